@@ -1,0 +1,47 @@
+# All that a newcomer needs: `make demo` and `make test`. Each makes its own environment in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+
+.PHONY: help demo test check format bench coverage clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+.venv/.user: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+.venv/.dev: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ .venv/.user
+
+demo: .venv/.user  ## synthesize the embedded table, start to release
+	@rm -rf demo demo.internal
+	@$(BIN)/deniable demo --out demo
+
+test: .venv/.dev  ## run the tests
+	$(BIN)/python -m pytest -n 2
+
+check: .venv/.dev  ## format, lint, types, doctests, shape
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest --quiet --doctest-modules src tests/test_shape.py
+
+format: .venv/.dev  ## rewrite the code in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+coverage: .venv/.dev  ## branch coverage of the packages a guarantee rests on
+	$(BIN)/python -m pytest -n 2 --cov=deniable --cov-branch --cov-report=term-missing:skip-covered
+
+bench: .venv/.dev  ## speed, as ratios measured in one run
+	$(BIN)/python benchmarks/speed.py
+
+clean:  ## remove the environment and all that was made
+	rm -rf .venv demo demo.internal .pytest_cache .mypy_cache .ruff_cache .hypothesis

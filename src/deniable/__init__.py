@@ -1,0 +1,1 @@
+"""Full synthetic records with a privacy guarantee that is proved, printed and checkable."""

@@ -1,0 +1,1 @@
+"""A table of values → a matrix of codes, and back."""

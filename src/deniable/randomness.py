@@ -1,0 +1,126 @@
+"""Where every random number comes from: a key that addresses it, or the operating system.
+
+Generation from a published artefact is *addressed*: any stage and block of it can be asked for,
+in any order, anywhere, so the records do not depend on how many workers drew them. What privacy
+rests on is *secret*: read from the operating system, never seeded, logged or stored.
+"""
+
+import os
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+
+from deniable.arrays import Counts, Reals, Words
+from deniable.errors import ConfigError
+
+Stage = Literal["seeds", "candidates", "records", "parameters", "scan", "noise", "threshold"]
+_NUMBER: dict[Stage, int] = {
+    "seeds": 1,
+    "candidates": 2,
+    "records": 3,
+    "parameters": 4,
+    "scan": 5,
+    "noise": 6,
+    "threshold": 7,
+}
+
+
+class Rng(Protocol):
+    """A stream of random numbers: all that a model, a mechanism or a noise law may ask for."""
+
+    def words(self, size: int) -> Words:
+        """Return ``size`` uniform 64-bit words."""
+
+    def random(self, size: int) -> Reals:
+        """Return ``size`` uniform numbers in [0, 1), multiples of 2^-53."""
+
+    def integers(self, high: int, size: int) -> Counts:
+        """Return ``size`` uniform integers in [0, high), each exactly equally likely."""
+
+
+class SystemRng:
+    """The operating system's CSPRNG. It has no state here, so a fork cannot repeat it."""
+
+    def words(self, size: int) -> Words:
+        """Return ``size`` uniform 64-bit words."""
+        return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+
+    def random(self, size: int) -> Reals:
+        """Return ``size`` uniform numbers in [0, 1), multiples of 2^-53."""
+        return np.multiply(self.words(size) >> np.uint64(11), 2.0**-53, dtype=np.float64)
+
+    def integers(self, high: int, size: int) -> Counts:
+        """Return ``size`` uniform integers in [0, high), each exactly equally likely.
+
+        A word at or above the largest multiple of ``high`` is drawn again: without that, the
+        first 2^64 mod high integers would be more likely than the rest.
+        """
+        words = self.words(size).copy()
+        # 2^64 mod high words too many; as 2^64 does not fit a word, its last admitted word does.
+        last = np.uint64(2**64 - 2**64 % high - 1)
+        while (again := np.flatnonzero(words > last)).size:
+            words[again] = self.words(again.size)
+        return (words % np.uint64(high)).astype(np.int64)
+
+
+class KeyedRng:
+    """One addressed stream, by NumPy's generator."""
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self._generator = generator
+
+    def words(self, size: int) -> Words:
+        """Return ``size`` uniform 64-bit words."""
+        return self._generator.integers(0, 2**64, size, dtype=np.uint64)
+
+    def random(self, size: int) -> Reals:
+        """Return ``size`` uniform numbers in [0, 1), multiples of 2^-53."""
+        return self._generator.random(size)
+
+    def integers(self, high: int, size: int) -> Counts:
+        """Return ``size`` uniform integers in [0, high), each exactly equally likely."""
+        return self._generator.integers(0, high, size, dtype=np.int64)
+
+
+class Randomness(Protocol):
+    """A run's randomness: any stage and block of it can be asked for."""
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether it comes from the operating system: privacy is claimed of no other."""
+
+    def at(self, stage: Stage, block: int = 0) -> Rng:
+        """Return the stream of one block of one stage."""
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Randomness from the operating system. Nobody can ask for it twice."""
+
+    is_secret: ClassVar[bool] = True
+
+    def at(self, stage: Stage, block: int = 0) -> Rng:  # noqa: ARG002 - one stream serves all
+        """Return the system's stream, whatever the address."""
+        return SystemRng()
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """Randomness addressed by a key: same key, same records, whatever the number of workers.
+
+    For generation from an artefact, and for tests. SFC64 is NumPy's fastest generator; each
+    block's state is a hash of (key, stage, block), so blocks do not overlap.
+    """
+
+    key: int = field(repr=False)
+    is_secret: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.key < 2**128:
+            raise ConfigError("a key is a whole number, 0 ≤ key < 2^128")
+
+    def at(self, stage: Stage, block: int = 0) -> Rng:
+        """Return the stream of one block of one stage."""
+        address = np.random.SeedSequence(self.key, spawn_key=(_NUMBER[stage], block))
+        return KeyedRng(np.random.Generator(np.random.SFC64(address)))
