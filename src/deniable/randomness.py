@@ -48,7 +48,8 @@ class SystemRng:
 
     def random(self, size: int) -> Reals:
         """Return ``size`` uniform numbers in [0, 1), multiples of 2^-53."""
-        return np.multiply(self.words(size) >> np.uint64(11), 2.0**-53, dtype=np.float64)
+        reals: Reals = (self.words(size) >> np.uint64(11)).astype(np.float64)
+        return reals * 2.0**-53
 
     def integers(self, high: int, size: int) -> Counts:
         """Return ``size`` uniform integers in [0, high), each exactly equally likely.

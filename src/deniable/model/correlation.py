@@ -1,0 +1,244 @@
+"""How much attributes say about each other: entropies, and the correlation made of them.
+
+The paper scores parents by symmetrical uncertainty (Eq. 5, ``eq:gm:correlation``), a ratio of
+entropies. Multiplied by the number of records, an entropy is S = n·H; the ratio does not change,
+and S needs no secret n and has a small sensitivity (PRIVACY.md, Lemma 9). So S is what is
+measured, in whole numbers, and what noise is added to.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from deniable.arrays import Counts, Reals
+from deniable.data.attributes import Attribute
+from deniable.errors import InvariantError
+from deniable.model.cells import Axis, Count, Query, Tally
+from deniable.privacy.laws import Law
+from deniable.privacy.noise import Spend, add_noise
+from deniable.randomness import Rng
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntropyScale:
+    """S = n·H in whole numbers: 2^bits units to the bit (PRIVACY.md, section 4).
+
+        u(c) = (c+1)·log2(c+1) - c·log2(c)
+        U(c) = min(round(2^bits · u(c)), Δ)        Δ = 2·⌈2^bits · u(rows_max) / 2⌉
+        G(c) = Σ_{i<c} U(i)                        S = G(n) - Σ_cells G(c)
+
+    Attributes:
+        rows_max: A public guess of the number of records. Beyond it S grows more slowly than
+            n·H, which costs utility; the bound below holds for every number of records.
+        bits: Units to the bit, as a power of two.
+
+    Privacy:
+        Neighbours: add or remove one record.
+        Covers: one record more, in a cell of c of n, changes S by U(n) - U(c), which lies in
+            [0, Δ] for every table because U is non-decreasing and at most Δ.
+        Assumes: nothing about rows_max.
+    """
+
+    rows_max: int
+    bits: int
+
+    @property
+    def most(self) -> int:
+        """Δ: the most by which one record can change S. Even, so that Δ/2 is a whole number."""
+        return 2 * int(np.ceil(2.0**self.bits * _growth(np.array([self.rows_max]))[0] / 2))
+
+    @cached_property
+    def _table(self) -> dict[int, Counts]:
+        return {}
+
+    def _sums(self, records: int) -> Counts:
+        """Return G(0) … G(records)."""
+        if records not in self._table:
+            steps = np.rint(2.0**self.bits * _growth(np.arange(records))).astype(np.int64)
+            steps = np.minimum(steps, self.most)
+            if (np.diff(steps) < 0).any():
+                raise InvariantError("the steps of S decrease: its sensitivity is not bounded")
+            self._table[records] = np.concatenate([[0], np.cumsum(steps)])
+        return self._table[records]
+
+    def measure(self, tally: Tally) -> int:
+        """Return S of the table: its entropy, times its records, in units of 2^-bits bits."""
+        records = tally.records
+        sums = self._sums(records)
+        return int(sums[records] - sums[tally.counts].sum())
+
+
+def _growth(counts: Counts) -> Reals:
+    """Return u(c) = (c+1)·log2(c+1) - c·log2(c), without the cancellation."""
+    c = counts.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tail = np.where(c > 0, c * np.log1p(1 / c), 0.0)
+    growth: Reals = np.log2(c + 1) + tail / np.log(2)
+    return growth
+
+
+def symmetrical_uncertainty(h_x: float, h_y: float, h_xy: float) -> float:
+    """Return corr(x, y) from the entropies of x, y and the pair (Eq. 5, ``eq:gm:correlation``).
+
+        corr(x, y) = 2 - 2 · H(x, y) / (H(x) + H(y))
+
+    0 means independent, 1 means each determines the other. All three may be multiplied by the
+    same number, as S is. Noise can put the ratio outside that interval, or its denominator at
+    or below zero; the paper asks only that the result stay in [0, 1]. We clamp, and call two
+    attributes without information (denominator ≤ 0) independent: a constant column is
+    nobody's parent.
+
+    >>> symmetrical_uncertainty(1.0, 1.0, 1.0), symmetrical_uncertainty(1.0, 1.0, 2.0)
+    (1.0, 0.0)
+    >>> symmetrical_uncertainty(0.0, 0.0, 0.0)
+    0.0
+    """
+    information = h_x + h_y
+    if information <= 0:
+        return 0.0
+    return min(1.0, max(0.0, 2 - 2 * h_xy / information))
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """What structure learning needs to know of the data, and all it gets to know.
+
+    Attributes:
+        single: S(x_i), by attribute; for the drawing order.
+        with_parent: corr(x_i, bkt(x_j)) at [i, j]: what j says, as a parent, about i.
+        between: corr(x_i, x_j) at [i, j]: what two parents have in common.
+    """
+
+    single: Reals
+    with_parent: Reals
+    between: Reals
+
+
+def entropy_queries(attributes: Sequence[Attribute]) -> list[Query]:
+    """Return the distinct tables whose entropies structure learning needs, each once.
+
+    H(x_i), H(bkt x_i), H(x_i, x_j) and H(x_i, bkt x_j), for all i and j ≠ i (Sec. 3.3.1): for m
+    attributes, all bucketed, m(3m+1)/2 of them. An attribute that is its own bucket adds none
+    of the bucketed ones.
+    """
+    every = range(len(attributes))
+    bucketed = [j for j in every if attributes[j].is_bucketed]
+    return [
+        *[(Axis(i),) for i in every],
+        *[(Axis(j, bucketed=True),) for j in bucketed],
+        *[(Axis(i), Axis(j)) for i, j in combinations(every, 2)],
+        *[(Axis(i), Axis(j, bucketed=True)) for j in bucketed for i in every if i != j],
+    ]
+
+
+def measure_entropies(
+    count: Count, attributes: Sequence[Attribute], scale: EntropyScale
+) -> dict[Query, int]:
+    """Return the exact S of every query, in the order of ``entropy_queries``. Confidential.
+
+    The data are counted once for each pair; coarser tables follow from finer ones.
+    """
+    every = range(len(attributes))
+    pairs = list(combinations(every, 2))
+    tallies: dict[Query, Tally] = {}
+    if not pairs:
+        tallies[(Axis(0),)] = count([(Axis(0),)])[0]
+    asked: list[Query] = [(Axis(i), Axis(j)) for i, j in pairs]
+    for query, tally in zip(asked, count(asked), strict=True):
+        tallies[query] = tally
+    for i in every[1:]:
+        tallies[(Axis(i),)] = tallies[(Axis(0), Axis(i))].margin(1)
+    if pairs:
+        tallies[(Axis(0),)] = tallies[(Axis(0), Axis(1))].margin(0)
+    return {
+        query: scale.measure(_tally_of(query, tallies, attributes))
+        for query in entropy_queries(attributes)
+    }
+
+
+def _tally_of(query: Query, tallies: dict[Query, Tally], attributes: Sequence[Attribute]) -> Tally:
+    """Return the table of ``query``, made from the tables of pairs and of single attributes."""
+    if query in tallies:
+        return tallies[query]
+    groups = attributes[query[-1].attribute].bucket_of
+    plain = [axis.attribute for axis in query]
+    tally = tallies[tuple(Axis(i) for i in sorted(plain))]
+    return tally.merge(sorted(plain).index(plain[-1]), groups)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StructureNoise:
+    """What is added to the entropies: correlated noise, as a record moves them all one way.
+
+    Attributes:
+        scale: The unit of S.
+        entropy: The noise of each Q_i = S_i - (Δ/2)·n.
+        records: The noise of n, which all S̃_i = Q̃_i + (Δ/2)·ñ then share.
+    """
+
+    scale: EntropyScale
+    entropy: Law
+    records: Law
+
+
+def learn_correlations(
+    rng: Rng, count: Count, attributes: Sequence[Attribute], noise: StructureNoise
+) -> tuple[Correlations, int, list[Spend]]:
+    """Return the correlations from noisy entropies, the noisy number of records, and the bill.
+
+    PRIVACY.md, Lemma 9: a record raises n by one and each S_i by something in [0, Δ], so it moves
+    each Q_i = S_i - (Δ/2)·n by at most Δ/2. Noise is added to n and to the Q_i, all of them whole
+    numbers; S̃_i = Q̃_i + (Δ/2)·ñ is made of noisy numbers only.
+
+    Privacy:
+        Neighbours: add or remove one record of the part that is counted.
+        Covers: the correlations, the noisy number of records, and all that is made of them.
+        Does not cover: the exact entropies, which go no further than this function.
+    """
+    half = noise.scale.most // 2
+    exact = measure_entropies(count, attributes, noise.scale)
+    records = count([(Axis(0),)])[0].records
+    centred = np.array([s - half * records for s in exact.values()], dtype=np.int64)
+    noisy, spent = add_noise(
+        rng,
+        centred,
+        noise.entropy,
+        what="entropies",
+        part="structure",
+        sensitivity=half,
+        moved=len(centred),
+    )
+    number, spent_number = add_noise(
+        rng,
+        np.array([records], dtype=np.int64),
+        noise.records,
+        what="number of records",
+        part="structure",
+    )
+    entropies = noisy + half * number[0]
+    named = dict(zip(exact, entropies.astype(np.float64).tolist(), strict=True))
+    return correlations_of(attributes, named), int(number[0]), [spent, spent_number]
+
+
+def correlations_of(attributes: Sequence[Attribute], entropies: dict[Query, float]) -> Correlations:
+    """Return all correlations from entropies, exact or noisy (Eq. 5, on S = n·H)."""
+    m = len(attributes)
+    single = np.array([entropies[(Axis(i),)] for i in range(m)], dtype=np.float64)
+    with_parent, between = np.zeros((m, m)), np.zeros((m, m))
+    for i, j in combinations(range(m), 2):
+        pair = entropies[(Axis(i), Axis(j))]
+        between[i, j] = between[j, i] = symmetrical_uncertainty(single[i], single[j], pair)
+    for i in range(m):
+        for j in range(m):
+            if i == j:
+                continue
+            if attributes[j].is_bucketed:
+                bucket = entropies[(Axis(j, bucketed=True),)]
+                pair = entropies[(Axis(i), Axis(j, bucketed=True))]
+                with_parent[i, j] = symmetrical_uncertainty(single[i], bucket, pair)
+            else:
+                with_parent[i, j] = between[i, j]
+    return Correlations(single, with_parent, between)

@@ -1,0 +1,138 @@
+"""The learnt distribution over records: a graph, an order, a conditional table an attribute.
+
+Pr{x_1, …, x_m} = Π_i Pr{x_i | bkt(x_j), j ∈ P_G(i)}        (Eq. 2 and 7, ``eq:gm:model``)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from deniable.arrays import CODE, Codes, Counts, Reals
+from deniable.data.attributes import Attribute
+from deniable.errors import InvariantError
+from deniable.model.cells import Axis, Query, number_cells
+from deniable.model.draws import AliasTables, alias_tables
+from deniable.model.graph import Graph, check_order
+from deniable.randomness import Rng
+
+# How many rows times values are held at once when the best of all values is looked for.
+_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True)
+class ConditionalTable:
+    """Pr{x_i = l | configuration c of the parents}: one row a configuration, one column a value."""
+
+    probabilities: Reals
+
+    def __post_init__(self) -> None:
+        p = self.probabilities
+        if p.ndim != 2 or not (p >= 0).all() or not np.allclose(p.sum(axis=1), 1, atol=1e-9):
+            raise InvariantError("a conditional table holds one distribution a row")
+
+    @cached_property
+    def alias(self) -> AliasTables:
+        """The rows, prepared for drawing."""
+        return alias_tables(self.probabilities)
+
+    @cached_property
+    def logarithms(self) -> Reals:
+        """The natural logarithms; minus infinity where a value cannot occur."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.probabilities)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A Bayesian network over encoded records.
+
+    Attributes:
+        attributes: What each column of the codes may hold.
+        graph: Who depends on whom.
+        order: σ, a linear extension of the graph: attributes in the order they are drawn.
+        tables: The conditional table of each attribute, in the schema's order.
+    """
+
+    attributes: tuple[Attribute, ...]
+    graph: Graph
+    order: tuple[int, ...]
+    tables: tuple[ConditionalTable, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        check_order(self.graph, self.order)
+        for i, table in enumerate(self.tables):
+            expected = (self._configurations(i), self.attributes[i].size)
+            if table.probabilities.shape != expected:
+                raise InvariantError(f"table {i} has another shape than its graph gives it")
+
+    def _configurations(self, i: int) -> int:
+        return int(np.prod([self.attributes[j].buckets for j in self.graph.parents[i]], dtype=int))
+
+    def configuration(self, codes: Codes, i: int) -> Counts:
+        """Return, for each record, the configuration of the parents of attribute ``i``."""
+        return number_cells(self.attributes, codes, parents_query(self.graph, i))
+
+    def log_terms(self, codes: Codes) -> Reals:
+        """Return ln Pr{x_σ(i) | its parents}, one column an attribute **in the order σ**."""
+        terms = np.empty(codes.shape, order="F")
+        for place, i in enumerate(self.order):
+            row = self.configuration(codes, i)
+            terms[:, place] = self.tables[i].logarithms[row, codes[:, i]]
+        return terms
+
+    def log_probability(self, codes: Codes) -> Reals:
+        """Return ln Pr{x} of each record under the model (Eq. 2, ``eq:gm:model``)."""
+        total: Reals = self.log_terms(codes).sum(axis=1)
+        return total
+
+    def draw(self, codes: Codes, rng: Rng, *, kept: int) -> None:
+        """Draw, in place, every attribute after the first ``kept`` of σ (Eq. 3).
+
+        ``eq:gm:seedbased_synthesis``: a value depends on kept attributes of the seed and on
+        those drawn before it, which is what the record holds at that moment.
+        """
+        for i in self.order[kept:]:
+            codes[:, i] = self.tables[i].alias.draw(self.configuration(codes, i), rng)
+
+    def most_likely(self, codes: Codes, i: int) -> Codes:
+        """Return the most likely value of attribute ``i`` given all others (Sec. 6.2).
+
+            argmax_l Pr{x_i = l | parents of i} · Π_{children c} Pr{x_c | parents of c, x_i = l}
+
+        Other factors do not depend on l. Ties go to the first value.
+        """
+        block = max(1, _AT_ONCE // self.attributes[i].size)
+        blocks = [codes[at : at + block] for at in range(0, len(codes), block)]
+        best = [self._log_likelihood(part, i).argmax(axis=1).astype(CODE) for part in blocks]
+        return np.concatenate(best) if best else np.empty(0, dtype=CODE)
+
+    def _log_likelihood(self, codes: Codes, i: int) -> Reals:
+        """Return the logarithm of the product above: one row a record, one column a value."""
+        score = self.tables[i].logarithms[self.configuration(codes, i)].copy()
+        bucket_of = self.attributes[i].bucket_of
+        other = codes.copy(order="F")
+        for child in [c for c, parents in enumerate(self.graph.parents) if i in parents]:
+            by_bucket = np.empty((len(codes), self.attributes[i].buckets))
+            for bucket in range(self.attributes[i].buckets):
+                other[:, i] = np.flatnonzero(bucket_of == bucket)[0]
+                row = self.configuration(other, child)
+                by_bucket[:, bucket] = self.tables[child].logarithms[row, codes[:, child]]
+            score += by_bucket[:, bucket_of]
+        return score
+
+
+def parents_query(graph: Graph, i: int) -> Query:
+    """Return the query of the configurations of attribute ``i``: its parents, bucketed."""
+    return tuple(Axis(j, bucketed=True) for j in graph.parents[i])
+
+
+def table_query(graph: Graph, i: int) -> Query:
+    """Return the query of the counts n_{i,l}^c: configuration by value."""
+    return (*parents_query(graph, i), Axis(i))
+
+
+def empty_codes(records: int, attributes: Sequence[Attribute]) -> Codes:
+    """Return room for so many records, columns contiguous."""
+    return np.zeros((records, len(attributes)), dtype=CODE, order="F")

@@ -1,0 +1,104 @@
+"""How many seeds share the attributes a candidate kept: the deniability test as a look-up."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from deniable.arrays import Codes, Counts
+
+# A level of the tree is a plain array of children while it has no more cells than this.
+_SMALL_LEVEL = 2**22
+
+
+@dataclass(frozen=True)
+class _Level:
+    """One step down the tree: from a group of seeds and their next value to a smaller group.
+
+    A child has the number ``group · values + value``. ``children`` lists those that exist,
+    ascending: the place in that list is the group's number one level down. ``place`` is the same
+    as an array, where that is small enough.
+    """
+
+    values: int
+    children: Counts
+    place: Counts | None
+
+    def down(self, groups: Counts, column: Codes) -> Counts:
+        """Return the group that each (group, value) leads to; -1 if no seed is there."""
+        child = groups * self.values + column
+        lost = groups < 0
+        if self.place is not None:
+            below = self.place[np.where(lost, 0, child)]
+        else:
+            found = np.searchsorted(self.children, child)
+            found[found == len(self.children)] = 0
+            below = np.where(self.children[found] == child, found, -1)
+        return np.where(lost, -1, below)
+
+
+@dataclass(frozen=True)
+class PrefixCounts:
+    """The seeds by their first attributes in the order σ, as a tree with a count at each node.
+
+    Attributes:
+        order: σ, as far as any level goes.
+        levels: The prefix lengths that are asked for, ascending.
+        of_seeds: By level, how many seeds share each seed's prefix (itself included).
+    """
+
+    order: tuple[int, ...]
+    levels: tuple[int, ...]
+    of_seeds: tuple[Counts, ...] = field(repr=False)
+    _steps: tuple[_Level, ...] = field(repr=False)
+    _sizes: tuple[Counts, ...] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, seeds: Codes, order: Sequence[int], levels: Sequence[int], sizes: Sequence[int]
+    ) -> Self:
+        """Return the counts of ``seeds``; ``sizes`` says how many values each column has."""
+        groups = np.zeros(len(seeds), dtype=np.int64)
+        totals = np.array([len(seeds)], dtype=np.int64)
+        steps: list[_Level] = []
+        by_level: list[tuple[Counts, Counts]] = []
+        for length in range(max(levels) + 1):
+            if length > 0:
+                column = order[length - 1]
+                step, groups = _split(groups, seeds[:, column], len(totals), sizes[column])
+                steps.append(step)
+                totals = np.bincount(groups, minlength=len(step.children))
+            if length in levels:
+                by_level.append((totals[groups], totals))
+        return cls(
+            order=tuple(order[: max(levels)]),
+            levels=tuple(sorted(levels)),
+            of_seeds=tuple(of_seeds for of_seeds, _ in by_level),
+            _steps=tuple(steps),
+            _sizes=tuple(totals for _, totals in by_level),
+        )
+
+    def look_up(self, records: Codes) -> Counts:
+        """Return N_ℓ of each record, one column a level: the seeds that share its prefix."""
+        counts = np.zeros((len(records), len(self.levels)), dtype=np.int64)
+        groups = np.zeros(len(records), dtype=np.int64)
+        for length in range(max(self.levels) + 1):
+            if length > 0:
+                groups = self._steps[length - 1].down(groups, records[:, self.order[length - 1]])
+            if length in self.levels:
+                at = self.levels.index(length)
+                counts[:, at] = np.where(groups < 0, 0, self._sizes[at][groups])
+        return counts
+
+
+def _split(groups: Counts, column: Codes, number: int, values: int) -> tuple[_Level, Counts]:
+    """Return the step that splits ``number`` groups by a column, and each seed's new group."""
+    child = groups * values + column
+    if number * values > max(_SMALL_LEVEL, 2 * len(groups)):
+        children, below = np.unique(child, return_inverse=True)
+        return _Level(values, children, None), below.astype(np.int64)
+    exists = np.zeros(number * values, dtype=bool)
+    exists[child] = True
+    place = np.where(exists, np.cumsum(exists) - 1, -1)
+    return _Level(values, np.flatnonzero(exists), place), place[child]

@@ -1,0 +1,146 @@
+"""Mechanism 1 over blocks: seed, candidate, deniability test, keep (Sec. 2, ``def:mechanism``).
+
+A kernel turns the number of a block into the records that the block releases. Blocks do not
+know of each other, so any number of workers may run them; ``collect`` takes records in the order
+of the blocks until there are enough.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from deniable.arrays import Codes, Counts, Mask
+from deniable.errors import BudgetError, DataError
+from deniable.model.generative import GenerativeModel
+from deniable.model.synthesis import NetworkModel
+from deniable.randomness import Randomness
+from deniable.release.counts import PrefixCounts
+from deniable.release.deniability import (
+    ScanLimits,
+    count_hidden_omega,
+    count_own_omega,
+    scan_plausible_seeds,
+)
+
+# From the number of a block to the records it releases.
+Kernel = Callable[[int], Codes]
+
+# From k' of each candidate, and the number of the block, to who passes: Privacy Test 1 or 2.
+Test = Callable[[Counts, int], Mask]
+
+# Candidates in a block: many enough to hide Python, few enough to stay in the cache.
+BLOCK = 2**15
+# The scan holds a matrix of candidates by seeds.
+SCAN_BLOCK = 2**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism:
+    """What one run of Mechanism 1 is made of. The seeds are confidential.
+
+    Attributes:
+        seeds: The records of D_S.
+        randomness: Where seeds, candidates and scans are drawn from.
+        passes: The deniability test.
+    """
+
+    seeds: Codes = field(repr=False)
+    randomness: Randomness
+    passes: Test
+
+    def __post_init__(self) -> None:
+        if len(self.seeds) == 0:
+            raise DataError("there are no seeds: the table has no records")
+
+
+def own_omega_kernel(mechanism: Mechanism, model: NetworkModel) -> Kernel:
+    """Return Mechanism 1 for the built-in model, each candidate tested under its own ω.
+
+    The test does not read what is drawn, so only candidates that pass are drawn at all.
+    """
+    seeds, randomness = mechanism.seeds, mechanism.randomness
+    counts = _prefix_counts(mechanism, model)
+    level_of = {omega: at for at, omega in enumerate(reversed(model.omegas))}
+    levels = np.array([level_of.get(omega, 0) for omega in range(max(model.omegas) + 1)])
+
+    def kernel(block: int) -> Codes:
+        rng = randomness.at("seeds", block)
+        chosen = rng.integers(len(seeds), BLOCK)
+        omegas = model.choose_omegas(BLOCK, rng)
+        plausible = count_own_omega(counts, chosen, levels[omegas])
+        passed = np.flatnonzero(mechanism.passes(plausible, block))
+        own = seeds[chosen[passed]]
+        return model.propose_with(own, omegas[passed], randomness.at("candidates", block))
+
+    return kernel
+
+
+def hidden_omega_kernel(mechanism: Mechanism, model: NetworkModel, *, gamma: float) -> Kernel:
+    """Return Mechanism 1 for the built-in model when nobody is told the ω of a record."""
+    counts = _prefix_counts(mechanism, model)
+
+    def kernel(block: int) -> Codes:
+        own, candidates = _propose(mechanism, model, block, BLOCK)
+        plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
+        return candidates[mechanism.passes(plausible, block)]
+
+    return kernel
+
+
+def scan_kernel(
+    mechanism: Mechanism, model: GenerativeModel, *, gamma: float, limits: ScanLimits
+) -> Kernel:
+    """Return Mechanism 1 for any model: the test asks it about every seed."""
+
+    def kernel(block: int) -> Codes:
+        own, candidates = _propose(mechanism, model, block, SCAN_BLOCK)
+        rng = mechanism.randomness.at("scan", block)
+        plausible = scan_plausible_seeds(
+            model, mechanism.seeds, candidates, own, rng, gamma=gamma, limits=limits
+        )
+        return candidates[mechanism.passes(plausible, block)]
+
+    return kernel
+
+
+def _prefix_counts(mechanism: Mechanism, model: NetworkModel) -> PrefixCounts:
+    network = model.network
+    sizes = [attribute.size for attribute in network.attributes]
+    return PrefixCounts.of(mechanism.seeds, network.order, model.kept, sizes)
+
+
+def _propose(
+    mechanism: Mechanism, model: GenerativeModel, block: int, size: int
+) -> tuple[Codes, Codes]:
+    """Return a block of seeds, uniform and with replacement, and a candidate for each."""
+    chosen = mechanism.randomness.at("seeds", block).integers(len(mechanism.seeds), size)
+    own = mechanism.seeds[chosen]
+    return own, model.propose(own, mechanism.randomness.at("candidates", block))
+
+
+def collect(
+    blocks: Iterable[Codes], *, records: int, block_size: int, max_attempts: int
+) -> Iterator[Codes]:
+    """Yield released records until there are ``records`` of them, and not one more.
+
+    Raises:
+        BudgetError: ``max_attempts`` candidates did not suffice. How many passed is
+            confidential, and not said.
+    """
+    released, attempts = 0, 0
+    for block in blocks:
+        attempts += block_size
+        wanted = block[: records - released]
+        released += len(wanted)
+        if len(wanted):
+            yield wanted
+        if released == records:
+            return
+        if attempts >= max_attempts:
+            break
+    raise BudgetError(
+        f"{records:,} records were asked for, and too few of {attempts:,} candidates passed the "
+        "deniability test. Ask for a smaller k, draw more attributes (a larger omega), or use "
+        "a mode without seeds (--mode seedless)."
+    )
