@@ -10,23 +10,35 @@ from deniable.errors import ConfigError
 from deniable.model.cells import Count
 from deniable.model.graph import Graph
 from deniable.model.network import ConditionalTable, table_query
+from deniable.privacy.laws import Law
+from deniable.privacy.noise import Spend, add_noise
 from deniable.randomness import Rng
 
 # What turns the (noisy) counts of one table into probabilities; rows are configurations.
 Estimator = Callable[[Counts], Reals]
 
 
-def count_parameters(count: Count, attributes: Sequence[Attribute], graph: Graph) -> list[Counts]:
-    """Return n_{i,l}^c of every attribute i: configurations c by values l. Confidential.
+def learn_counts(
+    rng: Rng, count: Count, attributes: Sequence[Attribute], graph: Graph, law: Law
+) -> tuple[list[Counts], list[Spend]]:
+    """Return noisy n_{i,l}^c of every attribute i, configurations c by values l, and the bill.
 
-    One record is counted once in every table: each has sensitivity 1 under adding or removing
-    a record, and all m together have L1 sensitivity m.
+    Privacy:
+        Neighbours: add or remove one record of the part that is counted. It is counted once in
+            every table, in one cell: each table has L1 and L2 sensitivity 1.
+        Covers: all noisy tables, empty cells included, and all that is made of them.
+        Does not cover: the domains, which must be public.
     """
     tallies = count([table_query(graph, i) for i in range(len(attributes))])
-    return [
-        tally.dense().reshape(-1, attribute.size)
-        for tally, attribute in zip(tallies, attributes, strict=True)
-    ]
+    tables, spends = [], []
+    for tally, attribute in zip(tallies, attributes, strict=True):
+        exact = tally.dense().reshape(-1, attribute.size)
+        noisy, spent = add_noise(
+            rng, exact, law, what=f"counts of {attribute.name}", part="parameters"
+        )
+        tables.append(noisy)
+        spends.append(spent)
+    return tables, spends
 
 
 def posterior_weights(counts: Counts, *, alpha: float) -> Reals:

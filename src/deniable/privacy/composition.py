@@ -244,9 +244,10 @@ def gaussian_mu(*, epsilon: float, delta: float) -> float:
     """Return the largest μ at which Gaussian noise is (ε, δ), rounded down; σ = Δ₂ / μ."""
     if not (0 <= epsilon < math.inf and 0 < delta < 1):
         raise BudgetError(f"Gaussian noise: need 0 ≤ ε < ∞, 0 < δ < 1; got {epsilon}, {delta}")
-    # Searched for as 1/μ: the largest that is looked at has μ²/2 below either parameter's scale.
-    widest = 1e9 / delta if delta > 1e-9 else 1e18
-    inverse = _crossing(lambda x: gaussian_delta(epsilon=epsilon, mu=1 / x) <= delta, widest)
+    # As 1/μ, because δ falls with it; δ_G(ε; μ) ≤ μ/√(2π), so half of that bound is enough.
+    inverse = _crossing(
+        lambda x: x > 0 and gaussian_delta(epsilon=epsilon, mu=1 / x) <= delta, 1 / delta
+    )
     return 1 / inverse * (1 - 2.0**-50)
 
 
@@ -293,10 +294,10 @@ def tables_noise(*, tables: int, epsilon: float, delta: float) -> TableNoise:
 
 
 class Loss(Protocol):
-    """One release as the accountant sees it: its privacy loss distribution."""
+    """One release as the accountant sees it."""
 
-    def pld(self, interval: float) -> Any:  # noqa: ANN401 - dp_accounting has no types
-        """Return the distribution, on a grid of ``interval``, rounded up."""
+    def pld(self, library: Any, interval: float) -> Any:  # noqa: ANN401 - it has no types
+        """Return its privacy loss distribution by ``library``, on a grid, rounded up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,27 +307,21 @@ class Stated:
     cost: Guarantee
     times: int = 1
 
-    def pld(self, interval: float) -> Any:  # noqa: ANN401
+    def pld(self, library: Any, interval: float) -> Any:  # noqa: ANN401
         """Return the distribution of the worst mechanism with this (ε, δ)."""
-        from dp_accounting.pld import common, privacy_loss_distribution as library
-
-        known = common.DifferentialPrivacyParameters(self.cost.epsilon, self.cost.delta)
+        known = library.common.DifferentialPrivacyParameters(self.cost.epsilon, self.cost.delta)
         return library.from_privacy_parameters(known, interval).self_compose(self.times)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian:
-    """Gaussian noise, rounded or not, on all numbers that one record moves: μ of them together."""
+    """Gaussian noise, rounded or not, on all numbers that one record moves: μ of all of them."""
 
     mu: float
 
-    def pld(self, interval: float) -> Any:  # noqa: ANN401
+    def pld(self, library: Any, interval: float) -> Any:  # noqa: ANN401
         """Return the distribution of N(μ, 1) against N(0, 1)."""
-        from dp_accounting.pld import privacy_loss_distribution as library
-
-        return library.from_gaussian_mechanism(
-            1 / self.mu, value_discretization_interval=interval
-        )
+        return library.from_gaussian_mechanism(1 / self.mu, value_discretization_interval=interval)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -336,10 +331,8 @@ class Laplace:
     epsilon: float
     times: int = 1
 
-    def pld(self, interval: float) -> Any:  # noqa: ANN401
+    def pld(self, library: Any, interval: float) -> Any:  # noqa: ANN401
         """Return the distribution of the untruncated law."""
-        from dp_accounting.pld import privacy_loss_distribution as library
-
         return library.from_discrete_laplace_mechanism(
             self.epsilon, value_discretization_interval=interval, use_connect_dots=True
         ).self_compose(self.times)
@@ -352,10 +345,8 @@ class Shifted:
     weights: tuple[int, ...] = field(repr=False)  # of -r … r
     times: int = 1
 
-    def pld(self, interval: float) -> Any:  # noqa: ANN401
+    def pld(self, library: Any, interval: float) -> Any:  # noqa: ANN401
         """Return the distribution of the table against itself moved by one."""
-        from dp_accounting.pld import privacy_loss_distribution as library
-
         whole = math.log(sum(self.weights))
         here = {z: math.log(w) - whole for z, w in enumerate(self.weights) if w}
         moved = {z + 1: chance for z, chance in here.items()}
@@ -378,9 +369,13 @@ def total(losses: Sequence[Loss], *, delta: float, interval: float = 1e-4) -> Gu
         Covers: all outputs together; a later release may depend on earlier outputs.
         Assumes: dp_accounting's pessimistic estimates.
     """
+    # Here, because importing it takes seconds.
+    from dp_accounting.pld import privacy_loss_distribution as library  # noqa: PLC0415
+
     if not losses:
         return Guarantee(epsilon=0.0, delta=0.0)
-    composed = reduce(lambda one, two: one.compose(two), (loss.pld(interval) for loss in losses))
+    distributions = (loss.pld(library, interval) for loss in losses)
+    composed = reduce(lambda one, two: one.compose(two), distributions)
     epsilon = float(composed.get_epsilon_for_delta(delta))
     if not epsilon < math.inf:
         raise BudgetError(f"no ε meets δ = {delta}: some release shows more with certainty")
