@@ -120,16 +120,20 @@ def read_csv(path: Path, attributes: Sequence[Attribute]) -> Codes:
     file = CsvFile.open(path)
     require_columns(attributes, file.names, place=path.name)
     source = Source(place=path.name, origin="csv", unit="line", number=file.line_numbers)
-    attribute_of = {attribute.name: attribute for attribute in attributes}
-    types = {name: _dtype(attribute) for name, attribute in attribute_of.items()}
+    codes = _encode_typed(file, attributes, source)
+    last = next(attribute for attribute in attributes if attribute.name == file.names[-1])
+    if codes is None or _may_be_empty(last):
+        file.require_even_lines()
+    return _encode_text(file, attributes, source) if codes is None else codes
+
+
+def _encode_typed(file: CsvFile, attributes: Sequence[Attribute], source: Source) -> Codes | None:
+    """Return the codes of a file without fault; None, quickly, of any other."""
+    types = {attribute.name: _dtype(attribute) for attribute in attributes}
     try:
-        codes = encode_cells(attributes, file.scan(types), source)
+        return encode_cells(attributes, file.scan(types), source)
     except (*POLARS_ERRORS, OSError, DataError):
-        file.require_even_lines()
-        return _encode_text(file, attributes, source)
-    if _may_be_empty(attribute_of[file.names[-1]]):
-        file.require_even_lines()
-    return codes
+        return None
 
 
 def _encode_text(file: CsvFile, attributes: Sequence[Attribute], source: Source) -> Codes:

@@ -11,7 +11,8 @@ from deniable.model.cells import Count
 from deniable.model.graph import Graph
 from deniable.model.network import ConditionalTable, table_query
 from deniable.privacy.laws import Law
-from deniable.privacy.noise import Spend, add_noise
+from deniable.privacy.ledger import Spend
+from deniable.privacy.noise import add_noise
 from deniable.randomness import Rng
 
 # What turns the (noisy) counts of one table into probabilities; rows are configurations.

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from importlib import import_module
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -113,7 +114,7 @@ def partitioned(parts: Sequence[tuple[float, Guarantee]]) -> Guarantee:
         Assumes: each record is dealt independently, to at most one part, and in secret.
     """
     left = 1 - math.fsum(p for p, _ in parts)
-    if not (left >= 0 and all(0 <= p for p, _ in parts)):
+    if not (left >= 0 and all(p >= 0 for p, _ in parts)):
         raise BudgetError(f"Theorem 10 needs p_j ≥ 0, Σ p_j ≤ 1; got {[p for p, _ in parts]}")
     used = [(p, cost) for p, cost in parts if p > 0]
     growth = math.fsum(p * _expm1(cost.epsilon) for p, cost in used)
@@ -199,14 +200,14 @@ class _Composed:
         n, epsilon = times, cost.epsilon
         if not (n >= 1 and epsilon < math.inf and cost.delta < 1):
             raise BudgetError(f"optimal composition: need N ≥ 1, ε < ∞, δ < 1; got {n}, {cost}")
-        l = np.arange(n + 1, dtype=np.float64)
+        hits = np.arange(n + 1, dtype=np.float64)
         log_p = -math.log1p(math.exp(-epsilon))
-        log_chance = gammaln(n + 1) - gammaln(l + 1) - gammaln(n - l + 1)
-        log_chance += n * log_p - (n - l) * epsilon
+        log_chance = gammaln(n + 1) - gammaln(hits + 1) - gammaln(n - hits + 1)
+        log_chance += n * log_p - (n - hits) * epsilon
         # What the logarithms, and below the losses, may be off by: some ulp of their terms.
         off = 2.0**-48 * (float(gammaln(n + 1)) + n * (epsilon + 1))
         seen = log_chance > -700
-        losses = (2 * l[seen] - n) * epsilon + off
+        losses = (2 * hits[seen] - n) * epsilon + off
         chances = np.exp(log_chance[seen] + off)
         return cls(losses, chances, n * math.log1p(-cost.delta), n * epsilon)
 
@@ -229,7 +230,7 @@ def gaussian_delta(*, epsilon: float, mu: float) -> float:
     With a = μ/2 - ε/μ and b = a - μ the second term is ½ e^(-a²/2) erfcx(-b/√2): it has no
     large factor, and for a < 0 the first has the same small one.
     """
-    if not (0 <= epsilon and 0 <= mu < math.inf):
+    if not (epsilon >= 0 and 0 <= mu < math.inf):
         raise BudgetError(f"need ε ≥ 0 and 0 ≤ μ < ∞; got ε = {epsilon}, μ = {mu}")
     if mu == 0 or epsilon == math.inf:
         return 0.0
@@ -369,11 +370,10 @@ def total(losses: Sequence[Loss], *, delta: float, interval: float = 1e-4) -> Gu
         Covers: all outputs together; a later release may depend on earlier outputs.
         Assumes: dp_accounting's pessimistic estimates.
     """
-    # Here, because importing it takes seconds.
-    from dp_accounting.pld import privacy_loss_distribution as library  # noqa: PLC0415
-
     if not losses:
         return Guarantee(epsilon=0.0, delta=0.0)
+    # Imported here, because that takes a second.
+    library = import_module("dp_accounting.pld.privacy_loss_distribution")
     distributions = (loss.pld(library, interval) for loss in losses)
     composed = reduce(lambda one, two: one.compose(two), distributions)
     epsilon = float(composed.get_epsilon_for_delta(delta))

@@ -9,31 +9,11 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
+from scipy.special import logsumexp
 
 from deniable.errors import BudgetError
-from deniable.privacy.composition import Guarantee, above, advanced, sequential, with_tables
-
-__all__ = [
-    "Guarantee",
-    "best_t",
-    "entropy_sensitivity",
-    "entropy_sensitivity_of_paper",
-    "entropy_step",
-    "k_for",
-    "number_of_entropies",
-    "of_one_candidate",
-    "of_one_record",
-    "of_one_record_tight",
-    "one_shot_gaussian",
-    "one_shot_geometric",
-    "one_shot_laplace",
-    "parameters_of_paper",
-    "structure_mu",
-    "structure_noise",
-    "structure_of_paper",
-    "threshold_tail",
-    "trade_off",
-]
+from deniable.privacy.composition import Guarantee as Guarantee  # noqa: PLC0414 - the type's home to readers
+from deniable.privacy.composition import above, advanced, sequential, with_tables
 
 Noise = Literal["discrete", "continuous"]
 
@@ -180,9 +160,7 @@ def k_for(*, t: int, epsilon0: float, n: int, c: float) -> int:
     return t + math.ceil(above(c / epsilon0 * math.log(n)))
 
 
-def one_shot_geometric(
-    *, epsilon: float, r: int, lengths: int = 1, tv: float = 0.0
-) -> Guarantee:
+def one_shot_geometric(*, epsilon: float, r: int, lengths: int = 1, tv: float = 0.0) -> Guarantee:
     """Return what a histogram of seeds costs, once, for any number of records (Theorem 7).
 
         L = 1:  δ = g(r) = (1 - α) α^r / (1 + α - 2 α^(r+1)),   α = e^-ε
@@ -205,12 +183,13 @@ def one_shot_geometric(
         Assumes: lengths, k and r fixed without looking at D_S; noise independent per cell.
     """
     _require_one_shot(epsilon=epsilon, r=r, lengths=lengths)
-    alpha = math.exp(-epsilon / lengths)
-    edge = -math.expm1(-epsilon / lengths) * alpha**r / (1 + alpha - 2 * alpha ** (r + 1))
-    # ε / L is a double, so L of them may pass ε by an ulp: what that shows is below 2^-50.
-    over = 0.0 if lengths == 1 else 2.0**-50 * epsilon
-    delta = -math.expm1(lengths * math.log1p(-min(edge * (1 + 1e-12), 1 - 1e-12))) + over
-    return with_tables(Guarantee(epsilon=epsilon, delta=min(1.0, above(delta))), tv=tv, moved=lengths)
+    each = epsilon / lengths
+    whole = -math.expm1(-each * (r + 1)) - math.exp(-each) * math.expm1(-each * r)
+    edge = -math.expm1(-each) * math.exp(-each * r) / whole * (1 + 1e-12)
+    # L times the double ε / L may pass ε by an ulp: what that shows is below this.
+    over = 2.0**-50 * epsilon if lengths > 1 else 0.0
+    ideal = above(over - math.expm1(lengths * math.log1p(-edge)))
+    return with_tables(Guarantee(epsilon=epsilon, delta=min(1.0, ideal)), tv=tv, moved=lengths)
 
 
 def one_shot_gaussian(
@@ -237,18 +216,24 @@ def one_shot_gaussian(
     _require_one_shot(epsilon=epsilon, r=r, lengths=lengths)
     _require(0 < sigma < math.inf, f"Gaussian noise needs 0 < σ < ∞; got {sigma}")
     z = np.arange(-r, r + 1)
-    g = np.exp(-0.5 * (z / sigma) ** 2)
-    g /= g.sum()
+    log_g = -0.5 * (z / sigma) ** 2
+    log_g -= logsumexp(log_g)
+    # Tilted by e^(θz), so that the sums of loss ε are in the middle and not in a tail, where a
+    # transform has no digits; it errs by some log2(size) ulp of the 2-norm, at every point.
+    tilt = max(0.0, epsilon / lengths - 1 / (2 * sigma**2))
+    log_mass = logsumexp(log_g[:-1] + tilt * z[:-1])
+    tilted = np.exp(log_g[:-1] + tilt * z[:-1] - log_mass)
     size = 2 ** math.ceil(math.log2(2 * r * lengths))
-    convolved = np.fft.irfft(np.fft.rfft(g[:-1], size) ** lengths, size)
+    convolved = np.fft.irfft(np.fft.rfft(tilted, size) ** lengths, size)
+    error = 2.0**-50 * lengths * math.log2(size) * float(tilted @ tilted)
     s = np.arange(2 * r * lengths - lengths + 1) - r * lengths
-    hidden = -np.expm1(np.minimum(0.0, epsilon - (2 * s + lengths) / (2 * sigma**2)))
-    finite = float(np.maximum(convolved[: len(s)], 0.0) @ hidden)
-    # A transform errs by some log2(size) ulp of the 2-norm, at each of its points.
-    transform = 2.0**-50 * lengths * math.log2(size) * size * float(g @ g)
-    infinite = -math.expm1(lengths * math.log1p(-float(g[-1])))
-    delta = min(1.0, (finite + infinite) * (1 + 1e-12) + (transform if lengths > 1 else 0.0))
-    return with_tables(Guarantee(epsilon=epsilon, delta=delta), tv=tv, moved=lengths)
+    loss = (2 * s + lengths) / (2 * sigma**2)
+    over = loss > epsilon
+    untilt = np.exp(lengths * log_mass - tilt * s[over]) * -np.expm1(epsilon - loss[over])
+    finite = float((np.maximum(convolved[: len(s)][over], 0.0) + error) @ untilt)
+    infinite = -math.expm1(lengths * math.log1p(-math.exp(log_g[-1])))
+    ideal = Guarantee(epsilon=epsilon, delta=min(1.0, (finite + infinite) * (1 + 1e-11)))
+    return with_tables(ideal, tv=tv, moved=lengths)
 
 
 def one_shot_laplace(*, epsilon0: float, k: int, threshold: int) -> Guarantee:
@@ -273,19 +258,19 @@ def one_shot_laplace(*, epsilon0: float, k: int, threshold: int) -> Guarantee:
 def entropy_sensitivity(n: int) -> float:
     """Return the most that one more record changes an entropy, in bits (PRIVACY.md, Lemma 8).
 
-        sup |H(D) - H(D')| = h_b(1 / (n + 1)),   |D| = n, |D'| = n + 1
+        sup |H(D) - H(D')| = h_b(1 / (n + 1)) = u(n) / (n + 1),   |D| = n, |D'| = n + 1
 
     Attained by n equal records and one unlike them. Confidential, as n is: prefer
     ``entropy_step``, which needs no n.
     """
     _require(n >= 2, f"Lemma 8 needs n ≥ 2 records; got {n}")
-    return above((math.log2(n + 1) + n * math.log1p(1 / n) / math.log(2) - math.log2(1)) / (n + 1))
+    return above(entropy_step(n) / (n + 1))
 
 
 def entropy_sensitivity_of_paper(n: int) -> float:
     """Return the paper's bound of the same, twice too large (``eq:gm:entropy_sensitivity``).
 
-        Δ_H ≤ (2 + 1 / ln 2 + 2 log2 n) / n
+    Δ_H ≤ (2 + 1 / ln 2 + 2 log2 n) / n
     """
     _require(n >= 2, f"an entropy needs n ≥ 2 records; got {n}")
     return above((2 + 1 / math.log(2) + 2 * math.log2(n)) / n)
@@ -300,3 +285,107 @@ def entropy_step(n: int) -> float:
     """
     _require(n >= 0, f"Lemma 9 needs n ≥ 0 records; got {n}")
     return above(math.log2(n + 1) + (n * math.log1p(1 / n) / math.log(2) if n else 0.0))
+
+
+def number_of_entropies(*, attributes: int, bucketed: int) -> int:
+    """Return how many distinct entropies structure learning asks for (PRIVACY.md, section 5).
+
+    H(x_i), H(x_i, x_j), and for each of b attributes with buckets of their own H(bkt x_i) and
+    H(x_j, bkt x_i): m(m + 1)/2 + b m of them, m(3m + 1)/2 when every attribute has buckets.
+    The paper counts m(m + 1).
+    """
+    m = attributes
+    _require(m >= 1 and 0 <= bucketed <= m, f"need 0 ≤ b ≤ m, m ≥ 1; got b = {bucketed}, m = {m}")
+    return m * (m + 1) // 2 + bucketed * m
+
+
+def structure_noise(*, queries: int, step: int, mu: float) -> tuple[float, float]:
+    """Return σ of the q centred entropies and σ_n of the count, by Lemma 9 (PRIVACY.md, 4).
+
+        σ² = (Δ²/4) (q + √q) / μ²            σ_n² = (√q + 1) / μ²
+
+    Q_i = S_i - (Δ/2) n and n are noised; S̃_i = Q̃_i + (Δ/2) ñ then has the least variance.
+
+    Args:
+        queries: q, how many entropies are asked for.
+        step: Δ, the even whole number that no record moves S by more than.
+        mu: What may be spent: a Gaussian mechanism of this μ.
+    """
+    _require(
+        queries >= 1 and step >= 2 and step % 2 == 0 and 0 < mu < math.inf,
+        f"Lemma 9 needs q ≥ 1, an even Δ ≥ 2 and μ > 0; got {queries}, {step}, {mu}",
+    )
+    root = math.sqrt(queries)
+    return above(step / 2 * math.sqrt(queries + root) / mu), above(math.sqrt(root + 1) / mu)
+
+
+def structure_mu(*, queries: int, step: int, sigma: float, sigma_n: float) -> float:
+    """Return μ of the noisy entropies and count together (PRIVACY.md, Lemma 9).
+
+        μ² = q Δ² / (4 σ²) + 1 / σ_n²
+
+    Privacy:
+        Neighbours: add or remove one record of D_T.
+        Covers: all Q̃_i and ñ, as a Gaussian mechanism of μ, and every structure made of them.
+        Assumes: S in the integer form of section 4, so that it moves by 0 … Δ for every n.
+    """
+    _require(
+        queries >= 1 and step >= 1 and sigma > 0 and sigma_n > 0,
+        f"need q, Δ ≥ 1, σ, σ_n > 0; got {queries}, {step}, {sigma}, {sigma_n}",
+    )
+    return above(math.hypot(math.sqrt(queries) * step / (2 * sigma), 1 / sigma_n))
+
+
+def structure_of_paper(
+    *, attributes: int, epsilon_h: float, epsilon_n: float, delta: float
+) -> Guarantee:
+    """Return the paper's ε_L of structure learning (Sec. 3.5, ``sec:gm:dprivacy``).
+
+        ε_L = ε_n + ε_H √(2 m(m+1) ln(1/δ_L)) + m(m+1) ε_H (e^ε_H - 1)
+
+    Privacy:
+        Does not cover: more than m(m + 1) entropies (``number_of_entropies`` are asked for);
+            a Δ_H from a noisy n that came out too large. Printed as ``paper_formula``, never
+            claimed.
+    """
+    _require(attributes >= 1, f"need m ≥ 1 attributes; got {attributes}")
+    times = attributes * (attributes + 1)
+    entropies = advanced(Guarantee(epsilon=epsilon_h), times=times, slack=delta)
+    return sequential([Guarantee(epsilon=epsilon_n), entropies])
+
+
+def parameters_of_paper(*, attributes: int, epsilon_p: float, delta: float) -> Guarantee:
+    """Return the paper's ε_P of parameter learning (Sec. 3.5, ``sec:gm:dprivacy``).
+
+        ε_P = ε_p √(2 m ln(1/δ_P)) + m ε_p (e^ε_p - 1)
+
+    Privacy:
+        Neighbours: add or remove one record of D_P, which moves one cell of each of m tables.
+        Covers: the noisy counts of all conditional tables.
+    """
+    _require(attributes >= 1, f"need m ≥ 1 attributes; got {attributes}")
+    return advanced(Guarantee(epsilon=epsilon_p), times=attributes, slack=delta)
+
+
+def _exp_above(exponent: float) -> float:
+    return above(math.exp(exponent))
+
+
+def _require_test(*, k: int, gamma: float, epsilon0: float, t: int) -> None:
+    _require(
+        1 <= gamma < math.inf and 0 < epsilon0 < math.inf and 1 <= t < k,
+        "the randomized test needs γ ≥ 1, ε0 > 0 and 1 ≤ t < k; "
+        f"got γ = {gamma}, ε0 = {epsilon0}, t = {t}, k = {k}",
+    )
+
+
+def _require_one_shot(*, epsilon: float, r: int, lengths: int) -> None:
+    _require(
+        0 < epsilon < math.inf and r >= 1 and lengths >= 1,
+        f"Theorem 7 needs 0 < ε < ∞, r ≥ 1, L ≥ 1; got {epsilon}, {r}, {lengths}",
+    )
+
+
+def _require(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise BudgetError(otherwise)

@@ -124,7 +124,7 @@ class Law:
             Does not cover: other numbers that the same record moves; those compose.
             Assumes: uniform words that nobody can guess.
         """
-        if not (0 <= epsilon and shift >= 0):
+        if not (epsilon >= 0 and shift >= 0):
             raise BudgetError(f"need ε ≥ 0 and a shift ≥ 0; got ε = {epsilon}, shift = {shift}")
         if shift == 0:
             return 0.0
@@ -162,11 +162,7 @@ class Law:
 
 
 def exact() -> Law:
-    """Return the law without noise, for ε = ∞: the point mass at zero, by the same path.
-
-    Privacy:
-        Covers: nothing. δ = 1 for every ε.
-    """
+    """Return the point mass at zero: no noise, by the same path. δ = 1 for every ε."""
     return Law(name="exact", tail=np.zeros(0, np.uint64))
 
 
@@ -251,11 +247,11 @@ def truncated_discrete_gaussian(sigma: float, r: int) -> Law:
     r = _representable(r, f"truncated discrete Gaussian noise with r = {r}")
     if r > _FINE:
         masses = np.exp(-0.5 * (np.arange(1, r + 1) / sigma) ** 2)
-        tail = _whole(masses * (UNITS / (1 + 2 * masses.sum())))
+        tail = np.rint(masses * (UNITS / (1 + 2 * masses.sum()))).astype(np.uint64)
     else:
         with localcontext(prec=_DIGITS):
             powers = list(_gaussian_powers(sigma, r))
-            unit = UNITS / (1 + 2 * sum(powers))
+            unit = UNITS / (1 + 2 * sum(powers, Decimal(0)))
             tail = np.fromiter((round(p * unit) for p in powers), np.uint64, r)
     parameters = (("sigma", sigma), ("r", r))
     tv = _tv(r, doubles=r > _FINE)
@@ -274,7 +270,7 @@ def r_for(*, epsilon: float, delta: float, lengths: int = 1) -> int:
         promised = one_shot_geometric(epsilon=epsilon, r=r, lengths=lengths, tv=tv)
         return promised.delta <= delta
 
-    return _smallest(enough, f"ε = {epsilon}, δ = {delta} over {lengths} lengths")
+    return _smallest(enough, epsilon=epsilon, delta=delta, lengths=lengths)
 
 
 def sigma_and_r_for(*, epsilon: float, delta: float, lengths: int = 1) -> tuple[float, int]:
@@ -286,23 +282,20 @@ def sigma_and_r_for(*, epsilon: float, delta: float, lengths: int = 1) -> tuple[
 
     def delta_of(sigma: float, r: int) -> float:
         tv = _tv(r, doubles=r > _FINE)
-        return one_shot_gaussian(
-            epsilon=epsilon, sigma=sigma, r=r, lengths=lengths, tv=tv
-        ).delta
+        return one_shot_gaussian(epsilon=epsilon, sigma=sigma, r=r, lengths=lengths, tv=tv).delta
 
     def best_sigma(r: int) -> float:
-        best = minimize_scalar(
-            lambda log_sigma: math.log(max(delta_of(math.exp(log_sigma), r), 1e-300)),
-            bounds=(math.log(r / 20), math.log(2.0 * r)),
-            method="bounded",
-            options={"xatol": 1e-4},
-        )
+        def height(log_sigma: float) -> float:
+            return math.log(max(delta_of(math.exp(log_sigma), r), 1e-300))
+
+        bounds = (math.log(r / 20), math.log(2.0 * r))
+        best = minimize_scalar(height, bounds=bounds, method="bounded", options={"xatol": 1e-4})
         return math.exp(float(best.x))
 
     def enough(r: int) -> bool:
         return delta_of(best_sigma(r), r) <= delta
 
-    r = _smallest(enough, f"ε = {epsilon}, δ = {delta} over {lengths} lengths")
+    r = _smallest(enough, epsilon=epsilon, delta=delta, lengths=lengths)
     return best_sigma(r), r
 
 
@@ -326,7 +319,8 @@ def bounded(*, epsilon: float, delta: float, lengths: int = 1) -> Law:
 def _geometric(epsilon: float, r: int, top: Decimal) -> Words:
     """Return the rounded weights top · e^(-ε z) of z = 1 … r."""
     if r > _FINE:
-        return _whole(float(top) * np.exp(-epsilon * np.arange(1, r + 1)))
+        units: Reals = float(top) * np.exp(-epsilon * np.arange(1, r + 1))
+        return np.rint(units).astype(np.uint64)
     alpha = (-Decimal(epsilon)).exp()
     weights = np.empty(r, np.uint64)
     for z in range(r):
@@ -367,10 +361,7 @@ def _normal_in_doubles(sigma: float, r: int) -> Words:
     x, h2 = np.arange(1, r + 1) / sigma, 1 / (4 * sigma**2)
     x2 = x * x
     series = 1 + h2 / 6 * (x2 - 1) + h2**2 / 120 * (x2 * x2 - 6 * x2 + 3)
-    return _whole(UNITS / (sigma * math.sqrt(2 * math.pi)) * np.exp(-x2 / 2) * series)
-
-
-def _whole(units: Reals) -> Words:
+    units: Reals = UNITS / (sigma * math.sqrt(2 * math.pi)) * np.exp(-x2 / 2) * series
     return np.rint(units).astype(np.uint64)
 
 
@@ -384,13 +375,14 @@ def _float_above(exactly: Fraction) -> float:
     return nearest if nearest >= exactly else math.nextafter(nearest, math.inf)
 
 
-def _smallest(enough: Callable[[int], bool], what: str) -> int:
-    """Return the smallest r that is enough, by doubling and halving."""
-    high = 1
+def _smallest(enough: Callable[[int], bool], *, epsilon: float, delta: float, lengths: int) -> int:
+    """Return the smallest r that is enough; beyond ``most`` half of δ goes to the table's tv."""
+    most = min(2.0**20, delta * UNITS / (2 * lengths * (1 + math.exp(min(epsilon, 700.0)))))
+    low, high = 0, 1
     while not enough(high):
-        high *= 2
-        _require(high <= 2**20, f"no bounded noise with r ≤ 2^20 gives {what}: ask for less")
-    low = high // 2
+        low, high = high, 2 * high
+        why = f"no bounded noise gives ε = {epsilon}, δ = {delta} over {lengths} lengths"
+        _require(high <= most, why)
     while high - low > 1:
         half = (low + high) // 2
         low, high = (low, half) if enough(half) else (half, high)

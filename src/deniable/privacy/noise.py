@@ -1,45 +1,15 @@
 """The only place that adds privacy noise: whole numbers, an exact law, and the bill with it."""
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 
 from deniable.arrays import Counts
-from deniable.errors import BudgetError, InvariantError
+from deniable.errors import InvariantError
 from deniable.privacy.laws import Law
+from deniable.privacy.ledger import Part, Spend
 from deniable.randomness import Rng
-
-Part = Literal["seeds", "structure", "parameters"]
 
 # Counts are brought into ±2^62 before noise, which is below 2^26: the sum stays in 64 bits.
 _FAR = 2**62
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spend:
-    """One use of the data: the entry for the ledger.
-
-    Attributes:
-        what: What was noised, in words: "seed prefixes of length 3".
-        part: The part of the data it was counted in.
-        law: The noise of each number.
-        sensitivity: The most that one record moves a number, in whole steps.
-        moved: How many of the numbers one record can move.
-    """
-
-    what: str
-    part: Part
-    law: Law
-    sensitivity: int = 1
-    moved: int = 1
-
-    def __post_init__(self) -> None:
-        if not (self.sensitivity >= 1 and self.moved >= 1):
-            raise BudgetError(
-                f"{self.what}: a record moves at least one number by one; "
-                f"got sensitivity = {self.sensitivity}, moved = {self.moved}"
-            )
 
 
 def add_noise(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -45,14 +46,16 @@ class PrefixCounts:
     Attributes:
         order: σ, as far as any level goes.
         levels: The prefix lengths that are asked for, ascending.
-        of_seeds: By level, how many seeds share each seed's prefix (itself included).
+        groups: By level, the group of each seed: those who share its prefix. Groups are numbered
+            in the ascending order of their prefixes.
+        sizes: By level, how many seeds each group has.
     """
 
     order: tuple[int, ...]
     levels: tuple[int, ...]
-    of_seeds: tuple[Counts, ...] = field(repr=False)
+    groups: tuple[Counts, ...] = field(repr=False)
+    sizes: tuple[Counts, ...] = field(repr=False)
     _steps: tuple[_Level, ...] = field(repr=False)
-    _sizes: tuple[Counts, ...] = field(repr=False)
 
     @classmethod
     def of(
@@ -63,6 +66,7 @@ class PrefixCounts:
         totals = np.array([len(seeds)], dtype=np.int64)
         steps: list[_Level] = []
         by_level: list[tuple[Counts, Counts]] = []
+        levels = sorted(levels)
         for length in range(max(levels) + 1):
             if length > 0:
                 column = order[length - 1]
@@ -70,14 +74,19 @@ class PrefixCounts:
                 steps.append(step)
                 totals = np.bincount(groups, minlength=len(step.children))
             if length in levels:
-                by_level.append((totals[groups], totals))
+                by_level.append((groups, totals))
         return cls(
             order=tuple(order[: max(levels)]),
-            levels=tuple(sorted(levels)),
-            of_seeds=tuple(of_seeds for of_seeds, _ in by_level),
+            levels=tuple(levels),
+            groups=tuple(groups for groups, _ in by_level),
+            sizes=tuple(totals for _, totals in by_level),
             _steps=tuple(steps),
-            _sizes=tuple(totals for _, totals in by_level),
         )
+
+    @cached_property
+    def of_seeds(self) -> tuple[Counts, ...]:
+        """By level, how many seeds share each seed's prefix (itself included)."""
+        return tuple(sizes[groups] for sizes, groups in zip(self.sizes, self.groups, strict=True))
 
     def look_up(self, records: Codes) -> Counts:
         """Return N_ℓ of each record, one column a level: the seeds that share its prefix."""
@@ -88,7 +97,8 @@ class PrefixCounts:
                 groups = self._steps[length - 1].down(groups, records[:, self.order[length - 1]])
             if length in self.levels:
                 at = self.levels.index(length)
-                counts[:, at] = np.where(groups < 0, 0, self._sizes[at][groups])
+                # Group -1, nobody's, finds the zero at the end.
+                counts[:, at] = np.append(self.sizes[at], 0)[groups]
         return counts
 
 

@@ -5,7 +5,7 @@ know of each other, so any number of workers may run them; ``collect`` takes rec
 of the blocks until there are enough.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,8 +13,9 @@ import numpy as np
 from deniable.arrays import Codes, Counts, Mask
 from deniable.errors import BudgetError, DataError
 from deniable.model.generative import GenerativeModel
+from deniable.model.network import Network, empty_codes
 from deniable.model.synthesis import NetworkModel
-from deniable.randomness import Randomness
+from deniable.randomness import Randomness, Rng
 from deniable.release.counts import PrefixCounts
 from deniable.release.deniability import (
     ScanLimits,
@@ -22,6 +23,7 @@ from deniable.release.deniability import (
     count_own_omega,
     scan_plausible_seeds,
 )
+from deniable.release.histogram import SeedHistogram
 
 # From the number of a block to the records it releases.
 Kernel = Callable[[int], Codes]
@@ -102,6 +104,51 @@ def scan_kernel(
         return candidates[mechanism.passes(plausible, block)]
 
     return kernel
+
+
+def artefact_kernel(
+    network: Network,
+    histogram: SeedHistogram,
+    omegas: Sequence[int],
+    randomness: Randomness,
+) -> Kernel:
+    """Return generation from an artefact: kept prefixes in place of seeds, and no test.
+
+    Each record draws its ω; then a kept prefix of length m - ω, in proportion to the noisy
+    counts; then the other attributes. Where no prefix was kept for it, or ω = m, it draws all.
+    """
+    m = len(network.order)
+    choices = np.asarray(omegas)
+
+    def kernel(block: int) -> Codes:
+        rng = randomness.at("records", block)
+        records = empty_codes(BLOCK, network.attributes)
+        chosen = choices[rng.integers(len(choices), BLOCK)] if len(choices) > 1 else None
+        for omega in omegas:
+            which = np.arange(BLOCK) if chosen is None else np.flatnonzero(chosen == omega)
+            records[which] = _draw_records(network, histogram, m - omega, len(which), rng)
+        return records
+
+    return kernel
+
+
+def _draw_records(
+    network: Network, histogram: SeedHistogram, length: int, number: int, rng: Rng
+) -> Codes:
+    """Return records that keep a prefix of ``length`` where one was kept, and draw the rest."""
+    records = empty_codes(number, network.attributes)
+    if length == 0:
+        network.draw(records, rng, kept=0)
+        return records
+    kept = histogram.of_length(length)
+    prefix = kept.draw(number, rng)
+    for which, start in ((np.flatnonzero(prefix < 0), 0), (np.flatnonzero(prefix >= 0), length)):
+        part = empty_codes(len(which), network.attributes)
+        for place, column in enumerate(network.order[:start]):
+            part[:, column] = kept.prefixes[prefix[which], place]
+        network.draw(part, rng, kept=start)
+        records[which] = part
+    return records
 
 
 def _prefix_counts(mechanism: Mechanism, model: NetworkModel) -> PrefixCounts:

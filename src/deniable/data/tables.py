@@ -1,0 +1,140 @@
+"""Tables in and out: CSV and Parquet files, data frames."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from deniable.arrays import Codes
+from deniable.data.attributes import Attribute
+from deniable.data.codec import POLARS_ERRORS, Source, encode_cells
+from deniable.data.csv_files import read_csv
+from deniable.data.frames import PLACE, Kind, PolarsKind, take_in
+from deniable.data.schema import Schema
+from deniable.errors import DataError, InputError, OutputError
+
+FileFormat = Literal[".csv", ".csv.gz", ".parquet"]
+_FORMATS: tuple[FileFormat, ...] = (".csv", ".csv.gz", ".parquet")
+
+
+def read_codes(source: object, schema: Schema) -> tuple[Codes, Kind]:
+    """Return the codes of a table, and the kind of frame in which to give records back.
+
+    Args:
+        source: The path of a .csv, .csv.gz or .parquet file; or a pandas DataFrame, a polars
+            DataFrame or LazyFrame, an Arrow Table.
+        schema: What its columns may hold.
+
+    Raises:
+        DataError: The table cannot be read, is empty, or does not fit the schema. No cell is
+            shown.
+    """
+    kind: Kind
+    if isinstance(source, str | Path):
+        path = Path(source)
+        place, kind = path.name, PolarsKind.of_schema(schema.attributes)
+        codes = _read_file(path, schema)
+    else:
+        frame, kind = take_in(source, schema.attributes)
+        place, codes = PLACE, schema.codec.encode(frame, place=PLACE)
+    if not len(codes):
+        drops = any(attribute.outside == "drop" for attribute in schema.attributes)
+        why = ' that fits the schema: outside = "drop" left all out' if drops else ""
+        raise DataError(f"{place} has no records{why}. Check that it is the table you mean.")
+    return codes, kind
+
+
+def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema) -> None:
+    """Write decoded records to a file, block after block, holding no more than a few blocks.
+
+    A missing cell is written as the first text that means missing; in Parquet, as null. After an
+    error, part of a file may be there: write to a temporary name and rename.
+
+    Args:
+        path: Where to; .csv, .csv.gz or .parquet.
+        frames: The records, as ``Codec.decode`` returns them. They are asked for in a thread of
+            polars. What they raise is raised here.
+        schema: What their columns hold.
+
+    Raises:
+        OutputError: The file cannot be written there.
+    """
+    path = Path(path)
+    kind = _format_of(path, OutputError)
+    blocks = _Blocks(frames)
+    records = register_io_source(blocks.read, schema=dict(_dtypes(schema)))
+    try:
+        if kind == ".parquet":
+            records.sink_parquet(path)
+        else:
+            compression: Literal["gzip", "uncompressed"]
+            compression = "gzip" if kind == ".csv.gz" else "uncompressed"
+            texts = records.with_columns(map(_missing_as_text, schema.attributes))
+            texts.sink_csv(path, compression=compression)
+    except (*POLARS_ERRORS, OSError) as error:
+        if blocks.error is not None:
+            raise blocks.error from None
+        raise OutputError(
+            f"{path} cannot be written: {error}. Make room, or choose a folder that exists and "
+            "that you may write to."
+        ) from None
+
+
+class _Blocks:
+    """Frames for polars to ask for; remembers an error that is theirs, not the file's."""
+
+    def __init__(self, frames: Iterable[pl.DataFrame]) -> None:
+        self._frames = frames
+        self.error: Exception | None = None
+
+    def read(
+        self,
+        columns: list[str] | None,
+        predicate: pl.Expr | None,  # noqa: ARG002 - a sink filters nothing and takes all
+        rows: int | None,  # noqa: ARG002
+        batch: int | None,  # noqa: ARG002
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the frames: what polars calls an IO source."""
+        try:
+            for frame in self._frames:
+                yield frame if columns is None else frame.select(columns)
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def _dtypes(schema: Schema) -> Iterator[tuple[str, Any]]:
+    for attribute in schema.attributes:
+        yield attribute.name, pl.Int64 if attribute.is_numeric else pl.String
+
+
+def _missing_as_text(attribute: Attribute) -> pl.Expr:
+    cell = pl.col(attribute.name)
+    # Null is written as an empty cell without quotes, the text "" as one with quotes.
+    if not (attribute.missing and attribute.missing[0]):
+        return cell
+    return cell.cast(pl.String).fill_null(attribute.missing[0])
+
+
+def _format_of(path: Path, error: type[InputError]) -> FileFormat:
+    for kind in _FORMATS:
+        if path.name.lower().endswith(kind):
+            return kind
+    raise error(f'{path}: the name of a table ends in ".csv", ".csv.gz" or ".parquet"')
+
+
+def _read_file(path: Path, schema: Schema) -> Codes:
+    if _format_of(path, DataError) != ".parquet":
+        return read_csv(path, schema.attributes)
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file; check the path")
+    try:
+        frame = pl.scan_parquet(path, glob=False)
+        return encode_cells(schema.attributes, frame, Source(place=path.name))
+    except (*POLARS_ERRORS, OSError) as error:
+        raise DataError(
+            f"{path.name} cannot be read as Parquet (polars: {type(error).__name__}). Check that "
+            "it is a whole Parquet file and that you may read it."
+        ) from None

@@ -1,0 +1,139 @@
+"""Spend, Ledger: every use of the data, once; and what all of them cost together."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from scipy.special import ndtr
+
+from deniable.errors import BudgetError, InvariantError
+from deniable.privacy.composition import (
+    Gaussian,
+    Guarantee,
+    Laplace,
+    Loss,
+    Shifted,
+    Stated,
+    above,
+    total,
+)
+from deniable.privacy.laws import Law
+
+Part = Literal["seeds", "structure", "parameters"]
+PARTS: tuple[Part, ...] = ("structure", "parameters", "seeds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spend:
+    """One use of the data: the entry for the ledger.
+
+    Attributes:
+        what: What was noised, in words: "seed prefixes".
+        part: The part of the data it was counted in.
+        law: The noise of each number.
+        sensitivity: The most that one record moves a number, in whole steps.
+        moved: How many of the numbers one record can move.
+        each: Where a theorem, not the noise, says what one use costs: that cost.
+        times: How often it was used so.
+    """
+
+    what: str
+    part: Part
+    law: Law
+    sensitivity: int = 1
+    moved: int = 1
+    each: Guarantee | None = None
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        if not (self.sensitivity >= 1 and self.moved >= 1 and self.times >= 1):
+            raise BudgetError(
+                f"{self.what}: a record moves at least one number by one; "
+                f"got sensitivity = {self.sensitivity}, moved = {self.moved}"
+            )
+
+    @property
+    def mu(self) -> float:
+        """μ of Gaussian noise: the L2 distance that one record moves the numbers, over σ."""
+        return math.sqrt(self.moved) * self.sensitivity / dict(self.law.parameters)["sigma"]
+
+    @property
+    def table_error(self) -> float:
+        """How far, in total variation, the tables may be from the law that was accounted for.
+
+        For bounded noise nothing: its very table is what is accounted for.
+        """
+        if self.law.name == "discrete_laplace":
+            return self.moved * self.law.tv
+        if self.law.name == "rounded_gaussian":
+            sigma = dict(self.law.parameters)["sigma"]
+            beyond = 2 * float(ndtr(-(self.law.r - self.sensitivity) / sigma))
+            return self.moved * (self.law.tv + beyond)
+        return 0.0
+
+
+def losses_of(spends: Sequence[Spend]) -> list[Loss]:
+    """Return what the accountant sees: all Gaussian noise as one, the rest entry by entry."""
+    losses: list[Loss] = []
+    gaussians = [spend.mu for spend in spends if spend.law.name == "rounded_gaussian"]
+    if gaussians:
+        losses.append(Gaussian(mu=above(math.hypot(*gaussians))))
+    for spend in spends:
+        if spend.each is not None:
+            losses.append(Stated(cost=spend.each, times=spend.times))
+        elif spend.law.name == "discrete_laplace":
+            epsilon = dict(spend.law.parameters)["epsilon"]
+            losses.append(Laplace(epsilon=spend.sensitivity * epsilon, times=spend.moved))
+        elif spend.law.name.startswith("truncated"):
+            losses.append(Shifted(weights=weights_of(spend.law), times=spend.moved))
+        elif spend.law.name != "rounded_gaussian":
+            raise InvariantError(f"{spend.what}: noise by {spend.law} has no known cost")
+    return losses
+
+
+def weights_of(law: Law) -> tuple[int, ...]:
+    """Return the weights of -r … r."""
+    return tuple(law.weight(z) for z in range(-law.r, law.r + 1))
+
+
+def cost_of(spends: Sequence[Spend], *, delta: float) -> Guarantee:
+    """Return the least ε of all these uses of one and the same data at ``delta``, by PLD.
+
+    Privacy:
+        Neighbours: add or remove one record of the data that all of them read.
+        Covers: all outputs together. No noise costs ∞.
+        Does not cover: other uses; parts that were split off.
+    """
+    if any(spend.law.name == "exact" for spend in spends):
+        return Guarantee(epsilon=math.inf, delta=0.0)
+    error = math.fsum(spend.table_error for spend in spends)
+    # (1 + e^ε) · error is δ that the tables cost; ε is not known yet, so take it at its largest.
+    for epsilon in (2.0, 8.0, 32.0):
+        left = delta - above((2 + math.expm1(epsilon)) * error)
+        if left > 0:
+            found = total(losses_of(spends), delta=left)
+            if found.epsilon <= epsilon:
+                return Guarantee(epsilon=found.epsilon, delta=delta)
+    raise BudgetError(
+        f"δ = {delta:.2g} is too small for what these stages cost: ask for a larger δ, or for less"
+    )
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What was spent, in the order it happened."""
+
+    spends: tuple[Spend, ...]
+
+    def require_equal(self, planned: Sequence[Spend]) -> None:
+        """Refuse to go on if what was spent is not what was planned.
+
+        Raises:
+            InvariantError: An entry is missing, one too many, or has other noise.
+        """
+        if sorted(map(repr, self.spends)) != sorted(map(repr, planned)):
+            raise InvariantError(
+                "the ledger does not equal the plan: nothing is released. "
+                f"{len(self.spends)} uses of the data, {len(planned)} planned."
+            )

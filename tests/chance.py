@@ -1,0 +1,50 @@
+"""Assertions about chance, each with the probability that it fails a correct program."""
+
+from collections.abc import Mapping
+
+from scipy import stats
+
+FALSE_ALARM = 1e-6
+
+
+def assert_rate(
+    successes: int, trials: int, expected: float, *, false_alarm: float = FALSE_ALARM
+) -> None:
+    """Fail unless ``successes`` of ``trials`` is what probability ``expected`` would give.
+
+    Exact two-sided binomial test. A correct program fails it with probability at most
+    ``false_alarm`` over the choice of random key; under a fixed key, always or never.
+    """
+    p_value = stats.binomtest(successes, trials, expected).pvalue
+    assert p_value > false_alarm, (
+        f"rate {successes / trials:.5f} in {trials:,} trials, expected {expected:.5f}: "
+        f"p = {p_value:.1e} is below the false-alarm limit {false_alarm:.0e}"
+    )
+
+
+def assert_distribution(
+    counts: Mapping[object, int],
+    expected: Mapping[object, float],
+    *,
+    false_alarm: float = FALSE_ALARM,
+) -> None:
+    """Fail unless every value came up as often as its probability says, and no other value.
+
+    One ``assert_rate`` a value, each with an equal share of ``false_alarm``: by the union bound
+    a correct program fails with probability at most ``false_alarm``, with no approximation.
+
+    Args:
+        counts: How often each value came up; one that is absent came up never.
+        expected: The probability of each value. What they leave to 1 is "any other value".
+        false_alarm: The limit for all values together.
+    """
+    trials = sum(counts.values())
+    share = false_alarm / (len(expected) + 1)
+    for value, probability in expected.items():
+        try:
+            assert_rate(counts.get(value, 0), trials, float(probability), false_alarm=share)
+        except AssertionError as failure:
+            raise AssertionError(f"value {value}: {failure}") from None
+    others = trials - sum(counts.get(value, 0) for value in expected)
+    left = max(0.0, 1.0 - float(sum(expected.values())))
+    assert_rate(others, trials, left if left > 1e-15 else 0.0, false_alarm=share)

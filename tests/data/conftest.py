@@ -1,0 +1,33 @@
+from pathlib import Path
+
+import pytest
+
+from deniable.data.attributes import Attribute
+from deniable.data.schema import Schema
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def shared():
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"the real tables are not here: {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def examples():
+    return ROOT / "examples"
+
+
+@pytest.fixture
+def people():
+    """Three columns: a number, a text that may be missing, a number that may be missing."""
+    return Schema(
+        (
+            Attribute(name="age", kind="integer", values=range(17, 97)).with_bucket_width(10),
+            Attribute(name="job", kind="categorical", values=("cook", "", "a,b"), missing=("?",)),
+            Attribute(name="kids", kind="integer", values=range(10), missing=("", "-8", "no")),
+        )
+    )

@@ -1,0 +1,65 @@
+"""The real tables, where they are at hand."""
+
+import polars as pl
+import pytest
+
+from deniable.data.schema import Schema
+from deniable.data.tables import read_codes
+
+pytestmark = pytest.mark.shared
+
+
+@pytest.mark.parametrize("name", ["acs13", "acs24"])
+def test_the_examples_read_back_equal(examples, name):
+    schema = Schema.read(examples / name / "schema.toml")
+    assert Schema.parse(schema.text()) == schema
+    assert all(attribute.confirmed for attribute in schema.attributes)
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_every_record_of_acs13_is_encoded_and_decoded(shared, examples, part):
+    schema = Schema.read(examples / "acs13" / "schema.toml")
+    path = shared / "acs13" / f"acs13_{part}.csv"
+    codes, kind = read_codes(path, schema)
+    assert kind.restore(schema.codec.decode(codes)).equals(pl.read_csv(path))
+
+
+def test_every_record_of_acs24_is_encoded_and_decoded(shared, examples):
+    schema = Schema.read(examples / "acs24" / "schema.toml")
+    path = shared / "acs24" / "acs24_table1.csv.gz"
+    codes, _ = read_codes(path, schema)
+    assert codes.shape == (1_326_858, 11)
+    assert schema.codec.decode(codes).equals(pl.read_csv(path))
+
+
+def test_domains_and_buckets_of_acs13_are_those_of_the_paper_s_own_tool(shared, examples):
+    schema = Schema.read(examples / "acs13" / "schema.toml")
+    lines = (shared / "acs13" / "acs13_attrs.csv").read_text().split()
+    domains = [(name, list(map(int, values))) for name, *values in (x.split(",") for x in lines)]
+    assert [(a.name, list(a.values)) for a in schema.attributes] == domains
+    lines = (shared / "acs13" / "acs13_grps.csv").read_text().split()
+    groups = [tuple(int(bucket) - 1 for bucket in line.split(",")) for line in lines]
+    assert [a.groups for a in schema.attributes] == groups
+
+
+def test_all_attributes_of_acs24_that_acs13_has_keep_their_buckets(examples):
+    older = {a.name: a for a in Schema.read(examples / "acs13" / "schema.toml").attributes}
+    for attribute in Schema.read(examples / "acs24" / "schema.toml").attributes:
+        if attribute.name in older and attribute.name != "rel":
+            size = older[attribute.name].size
+            assert attribute.groups[:size] == older[attribute.name].groups
+
+
+def test_adult_is_encoded_with_its_missing_cells(shared):
+    (path,) = (shared / "adult").glob("*.csv.gz")
+    frame = pl.read_csv(path, infer_schema=False, empty_string_is_null=False)
+    name = next(c for c in frame.columns if (frame[c].str.strip_chars() == "?").any())
+    text = frame[name].unique().sort().to_list()
+    missing = [t for t in text if t.strip() == "?"]
+    schema = Schema.parse(
+        f'format = 1\n[[attribute]]\nname = "{name}"\ntype = "categorical"\n'
+        f"values = {[t for t in text if t not in missing]}\nmissing = {missing}\n"
+    )
+    codes, _ = read_codes(frame.select(name), schema)
+    attribute = schema.attributes[0]
+    assert (codes == attribute.missing_code).sum() == frame[name].is_in(missing).sum() > 0

@@ -1,0 +1,158 @@
+import os
+
+import numpy as np
+import polars as pl
+import pytest
+
+from deniable.data.attributes import Attribute
+from deniable.data.schema import Schema
+from deniable.data.tables import read_codes, write_table
+from deniable.errors import DataError, OutputError
+
+FORMATS = ["t.csv", "t.csv.gz", "t.parquet"]
+
+
+def blocks_of(schema, codes, size=2):
+    return (schema.codec.decode(codes[i : i + size]) for i in range(0, len(codes), size))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_written_in_blocks_reads_back_equal(people, tmp_path, name):
+    rows = [[0, 0, 0], [79, 1, 9], [5, 2, 10], [6, 3, 10], [7, 1, 10]]
+    codes = np.array(rows, dtype=np.uint16)
+    write_table(tmp_path / name, blocks_of(people, codes), people)
+    back, kind = read_codes(str(tmp_path / name), people)
+    assert back.tolist() == rows
+    restored = kind.restore(people.codec.decode(back))
+    assert restored.equals(people.codec.decode(codes))
+
+
+def test_missing_is_written_as_its_first_text_and_an_empty_value_as_itself(people, tmp_path):
+    codes = np.array([[0, 1, 10], [1, 3, 0]], dtype=np.uint16)
+    write_table(tmp_path / "t.csv", blocks_of(people, codes), people)
+    assert (tmp_path / "t.csv").read_text() == 'age,job,kids\n17,"",\n18,?,0\n'
+
+
+def test_a_number_may_be_what_missing_is_written_as(tmp_path):
+    schema = Schema((Attribute(name="n", kind="integer", values=range(3), missing=("-8", "")),))
+    write_table(tmp_path / "t.csv", [pl.DataFrame({"n": [1, None]})], schema)
+    assert (tmp_path / "t.csv").read_text() == "n\n1\n-8\n"
+
+
+def test_missing_is_null_in_parquet(people, tmp_path):
+    codes = np.array([[0, 3, 10]], dtype=np.uint16)
+    write_table(tmp_path / "t.parquet", blocks_of(people, codes), people)
+    assert pl.read_parquet(tmp_path / "t.parquet").rows() == [(17, None, None)]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_blocks_make_a_file_of_no_records(people, tmp_path, name):
+    write_table(tmp_path / name, [], people)
+    with pytest.raises(DataError, match=rf"{name} has no records. Check"):
+        read_codes(tmp_path / name, people)
+
+
+def test_a_frame_without_records_is_refused(people):
+    empty = pl.DataFrame(schema={"age": pl.Int64, "job": pl.String, "kids": pl.Int64})
+    with pytest.raises(DataError, match="the table has no records"):
+        read_codes(empty, people)
+
+
+def test_a_table_of_which_every_record_is_dropped_is_refused():
+    schema = Schema((Attribute(name="n", kind="integer", values=range(3), outside="drop"),))
+    with pytest.raises(DataError, match='no records that fits|outside = "drop" left all out'):
+        read_codes(pl.DataFrame({"n": [7]}), schema)
+
+
+def test_an_unknown_ending_is_refused(people, tmp_path):
+    for name in ("t.xlsx", "csv", "t.csv.zip"):
+        with pytest.raises(DataError, match="the name of a table ends in"):
+            read_codes(tmp_path / name, people)
+        with pytest.raises(OutputError, match="the name of a table ends in"):
+            write_table(tmp_path / name, [], people)
+
+
+def test_a_file_that_is_no_parquet_is_refused(people, tmp_path):
+    path = tmp_path / "t.parquet"
+    with pytest.raises(DataError, match="there is no such file"):
+        read_codes(path, people)
+    codes = np.zeros((1000, 3), dtype=np.uint16)
+    write_table(path, blocks_of(people, codes, 100), people)
+    whole = path.read_bytes()
+    for content in (b"", b"age,job,kids\n17,SECRET,1\n", whole[: len(whole) // 2], whole[30:]):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match="t.parquet cannot be read as Parquet") as caught:
+            read_codes(path, people)
+        assert "SECRET" not in str(caught.value)
+        assert caught.value.__suppress_context__
+
+
+def test_faults_of_a_parquet_file_are_found_by_row(people, tmp_path):
+    frame = pl.DataFrame({"age": [17, 777], "job": ["cook", "SECRET"], "kids": [1, 2]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(DataError) as caught:
+        read_codes(tmp_path / "t.parquet", people)
+    message = str(caught.value)
+    assert 'column "age", row 2 of t.parquet: the value is outside 17..96' in message
+    assert 'column "job", row 2 of t.parquet: the value is none of the 3' in message
+    assert "777" not in message
+    assert "SECRET" not in message
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_place_that_cannot_be_written_to_is_the_owner_s_to_mend(people, tmp_path, name):
+    codes = np.zeros((4, 3), dtype=np.uint16)
+    with pytest.raises(OutputError, match="cannot be written: .*folder that exists"):
+        write_table(tmp_path / "absent" / name, blocks_of(people, codes), people)
+    (tmp_path / name).mkdir()
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_table(tmp_path / name, blocks_of(people, codes), people)
+
+
+@pytest.mark.skipif(
+    not os.path.exists("/dev/full"), reason="a full disk is simulated on Linux only"
+)  # noqa: PTH110
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_full_disk_is_the_owner_s_to_mend(people, tmp_path, name):
+    (tmp_path / name).symlink_to("/dev/full")
+    codes = np.zeros((400_000, 3), dtype=np.uint16)
+    with pytest.raises(OutputError, match=r"No space left on device.*Make room"):
+        write_table(tmp_path / name, blocks_of(people, codes, 100_000), people)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("error", [RuntimeError("mine"), OSError("mine"), DataError("mine")])
+def test_what_the_blocks_raise_is_raised_as_it_is(people, tmp_path, name, error):
+    def blocks():
+        yield people.codec.decode(np.zeros((4, 3), dtype=np.uint16))
+        raise error
+
+    with pytest.raises(type(error), match="mine") as caught:
+        write_table(tmp_path / name, blocks(), people)
+    assert caught.value is error
+
+
+def test_blocks_are_asked_for_as_they_are_written(people, tmp_path):
+    """Bounded memory: were all blocks held, 300 of them would be alive at the end."""
+    alive = []
+
+    class Counted:
+        living = 0
+
+        def __init__(self):
+            Counted.living += 1
+            alive.append(Counted.living)
+
+        def __del__(self):
+            Counted.living -= 1
+
+    def blocks():
+        for _ in range(300):
+            codes = np.zeros((10_000, 3), dtype=np.uint16)
+            frame = people.codec.decode(codes)
+            frame._alive = Counted()
+            yield frame
+            del frame
+
+    write_table(tmp_path / "t.csv", blocks(), people)
+    assert max(alive) < 50

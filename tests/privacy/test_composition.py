@@ -1,0 +1,337 @@
+"""Composition: upper bounds, against other accountants and the formulas word for word."""
+
+import math
+from itertools import product
+
+import dp_accounting
+import mpmath
+import pytest
+from dp_accounting.pld import common
+from dp_accounting.pld import privacy_loss_distribution as pld
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from deniable.errors import BudgetError
+from deniable.privacy import laws
+from deniable.privacy.composition import (
+    Gaussian,
+    Guarantee,
+    Laplace,
+    Shifted,
+    Stated,
+    advanced,
+    amplified,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    of_a_group,
+    optimal,
+    optimal_delta,
+    partitioned,
+    sequential,
+    tables_noise,
+    total,
+    with_tables,
+)
+
+DELTA = 2.0**-30
+costs = st.builds(
+    Guarantee, epsilon=st.floats(0, 5), delta=st.floats(0, 0.1, allow_subnormal=False)
+)
+
+
+def is_just_above(bound, exact, rel=1e-12):
+    return exact <= bound <= exact * (1 + rel) + 1e-300
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(-1, 0), (math.nan, 0), (1, -0.1), (1, 1.1), (1, math.nan)]
+)
+def test_a_guarantee_that_is_none_cannot_be_made(epsilon, delta):
+    with pytest.raises(BudgetError, match="need ε ≥ 0"):
+        Guarantee(epsilon=epsilon, delta=delta)
+
+
+def test_guarantees_are_compared_part_by_part():
+    limit = Guarantee(epsilon=1.0, delta=1e-9)
+    assert limit.within(limit)
+    assert not Guarantee(epsilon=1.1, delta=0.0).within(limit)
+    assert not Guarantee(epsilon=0.5, delta=1e-8).within(limit)
+
+
+@given(st.lists(costs, min_size=1, max_size=6))
+def test_sequential_costs_add_and_are_rounded_up(listed):
+    """Theorem 2 (thm:dp:seqc)."""
+    added = sequential(listed)
+    assert is_just_above(added.epsilon, math.fsum(cost.epsilon for cost in listed))
+    assert added.delta >= min(1.0, math.fsum(cost.delta for cost in listed))
+
+
+@given(costs, st.integers(1, 50))
+def test_n_copies_cost_what_a_list_of_n_costs(cost, n):
+    assert sequential([cost] * n) == sequential(cost for _ in range(n))
+    assume(cost.epsilon > 0.01)
+    assert optimal_delta(cost, times=1, epsilon=cost.epsilon) >= cost.delta
+
+
+def test_advanced_composition_is_the_paper_word_for_word():
+    """Theorem 3 (thm:dp:advc), by hand for ε = 0.1, k = 11, δ'' = 2^-30."""
+    promised = advanced(Guarantee(epsilon=0.1, delta=1e-12), times=11, slack=DELTA)
+    by_hand = 0.1 * math.sqrt(2 * 11 * math.log(1 / DELTA)) + 11 * 0.1 * (math.e**0.1 - 1)
+    assert is_just_above(promised.epsilon, by_hand, 1e-9)
+    assert is_just_above(promised.delta, 11e-12 + DELTA)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "queries", "scale"),
+    [(0.1, 11, 214), (0.1, 132, 743), (0.1, 187, 884), (1, 11, 21.9), (1, 132, 75.8)]
+    + [(1, 187, 90.3), (3, 11, 7.64)],
+)
+def test_advanced_composition_needs_the_noise_of_the_reference_table(epsilon, queries, scale):
+    """PRIVACY.md, section 5, column "paper adv.": b, to three digits."""
+    low = advanced(Guarantee(epsilon=1 / (scale * 1.005)), times=queries, slack=DELTA)
+    high = advanced(Guarantee(epsilon=1 / (scale * 0.995)), times=queries, slack=DELTA)
+    assert low.epsilon < epsilon < high.epsilon
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.floats(0.01, 3), st.floats(0, 0.05, allow_subnormal=False), st.integers(1, 8), st.data()
+)
+def test_optimal_composition_is_the_hockey_stick_of_all_outcomes(epsilon, delta, times, data):
+    """Definition: the worst (ε, δ) mechanism has four outcomes; all sequences of them, summed."""
+    at = data.draw(st.floats(0, times * epsilon))
+    e = math.exp(epsilon)
+    p = [delta, (1 - delta) * e / (1 + e), (1 - delta) / (1 + e), 0.0]
+    literal = 0.0
+    for outcome in product(range(4), repeat=times) if times <= 5 else []:
+        here = math.prod(p[o] for o in outcome)
+        there = math.prod(p[3 - o] for o in outcome)
+        literal += max(0.0, here - math.exp(at) * there)
+    promised = optimal_delta(Guarantee(epsilon=epsilon, delta=delta), times=times, epsilon=at)
+    if times <= 5:
+        assert literal - 1e-12 <= promised <= literal * (1 + 1e-9) + 1e-11
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "times", "limit"),
+    [(0.1, 0.0, 100, 1e-9), (0.05, 1e-13, 1000, 1e-9), (1.0, 1e-12, 40, 1e-6)],
+)
+def test_optimal_composition_agrees_with_dp_accounting(epsilon, delta, times, limit):
+    """Oracle: the PLD of from_privacy_parameters, on a grid that is 1e-5 too high at most."""
+    ours = optimal(Guarantee(epsilon=epsilon, delta=delta), times=times, delta=limit)
+    known = common.DifferentialPrivacyParameters(epsilon, delta)
+    theirs = pld.from_privacy_parameters(known, epsilon / 64).self_compose(times)
+    assert ours.epsilon == pytest.approx(theirs.get_epsilon_for_delta(limit), rel=1e-4)
+    assert optimal_delta(
+        Guarantee(epsilon=epsilon, delta=delta), times=times, epsilon=ours.epsilon
+    ) <= limit
+
+
+def test_optimal_composition_is_stable_for_a_million_releases():
+    """Against binomial tails in 50 digits (mpmath's incomplete beta function)."""
+    mpmath.mp.dps = 50
+    n, epsilon, at = 10**6, 0.001, 4.0
+    promised = optimal_delta(Guarantee(epsilon=epsilon), times=n, epsilon=at)
+    e = mpmath.mpf(epsilon)
+    p = 1 / (1 + mpmath.exp(-e))
+    first = math.floor((at / epsilon + n) / 2) + 1
+    tail = mpmath.betainc(first, n - first + 1, 0, p, regularized=True)
+    other = mpmath.betainc(first, n - first + 1, 0, 1 - p, regularized=True)
+    literal = tail - mpmath.exp(at) * other
+    assert literal <= promised <= literal * (1 + 1e-6)
+
+
+def test_optimal_composition_never_promises_less_than_it_can_and_refuses_the_rest():
+    cost = Guarantee(epsilon=0.5, delta=1e-10)
+    assert optimal(Guarantee(epsilon=0.5), times=3, delta=0.0).epsilon == pytest.approx(1.5)
+    assert optimal(Guarantee(epsilon=0.0), times=9, delta=1e-9).epsilon == 0.0
+    assert optimal(cost, times=1, delta=1.01e-10).epsilon <= 0.5 * (1 + 1e-9)
+    assert optimal_delta(cost, times=2, epsilon=5.0) == pytest.approx(2e-10)
+    with pytest.raises(BudgetError, match="add up to more"):
+        optimal(cost, times=20, delta=1e-9)
+    with pytest.raises(BudgetError, match="need N ≥ 1"):
+        optimal(cost, times=0, delta=1e-9)
+    assert optimal_delta(Guarantee(epsilon=30.0, delta=0.9), times=10**3, epsilon=0.0) == 1.0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.floats(0.001, 2), st.integers(1, 300))
+def test_optimal_composition_is_never_above_basic_or_advanced(epsilon, times):
+    best = optimal(Guarantee(epsilon=epsilon), times=times, delta=DELTA).epsilon
+    assert best <= sequential([Guarantee(epsilon=epsilon)] * times).epsilon * (1 + 1e-12)
+    assert best <= advanced(Guarantee(epsilon=epsilon), times=times, slack=DELTA).epsilon
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "mu"), [(1.0, 0.1816), (0.1, 0.02), (3, 1.0), (0.0, 0.5), (2.0, 6.0), (0.5, 30)]
+)
+def test_gaussian_delta_is_the_formula_in_fifty_digits_rounded_up(epsilon, mu):
+    """δ_G = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ)."""
+    mpmath.mp.dps = 50
+    e, m = mpmath.mpf(epsilon), mpmath.mpf(mu)
+    literal = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+    assert literal <= gaussian_delta(epsilon=epsilon, mu=mu) <= literal * (1 + 1e-9)
+
+
+def test_gaussian_noise_has_the_scale_of_the_reference():
+    """PRIVACY.md, section 5: σ₁(ε=1) = 5.507, and √q σ₁ for q queries, to three digits."""
+    assert 1 / gaussian_mu(epsilon=1, delta=DELTA) == pytest.approx(5.507, abs=5e-4)
+    for epsilon, q, sd in [(0.1, 11, 167), (0.1, 132, 578), (0.1, 187, 688), (1, 11, 18.3)]:
+        assert math.sqrt(q) / gaussian_mu(epsilon=epsilon, delta=DELTA) == pytest.approx(
+            sd, rel=0.003
+        )
+    for epsilon, q, sd in [(1, 132, 63.3), (1, 187, 75.3), (3, 11, 6.46)]:
+        assert math.sqrt(q) / gaussian_mu(epsilon=epsilon, delta=DELTA) == pytest.approx(
+            sd, rel=0.001
+        )
+
+
+def test_gaussian_scale_agrees_with_dp_accounting():
+    """Oracle: dp_accounting's analytic Gaussian mechanism."""
+    for epsilon, delta in [(1.0, 1e-9), (0.1, 1e-6), (4.0, 1e-12)]:
+        theirs = dp_accounting.get_sigma_gaussian(epsilon, delta)
+        assert 1 / gaussian_mu(epsilon=epsilon, delta=delta) == pytest.approx(theirs, rel=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0.001, 8), st.floats(1e-12, 0.3))
+def test_gaussian_mu_and_epsilon_invert_delta_on_the_safe_side(epsilon, delta):
+    mu = gaussian_mu(epsilon=epsilon, delta=delta)
+    assert gaussian_delta(epsilon=epsilon, mu=mu) <= delta
+    assert gaussian_delta(epsilon=epsilon, mu=mu * (1 + 1e-6)) > delta
+    back = gaussian_epsilon(mu=mu, delta=delta)
+    assert gaussian_delta(epsilon=back, mu=mu) <= delta
+    assert back <= epsilon * (1 + 1e-9)
+
+
+def test_laplace_beats_gaussian_noise_up_to_fifteen_tables():
+    """PRIVACY.md, section 5: crossing at m ≈ 15 (ε = 1), 12.7 (0.1), 17.1 (3)."""
+    for epsilon, most in [(1.0, 15), (0.1, 12), (3.0, 17)]:
+        few = tables_noise(tables=most, epsilon=epsilon, delta=DELTA)
+        many = tables_noise(tables=most + 1, epsilon=epsilon, delta=DELTA)
+        assert (few.law, many.law) == ("discrete_laplace", "rounded_gaussian")
+        assert few.scale == pytest.approx(most / epsilon)
+        assert few.deviation == pytest.approx(math.sqrt(2) * most / epsilon)
+    assert tables_noise(tables=99, epsilon=1.0, delta=0.0).law == "discrete_laplace"
+
+
+def test_amplification_is_the_paper_and_one_part_of_a_partition():
+    """Theorem 4 (thm:dp:amplif): ε' = ln(1 + p (e^ε - 1)), δ' = p δ."""
+    cost = Guarantee(epsilon=3.0, delta=1e-9)
+    less = amplified(cost, rate=0.09)
+    assert is_just_above(less.epsilon, math.log(1 + 0.09 * (math.exp(3) - 1)))
+    assert is_just_above(less.delta, 0.09 * 1e-9)
+    for rate in (1e-10, 1.0, 1.5, math.nan):
+        with pytest.raises(BudgetError, match="δ < p < 1"):
+            amplified(cost, rate=rate)
+
+
+def test_two_amplified_parts_cost_more_than_the_larger():
+    """PRIVACY.md, section 5: ε = 3 in T and in P, p = 0.09 each, costs at least 1.4899, not 1."""
+    part = Guarantee(epsilon=3.0)
+    assert 1.4899 <= partitioned([(0.090031, part)] * 2).epsilon < 1.4901
+    assert amplified(part, rate=0.090031).epsilon == pytest.approx(1.0, abs=1e-5)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), costs), min_size=1, max_size=4))
+def test_a_partition_never_costs_more_than_its_costliest_part(parts):
+    assume(math.fsum(p for p, _ in parts) <= 1)
+    shared = partitioned(parts)
+    assert shared.epsilon <= max(cost.epsilon for _, cost in parts) * (1 + 1e-12)
+    assert shared.delta <= max(cost.delta for _, cost in parts) * (1 + 1e-12)
+
+
+def test_shares_that_are_none_are_refused_and_infinite_costs_stay_infinite():
+    half = (0.6, Guarantee(epsilon=1.0))
+    with pytest.raises(BudgetError, match="Theorem 10"):
+        partitioned([half, half])
+    with pytest.raises(BudgetError, match="Theorem 10"):
+        partitioned([(-0.1, half[1])])
+    assert partitioned([(0.5, Guarantee(epsilon=math.inf))]).epsilon == math.inf
+    assert partitioned([(1.0, Guarantee(epsilon=math.inf, delta=0.5))]).delta == 1.0
+
+
+def test_a_group_of_two_rows_bounds_replacing_one():
+    """PRIVACY.md, section 4: (2ε, δ (1 + e^ε))."""
+    two = of_a_group(Guarantee(epsilon=0.7, delta=1e-8), rows=2)
+    assert is_just_above(two.epsilon, 1.4)
+    assert is_just_above(two.delta, 1e-8 * (1 + math.exp(0.7)))
+    assert of_a_group(Guarantee(epsilon=0.7), rows=3).delta == 0.0
+    with pytest.raises(BudgetError, match="at least one row"):
+        of_a_group(two, rows=0)
+
+
+def test_a_table_near_the_law_adds_its_distance_to_delta():
+    """PRIVACY.md, section 8: (1 + e^ε) · TV for each number that one record moves."""
+    law = laws.discrete_laplace(1 / 11)
+    near = with_tables(Guarantee(epsilon=1.0), tv=law.tv, moved=11)
+    assert is_just_above(near.delta, (1 + math.e) * law.tv * 11)
+    assert with_tables(Guarantee(epsilon=1.0), tv=0.0, moved=5).delta == 0.0
+    assert with_tables(Guarantee(epsilon=math.inf), tv=1e-9, moved=1).delta == 1.0
+    with pytest.raises(BudgetError, match="tv"):
+        with_tables(near, tv=2.0, moved=1)
+
+
+def test_a_total_by_pld_is_one_gaussian_when_all_is_gaussian():
+    """Two of μ/√2 are one of μ, and that has a formula."""
+    mu = gaussian_mu(epsilon=1.0, delta=DELTA)
+    both = total([Gaussian(mu=mu / math.sqrt(2))] * 2, delta=DELTA)
+    assert 1.0 - 1e-6 <= both.epsilon <= 1.001
+
+
+def test_a_total_by_pld_knows_the_table_of_mechanism_b():
+    """Three lengths of TG(1/3, 61) are (1, 2^-30): the reference's table, section 3.2."""
+    law = laws.truncated_geometric(1 / 3, 61)
+    weights = tuple(law.weight(z) for z in range(-law.r, law.r + 1))
+    assert total([Shifted(weights=weights, times=3)], delta=DELTA).epsilon <= 1.001
+    with pytest.raises(BudgetError, match="no ε meets"):
+        total([Shifted(weights=weights, times=3)], delta=1e-12)
+
+
+def test_a_total_by_pld_of_laplace_tables_is_the_reference_and_never_above_basic():
+    """PRIVACY.md, section 5: PLD Laplace at q = 132 has b = 63.2 for ε = 1."""
+    assert total([Laplace(epsilon=1 / 63.2, times=132)], delta=DELTA).epsilon == pytest.approx(
+        1.0, rel=0.005
+    )
+    assert total([Laplace(epsilon=1 / 11, times=11)], delta=DELTA).epsilon <= 1.0 + 2e-3
+
+
+def test_a_total_of_mixed_releases_is_below_their_sum_and_above_each():
+    """The recommended plan of section 5: seeds TG ε = 0.3 (r = 68), tables σ = 30.4, rest 192."""
+    law = laws.truncated_geometric(0.3, 68)
+    weights = tuple(law.weight(z) for z in range(-law.r, law.r + 1))
+    mu = math.hypot(math.sqrt(11) / 30.4, math.sqrt(187) / 192)
+    mixed = total([Shifted(weights=weights), Gaussian(mu=mu)], delta=DELTA)
+    assert mixed.epsilon == pytest.approx(1.0, rel=0.02)
+
+
+def test_a_total_takes_stated_costs_as_optimal_composition_does():
+    cost = Guarantee(epsilon=0.1, delta=1e-13)
+    ours = optimal(cost, times=50, delta=1e-9)
+    assert total([Stated(cost=cost, times=50)], delta=1e-9).epsilon == pytest.approx(
+        ours.epsilon, rel=0.002
+    )
+    assert total([], delta=1e-9) == Guarantee(epsilon=0.0, delta=0.0)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: advanced(Guarantee(epsilon=1.0), times=0, slack=0.1),
+        lambda: advanced(Guarantee(epsilon=1.0), times=1, slack=0.0),
+        lambda: gaussian_delta(epsilon=-1.0, mu=1.0),
+        lambda: gaussian_mu(epsilon=1.0, delta=0.0),
+        lambda: gaussian_epsilon(mu=1.0, delta=0.0),
+        lambda: tables_noise(tables=0, epsilon=1.0, delta=0.1),
+        lambda: gaussian_mu(epsilon=0.0, delta=1e-20),
+    ],
+)
+def test_outside_a_theorems_hypotheses_there_is_an_error_not_a_number(ask):
+    with pytest.raises(BudgetError):
+        ask()
+
+
+def test_no_noise_at_all_costs_nothing_in_the_limit():
+    assert gaussian_delta(epsilon=1.0, mu=0.0) == gaussian_delta(epsilon=math.inf, mu=1.0) == 0.0
+    assert advanced(Guarantee(epsilon=0.0), times=3, slack=0.1).epsilon == 0.0

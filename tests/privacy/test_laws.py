@@ -1,0 +1,324 @@
+"""Noise laws: the table is what is drawn, and what is accounted for."""
+
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import accumulate, pairwise
+
+import mpmath
+import numpy as np
+import pytest
+from chance import assert_distribution
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deniable.errors import BudgetError, InvariantError
+from deniable.privacy import laws
+from deniable.privacy.guarantee import one_shot_gaussian, one_shot_geometric
+from deniable.privacy.laws import UNITS, Law
+from deniable.randomness import Keyed, SystemRng
+
+DELTA = 2.0**-30
+SMALL_LAWS = [
+    laws.exact(),
+    laws.discrete_laplace(1.0),
+    laws.discrete_laplace(5.0),
+    laws.discrete_laplace(1 / 11),
+    laws.truncated_geometric(1.0, 21),
+    laws.truncated_geometric(0.1, 178),
+    laws.truncated_geometric(2.0, 1),
+    laws.rounded_gaussian(0.4),
+    laws.rounded_gaussian(18.26),
+    laws.truncated_discrete_gaussian(12.55, 79),
+    laws.truncated_discrete_gaussian(0.3, 2),
+]
+LONG_LAWS = [  # weighed in doubles
+    laws.discrete_laplace(1 / 3000),
+    laws.truncated_geometric(1 / 5000, 70_000),
+    laws.rounded_gaussian(5000.0),
+    laws.truncated_discrete_gaussian(8000.0, 50_000),
+]
+
+
+class Words:
+    """A source of given words."""
+
+    def __init__(self, words):
+        self._words = np.fromiter(words, dtype=np.uint64)
+
+    def words(self, size):
+        assert size == len(self._words)
+        return self._words
+
+
+def both_sides(law):
+    return {z: law.weight(z) for z in range(-law.r, law.r + 1)}
+
+
+@pytest.mark.parametrize("law", SMALL_LAWS, ids=str)
+def test_weights_are_symmetric_and_sum_to_exactly_2_to_the_64(law):
+    weights = both_sides(law)
+    assert sum(weights.values()) == UNITS
+    assert all(weights[z] == weights[-z] >= 0 for z in weights)
+    assert law.weight(law.r + 1) == law.weight(-law.r - 1) == 0
+    assert sum(map(law.probability, weights)) == 1
+
+
+@pytest.mark.parametrize("law", LONG_LAWS, ids=str)
+def test_long_tables_sum_to_exactly_2_to_the_64_too(law):
+    assert law.middle + 2 * sum(law.tail.tolist()) == UNITS
+    assert law.middle % 2 == 0
+
+
+@pytest.mark.parametrize("law", SMALL_LAWS + LONG_LAWS[:1], ids=str)
+def test_the_words_drawn_as_z_are_exactly_its_weight_in_number(law):
+    """Known answers at both ends of every value's interval of magnitudes, with either sign.
+
+    The magnitude is monotone in the word, so the ends decide the number of words in between:
+    the sampler's law is the table, not only near it.
+    """
+    lengths = [law.middle // 2, *law.tail.tolist()]
+    ends = [0, *accumulate(lengths)]
+    assert ends[-1] == 2**63
+    intervals = [(start, end, z) for z, (start, end) in enumerate(pairwise(ends)) if end > start]
+    known = [(start, z) for start, _, z in intervals] + [(end - 1, z) for _, end, z in intervals]
+    positive = law.draw(Words([2 * m for m, _ in known]), len(known))
+    negative = law.draw(Words([2 * m + 1 for m, _ in known]), len(known))
+    assert positive.tolist() == [z for _, z in known]
+    assert negative.tolist() == [-z for _, z in known]
+
+
+def test_draws_keep_the_shape_asked_for():
+    rng = Keyed(1).at("noise")
+    drawn = laws.truncated_geometric(1.0, 5).draw(rng, (3, 4, 5))
+    assert drawn.shape == (3, 4, 5)
+    assert drawn.dtype == np.int64
+    assert laws.exact().draw(rng, (0, 7)).shape == (0, 7)
+    assert laws.exact().draw(SystemRng(), 5).tolist() == [0] * 5
+
+
+def literal_law(name, **of):
+    """The law by its definition, in 60 digits."""
+    mpmath.mp.dps = 60
+    if name == "rounded_gaussian":
+        sigma = mpmath.mpf(of["sigma"])
+        return lambda z: mpmath.ncdf((z + mpmath.mpf("0.5")) / sigma) - mpmath.ncdf(
+            (z - mpmath.mpf("0.5")) / sigma
+        )
+    if name == "truncated_discrete_gaussian":
+        sigma, r = mpmath.mpf(of["sigma"]), of["r"]
+        whole = mpmath.fsum(mpmath.exp(-(z**2) / (2 * sigma**2)) for z in range(-r, r + 1))
+        return lambda z: mpmath.exp(-(z**2) / (2 * sigma**2)) / whole
+    alpha, r = mpmath.exp(-mpmath.mpf(of["epsilon"])), of.get("r", mpmath.inf)
+    cut = 2 * alpha ** (r + 1) if r < mpmath.inf else 0
+    return lambda z: alpha ** abs(z) * (1 - alpha) / (1 + alpha - cut)
+
+
+@pytest.mark.parametrize("law", SMALL_LAWS[1:], ids=str)
+def test_every_weight_is_the_definition_rounded_to_the_nearest_unit(law):
+    ideal = literal_law(law.name, **dict(law.parameters))
+    for z in range(1, law.r + 1):
+        assert law.weight(z) == int(mpmath.nint(UNITS * ideal(z)))
+    moved = mpmath.fsum(abs(UNITS * ideal(z) - law.weight(z)) for z in range(-law.r, law.r + 1))
+    beyond = UNITS - mpmath.fsum(UNITS * ideal(z) for z in range(-law.r, law.r + 1))
+    assert (moved + abs(beyond)) / 2 <= law.tv * UNITS
+
+
+@pytest.mark.parametrize("law", LONG_LAWS, ids=str)
+def test_doubles_move_a_long_table_by_less_than_its_tv_allows(law, monkeypatch):
+    """Against the same law weighed in decimals, which the test above holds to the definition.
+
+    The rounding alone may be up to half of ``tv``; so may what the doubles add.
+    """
+    monkeypatch.setattr(laws, "_FINE", laws.WIDEST)
+    monkeypatch.setattr(laws, "_FINE_GAUSSIAN", 0)
+    if law.name == "rounded_gaussian":
+        ideal = literal_law(law.name, **dict(law.parameters))
+        places = range(1, law.r, 997)
+        off = [abs(law.weight(z) - float(UNITS * ideal(z))) for z in places]
+        assert sum(off) / len(off) * law.r < law.tv * UNITS
+        return
+    fine = getattr(laws, law.name)(**dict(law.parameters))
+    assert fine.r == law.r
+    off = np.abs(fine.tail.astype(np.int64) - law.tail.astype(np.int64)).sum() * 2.0
+    assert 0 < off < (law.tv - fine.tv) * UNITS
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0.05, 8), st.integers(1, 60))
+def test_a_truncated_geometric_table_stays_within_its_tv_of_the_theorem(epsilon, r):
+    """Theorem 7: δ = g(r), plus at most (1 + e^ε) tv for the rounding."""
+    law = laws.truncated_geometric(epsilon, r)
+    ideal = one_shot_geometric(epsilon=epsilon, r=r).delta
+    slack = (1 + math.exp(epsilon)) * law.tv
+    assert ideal * (1 - 1e-10) - slack <= law.delta(epsilon) <= ideal + slack
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(SMALL_LAWS), st.floats(0, 6), st.integers(-4, 4).filter(lambda s: s != 0)
+)
+def test_delta_is_the_definition_in_both_directions(law, epsilon, shift):
+    """HS_ε(g ‖ g shifted) as a sum of exact fractions, with e^ε to 60 digits."""
+    mpmath.mp.dps = 60
+    factor = Fraction(int(mpmath.exp(epsilon) * 2**150), 2**150)
+    span = range(-law.r - 4, law.r + 5)
+    literal = sum(max(0, law.probability(z) - factor * law.probability(z - shift)) for z in span)
+    promised = law.delta(epsilon, shift=abs(shift))
+    assert literal <= promised + Fraction(1, 2**140)
+    assert promised <= literal * (1 + Fraction(1, 2**50)) + Fraction(1, 2**70)
+
+
+@pytest.mark.parametrize("law", LONG_LAWS, ids=str)
+@pytest.mark.parametrize("epsilon", [0.0, 1e-4, 0.01, 1.0, 60.0])
+def test_delta_of_a_long_table_bounds_its_exact_value_closely(law, epsilon):
+    exact = law._delta_in_integers(epsilon, 3)
+    assert exact <= law.delta(epsilon, shift=3) <= exact * (1 + 1e-11) + 2.0**-49
+
+
+def test_delta_falls_with_epsilon_and_ends_at_what_no_epsilon_hides():
+    law = laws.truncated_geometric(1.0, 5)
+    assert law.delta(0.0) > law.delta(0.5) > law.delta(1.0) >= law.delta(math.inf)
+    assert law.delta(math.inf) == pytest.approx(float(law.probability(5)), rel=1e-15)
+    assert law.delta(1.0, shift=0) == 0.0
+    assert law.delta(1.0, shift=11) == 1.0
+    assert laws.exact().delta(100.0) == 1.0
+
+
+def test_the_table_adds_to_the_ideal_delta_what_the_reference_measured():
+    """PRIVACY.md, section 8: 1.8e-18 (r=21), 2.7e-17 (r=178); ours rounds no worse."""
+    for epsilon, r, measured in [(1.0, 21, 1.8e-18), (0.1, 178, 2.7e-17)]:
+        mpmath.mp.dps = 40
+        alpha = mpmath.exp(-mpmath.mpf(epsilon))
+        ideal = (1 - alpha) * alpha**r / (1 + alpha - 2 * alpha ** (r + 1))
+        table = mpmath.mpf(laws.truncated_geometric(epsilon, r).delta(epsilon))
+        assert abs(table - ideal) <= measured
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "lengths", "r"),
+    [(1, 1, 21), (0.5, 1, 39), (0.391, 1, 49), (0.1, 1, 178), (1, 2, 41), (1, 3, 61)]
+    + [(1, 5, 101), (1, 7, 141), (0.1, 3, 534), (0.1, 7, 1246)],
+)
+def test_the_smallest_geometric_threshold_is_the_reference_table(epsilon, lengths, r):
+    """PRIVACY.md, sections 3.1 and 3.2, δ = 2^-30: worked out there by exact enumeration."""
+    assert laws.r_for(epsilon=epsilon, delta=DELTA, lengths=lengths) == r
+    below = one_shot_geometric(epsilon=epsilon, r=r - 1, lengths=lengths)
+    assert below.delta > DELTA
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "lengths", "r", "deviation"),
+    [(1, 1, 35, 5.6), (1, 2, 50, 8.0), (1, 3, 61, 9.8), (1, 5, 79, 12.6), (1, 7, 94, 14.9)]
+    + [(0.1, 3, 524, None), (0.1, 7, 810, None)],
+)
+def test_the_smallest_gaussian_threshold_is_the_reference_table(epsilon, lengths, r, deviation):
+    """PRIVACY.md, section 3.2, δ = 2^-30; it prints deviations to one decimal."""
+    sigma, found = laws.sigma_and_r_for(epsilon=epsilon, delta=DELTA, lengths=lengths)
+    assert found == r
+    law = laws.truncated_discrete_gaussian(sigma, found)
+    assert deviation is None or math.sqrt(law.variance) == pytest.approx(deviation, abs=0.06)
+
+
+def test_one_gaussian_threshold_is_one_below_the_reference_table():
+    """PRIVACY.md prints 297 for ε = 0.1, L = 1; at σ = 51.43 the exact δ of 296 is enough."""
+    sigma, r = laws.sigma_and_r_for(epsilon=0.1, delta=DELTA)
+    assert r == 296
+    assert laws.truncated_discrete_gaussian(sigma, r).delta(0.1) <= DELTA
+
+
+@pytest.mark.parametrize(("lengths", "name"), [(1, "geometric"), (3, "geometric"), (5, "gaussian")])
+def test_mechanism_b_takes_the_law_with_the_lower_threshold(lengths, name):
+    law = laws.bounded(epsilon=1.0, delta=DELTA, lengths=lengths)
+    assert name in law.name
+    assert law.r == {1: 21, 3: 61, 5: 79}[lengths]
+
+
+def test_unreachable_bounded_noise_is_refused():
+    with pytest.raises(BudgetError, match="no bounded noise"):
+        laws.r_for(epsilon=1.0, delta=1e-30)
+    with pytest.raises(BudgetError, match="no bounded noise"):
+        laws.sigma_and_r_for(epsilon=1.0, delta=1e-18, lengths=2)
+
+
+def test_gaussian_lengths_agree_with_a_literal_convolution():
+    """Definition: all sums of L noises, each pair of probabilities compared, one by one."""
+    sigma, r, lengths, epsilon = 2.0, 5, 3, 0.7
+    ideal = literal_law("truncated_discrete_gaussian", sigma=sigma, r=r)
+    g = {z: ideal(z) for z in range(-r, r + 1)}
+    literal = sum(
+        max(0, g[a] * g[b] * g[c] - mpmath.exp(epsilon) * moved(g, a) * moved(g, b) * moved(g, c))
+        for a in g
+        for b in g
+        for c in g
+    )
+    promised = one_shot_gaussian(epsilon=epsilon, sigma=sigma, r=r, lengths=lengths).delta
+    assert literal <= promised <= literal * (1 + 1e-9)
+
+
+def moved(g, z):
+    return g.get(z + 1, mpmath.mpf(0))
+
+
+@pytest.mark.parametrize("law", [SMALL_LAWS[i] for i in (1, 4, 7, 9)], ids=str)
+def test_draws_come_up_as_often_as_the_table_says(law):
+    """False-alarm rate 1e-6, over the choice of key."""
+    drawn = law.draw(Keyed(7).at("noise"), 300_000)
+    assert_distribution(Counter(drawn.tolist()), {z: law.probability(z) for z in both_sides(law)})
+
+
+def test_that_assertion_notices_a_scale_five_percent_too_wide():
+    """The test above is worth something only if a wrong scale fails it."""
+    law, wrong = laws.discrete_laplace(1.0), laws.discrete_laplace(0.95)
+    drawn = wrong.draw(Keyed(7).at("noise"), 300_000)
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(
+            Counter(drawn.tolist()), {z: law.probability(z) for z in both_sides(law)}
+        )
+
+
+def test_variances_are_the_closed_forms():
+    """2α/(1-α)² of the discrete Laplace law; σ² + 1/12 of a rounded normal, for wide σ."""
+    alpha = math.exp(-1 / 11)
+    assert laws.discrete_laplace(1 / 11).variance == pytest.approx(2 * alpha / (1 - alpha) ** 2)
+    assert laws.rounded_gaussian(18.26).variance == pytest.approx(18.26**2 + 1 / 12)
+    assert laws.exact().variance == 0.0
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: laws.discrete_laplace(0.0),
+        lambda: laws.discrete_laplace(math.nan),
+        lambda: laws.discrete_laplace(math.inf),
+        lambda: laws.discrete_laplace(60.0),
+        lambda: laws.discrete_laplace(1e-8),
+        lambda: laws.truncated_geometric(-1.0, 3),
+        lambda: laws.truncated_geometric(1.0, 0),
+        lambda: laws.rounded_gaussian(0.0),
+        lambda: laws.rounded_gaussian(0.01),
+        lambda: laws.rounded_gaussian(1e9),
+        lambda: laws.truncated_discrete_gaussian(math.inf, 3),
+        lambda: laws.truncated_discrete_gaussian(1.0, 0),
+        lambda: laws.exact().delta(-1.0),
+    ],
+)
+def test_a_law_outside_what_a_table_can_hold_is_refused(build):
+    with pytest.raises(BudgetError):
+        build()
+
+
+def test_a_table_that_is_none_is_a_bug():
+    with pytest.raises(InvariantError, match="64-bit"):
+        Law(name="signed", tail=np.zeros(3, np.int64))
+    with pytest.raises(InvariantError, match="64-bit"):
+        Law(name="heavy", tail=np.full(3, 2**63, np.uint64))
+    with pytest.raises(InvariantError, match="sum"):
+        Law(name="heavy", tail=np.full(1, 2**63 + 2, np.uint64))
+
+
+def test_laws_are_values_equal_by_name_and_parameters():
+    assert laws.discrete_laplace(0.5) == laws.discrete_laplace(0.5) != laws.discrete_laplace(0.6)
+    assert str(laws.truncated_geometric(1.0, 21)) == "truncated_geometric(epsilon=1.0, r=21)"
+    with pytest.raises(ValueError, match="read-only"):
+        laws.discrete_laplace(0.5).tail[0] = 1

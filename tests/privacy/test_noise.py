@@ -1,0 +1,72 @@
+"""Noise comes with its bill."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from chance import assert_distribution
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deniable.errors import BudgetError, InvariantError
+from deniable.privacy import laws
+from deniable.privacy.noise import Spend, add_noise
+from deniable.randomness import Keyed
+
+LAW = laws.truncated_geometric(1.0, 21)
+
+
+def noised(counts, law=LAW, **more):
+    counts = np.asarray(counts, dtype=np.int64)
+    return add_noise(Keyed(3).at("noise"), counts, law, what="cells", part="parameters", **more)
+
+
+def test_noise_is_returned_together_with_what_it_costs():
+    noisy, spend = noised([[5, 6], [7, 8]], sensitivity=2, moved=3)
+    assert noisy.shape == (2, 2)
+    assert spend == Spend(what="cells", part="parameters", law=LAW, sensitivity=2, moved=3)
+
+
+def test_without_noise_the_same_path_returns_the_counts():
+    noisy, spend = noised([5, 0, 7], laws.exact())
+    assert noisy.tolist() == [5, 0, 7]
+    assert spend.law.delta(50.0) == 1.0
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
+def test_no_count_however_large_overflows(counts):
+    """An overflow would wrap around: noisy and exact would differ by about 2^64."""
+    noisy, _ = noised(counts)
+    for before, after in zip(counts, noisy.tolist(), strict=True):
+        assert abs(max(-(2**62), min(2**62, before)) - after) <= LAW.r
+
+
+def test_the_counts_themselves_are_left_as_they_were():
+    counts = np.arange(10)
+    noised(counts)
+    assert counts.tolist() == list(range(10))
+
+
+def test_every_cell_has_noise_of_its_own():
+    """2,000 equal cells: with one draw for all, one value would come up 2,000 times."""
+    noisy, _ = noised(np.full(200_000, 40))
+    expected = {40 + z: LAW.probability(z) for z in range(-LAW.r, LAW.r + 1)}
+    assert_distribution(Counter(noisy.tolist()), expected)
+
+
+def test_that_assertion_notices_one_draw_shared_by_all_cells():
+    noisy = np.full(200_000, 40) + LAW.draw(Keyed(3).at("noise"), 1)
+    expected = {40 + z: LAW.probability(z) for z in range(-LAW.r, LAW.r + 1)}
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(Counter(noisy.tolist()), expected)
+
+
+def test_counts_that_are_not_whole_64_bit_numbers_are_a_bug():
+    with pytest.raises(InvariantError, match="64-bit"):
+        add_noise(Keyed(3).at("noise"), np.zeros(3), LAW, what="cells", part="seeds")
+
+
+@pytest.mark.parametrize("more", [{"sensitivity": 0}, {"moved": 0}])
+def test_a_bill_for_nothing_is_refused(more):
+    with pytest.raises(BudgetError, match="at least one"):
+        noised([1], **more)

@@ -1,0 +1,162 @@
+"""Small random worlds for Hypothesis: schemas, tables, graphs with their orders, networks.
+
+A ``World`` holds the same model twice: as the paper writes it (``definitions.Model``, exact
+fractions) and as the package holds it (``Network``, arrays of floats).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+
+import definitions
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from deniable.arrays import CODE, Codes
+from deniable.data.attributes import Attribute
+from deniable.model.graph import Graph
+from deniable.model.network import ConditionalTable, Network
+
+# Same examples in every run: a failure can be repeated. No deadline: a busy machine is no fault.
+property_test = settings(deadline=None, derandomize=True, max_examples=80, database=None)
+
+# Exact values of γ, whose logarithms are far from each other.
+gammas = st.sampled_from([Fraction(11, 10), Fraction(3, 2), Fraction(2), Fraction(4), Fraction(50)])
+
+
+@dataclass(frozen=True)
+class World:
+    """A schema, a table, and a model of it."""
+
+    attributes: tuple[Attribute, ...]
+    table: definitions.Table
+    model: definitions.Model
+
+    @property
+    def m(self) -> int:
+        return len(self.attributes)
+
+    @cached_property
+    def codes(self) -> Codes:
+        """The table as the package holds it."""
+        return codes_of(self.table, self.m)
+
+    @cached_property
+    def universe(self) -> Codes:
+        """Every possible record."""
+        return codes_of(self.model.universe(), self.m)
+
+    @cached_property
+    def network(self) -> Network:
+        """The model as the package holds it."""
+        return network_of(self.attributes, self.model)
+
+
+def codes_of(table: definitions.Table, m: int) -> Codes:
+    """Return records as the package holds them: columns contiguous."""
+    return np.asfortranarray(np.array(table, dtype=CODE).reshape(len(table), m))
+
+
+def records_of(codes: Codes) -> definitions.Table:
+    """Return records as the definitions hold them."""
+    return [tuple(row) for row in codes.tolist()]
+
+
+def network_of(attributes: Sequence[Attribute], model: definitions.Model) -> Network:
+    """Return the network; rows are configurations, the last parent's bucket runs fastest."""
+    tables = []
+    for i, conditional in enumerate(model.tables):
+        configurations = product(*[range(attributes[j].buckets) for j in model.parents[i]])
+        rows = [[float(p) for p in conditional[c]] for c in configurations]
+        tables.append(ConditionalTable(np.array(rows)))
+    return Network(tuple(attributes), Graph(model.parents), model.order, tuple(tables))
+
+
+def plain_attribute(name: str, size: int) -> Attribute:
+    """Return a categorical attribute without buckets."""
+    return Attribute(name=name, kind="categorical", values=[f"{name}{v}" for v in range(size)])
+
+
+@st.composite
+def attributes(draw: st.DrawFn, *, name: str = "x", most: int = 4) -> Attribute:
+    """An attribute of a few values: text or numbers, with buckets or not, missing or not."""
+    size = draw(st.integers(1, most))
+    missing = ("?",) if draw(st.booleans()) else ()
+    if draw(st.booleans()):
+        attribute = Attribute(name=name, kind="integer", values=range(5, 5 + size), missing=missing)
+        return attribute.with_bucket_width(draw(st.integers(1, size)))
+    values = [f"{name}{v}" for v in range(size)]
+    attribute = Attribute(name=name, kind="categorical", values=values, missing=missing)
+    labels = draw(st.lists(st.integers(0, size - 1), min_size=size, max_size=size))
+    groups = [[v for v, at in zip(values, labels, strict=True) if at == g] for g in set(labels)]
+    return attribute.with_bucket_groups(groups) if draw(st.booleans()) else attribute
+
+
+@st.composite
+def schemas(draw: st.DrawFn, *, least: int = 1, most: int = 4) -> tuple[Attribute, ...]:
+    """A few attributes; fewer values each where there are many of them."""
+    m = draw(st.integers(least, most))
+    return tuple(draw(attributes(name=f"x{i}", most=4 if m <= 3 else 3)) for i in range(m))
+
+
+def tables(
+    schema: Sequence[Attribute], *, least: int = 0, most: int = 16
+) -> st.SearchStrategy[definitions.Table]:
+    """A table of the schema, missing cells included."""
+    record = st.tuples(*[st.integers(0, attribute.size - 1) for attribute in schema])
+    return st.lists(record, min_size=least, max_size=most)
+
+
+@st.composite
+def graphs(draw: st.DrawFn, m: int) -> tuple[definitions.Parents, tuple[int, ...]]:
+    """A directed acyclic graph, and one of its linear extensions."""
+    order = tuple(draw(st.permutations(range(m))))
+    parents: list[tuple[int, ...]] = [()] * m
+    for place, i in enumerate(order):
+        before = st.sets(st.sampled_from(order[:place]), max_size=2) if place else st.just(set())
+        parents[i] = tuple(sorted(draw(before)))
+    return tuple(parents), order
+
+
+@st.composite
+def models(draw: st.DrawFn, schema: Sequence[Attribute], *, zeros: bool) -> definitions.Model:
+    """A network over the schema with small rational probabilities; with zeros, if allowed."""
+    parents, order = draw(graphs(len(schema)))
+    conditionals = []
+    for i, attribute in enumerate(schema):
+        weight = st.integers(0 if zeros else 1, 4)
+        weights = st.lists(weight, min_size=attribute.size, max_size=attribute.size).filter(any)
+        configurations = product(*[range(schema[j].buckets) for j in parents[i]])
+        conditional = {}
+        for c in configurations:
+            row = draw(weights)
+            conditional[c] = [Fraction(w, sum(row)) for w in row]
+        conditionals.append(conditional)
+    return definitions.Model(
+        sizes=tuple(attribute.size for attribute in schema),
+        bucket_of=tuple(attribute.groups for attribute in schema),
+        parents=parents,
+        order=order,
+        tables=tuple(conditionals),
+    )
+
+
+@st.composite
+def worlds(
+    draw: st.DrawFn, *, least: int = 1, most: int = 4, records: int = 1, zeros: bool | None = None
+) -> World:
+    """A schema, a model of it with or without impossible values, and a table of some records."""
+    schema = draw(schemas(least=least, most=most))
+    with_zeros = draw(st.booleans()) if zeros is None else zeros
+    model = draw(models(schema, zeros=with_zeros))
+    return World(schema, draw(tables(schema, least=records)), model)
+
+
+@st.composite
+def omega_ranges(draw: st.DrawFn, m: int) -> tuple[int, ...]:
+    """A non-empty ascending range of ω, 1 ≤ ω ≤ m."""
+    first = draw(st.integers(1, m))
+    return tuple(range(first, draw(st.integers(first, m)) + 1))
