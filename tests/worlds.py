@@ -160,3 +160,28 @@ def omega_ranges(draw: st.DrawFn, m: int) -> tuple[int, ...]:
     """A non-empty ascending range of ω, 1 ≤ ω ≤ m."""
     first = draw(st.integers(1, m))
     return tuple(range(first, draw(st.integers(first, m)) + 1))
+
+
+def small_world() -> tuple[Network, definitions.Model]:
+    """Three attributes, the first bucketed; drawn in the order 2, 0, 1."""
+    attributes = (
+        Attribute(name="a", kind="integer", values=range(4)).with_bucket_width(2),
+        plain_attribute("b", 2),
+        plain_attribute("c", 3),
+    )
+
+    def row(*weights: int) -> list[Fraction]:
+        return [Fraction(w, sum(weights)) for w in weights]
+
+    model = definitions.Model(
+        sizes=(4, 2, 3),
+        bucket_of=tuple(a.groups for a in attributes),
+        parents=((2,), (0, 2), ()),
+        order=(2, 0, 1),
+        tables=(
+            {(0,): row(1, 2, 3, 4), (1,): row(4, 0, 1, 1), (2,): row(1, 1, 1, 1)},
+            {(g, c): row(1 + g, 1 + c) for g in range(2) for c in range(3)},
+            {(): row(2, 1, 1)},
+        ),
+    )
+    return network_of(attributes, model), model

@@ -45,7 +45,7 @@ class Config:
         omega: How many attributes are drawn: "auto", "9", or "9-11", one for each record.
         omega_known: Whether a candidate is tested under its own ω, or as if nobody knew it.
         gamma: Width of the ranges of probabilities, for a hidden ω or a user's model.
-        epsilon0: Noise of the threshold in mode ``randomized``.
+        epsilon0: Noise of the threshold in mode ``randomized``; None: the best.
         t: Where the proof for ``randomized`` splits small ranges from large; None: the best.
         max_cost: The most parent configurations of an attribute.
         alpha: The prior count of every value in every configuration.
@@ -69,7 +69,7 @@ class Config:
     omega: str = "auto"
     omega_known: bool = True
     gamma: float = 4.0
-    epsilon0: float = 1.0
+    epsilon0: float | None = None
     t: int | None = None
     max_cost: int = 300
     alpha: float = 1.0

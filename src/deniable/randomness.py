@@ -7,14 +7,16 @@ rests on is *secret*: read from the operating system, never seeded, logged or st
 
 import os
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
 from deniable.arrays import Counts, Reals, Words
 from deniable.errors import ConfigError
 
-Stage = Literal["seeds", "candidates", "records", "parameters", "scan", "noise", "threshold"]
+Stage = Literal[
+    "seeds", "candidates", "records", "parameters", "scan", "noise", "threshold", "split"
+]
 _NUMBER: dict[Stage, int] = {
     "seeds": 1,
     "candidates": 2,
@@ -23,6 +25,7 @@ _NUMBER: dict[Stage, int] = {
     "scan": 5,
     "noise": 6,
     "threshold": 7,
+    "split": 8,
 }
 
 
@@ -116,6 +119,11 @@ class Keyed:
 
     key: int = field(repr=False)
     is_secret: ClassVar[bool] = False
+
+    @classmethod
+    def fresh(cls) -> Self:
+        """Return a key that nobody chose; small enough to be written down."""
+        return cls(int.from_bytes(os.urandom(6), "big"))
 
     def __post_init__(self) -> None:
         if not 0 <= self.key < 2**128:

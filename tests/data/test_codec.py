@@ -2,6 +2,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from deniable.arrays import MOST_VALUES
 from deniable.data.attributes import Attribute
 from deniable.data.codec import Codec
 from deniable.data.schema import Schema
@@ -84,6 +85,12 @@ def test_null_and_each_declared_text_are_missing():
     text = {"values": ("", "a"), "missing": ("?", "NA")}
     assert encode(["a", "", "?", "NA", None], **text).tolist() == [1, 0, 2, 2, 2]
     assert encode(["a", "NA", None], pl.Categorical, **text).tolist() == [1, 2, 2]
+
+
+def test_the_largest_attribute_of_text_keeps_its_last_codes():
+    values = tuple(map(str, range(MOST_VALUES - 1)))
+    codes = encode([values[-1], "?", "!", "-", None], values=values, missing=("?", "!", "-"))
+    assert codes.tolist() == [MOST_VALUES - 2] + [MOST_VALUES - 1] * 4
 
 
 def test_clip_moves_numbers_to_the_nearest_value():

@@ -2,7 +2,7 @@ import pytest
 
 from deniable.data.attributes import Attribute
 from deniable.data.schema import Schema
-from deniable.errors import SchemaError
+from deniable.errors import OutputError, SchemaError
 
 TEXT = """
 format = 1
@@ -53,6 +53,11 @@ def test_a_written_schema_reads_back_equal(tmp_path):
     schema.write(tmp_path / "schema.toml")
     assert Schema.read(tmp_path / "schema.toml") == schema
     assert Schema.read(str(tmp_path / "schema.toml")) == schema
+
+
+def test_a_schema_that_cannot_be_written_says_so(tmp_path):
+    with pytest.raises(OutputError, match=r"cannot be written \(No such file"):
+        Schema.parse(TEXT).write(tmp_path / "absent" / "schema.toml")
 
 
 def test_a_width_is_written_as_a_width_and_groups_as_groups():

@@ -1,7 +1,7 @@
 """Attribute: what a column may hold, the code of each value, and the bucket of each code.
 
-A new kind of attribute needs a name in ``Kind``, a check in ``_CHECKS``, and two functions in
-``schema.py`` that read and write its fields. Everything else sees its ``values`` only.
+A new kind of attribute needs a name in ``AttributeKind``, a check in ``_CHECKS``, and two
+functions in ``schema.py`` that read and write its fields. All else sees its ``values`` only.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ from deniable.arrays import MOST_VALUES, Indices
 from deniable.errors import SchemaError
 
 Value = str | int
-Kind = Literal["categorical", "integer"]
+AttributeKind = Literal["categorical", "integer"]
 Outside = Literal["error", "drop", "clip"]
 
 # Beyond it, a whole number may be one that was cut to fit 64 bits on its way in.
@@ -43,7 +43,7 @@ class Attribute:
     """
 
     name: str
-    kind: Kind
+    kind: AttributeKind
     values: Sequence[Value]
     missing: tuple[str, ...] = ()
     groups: tuple[int, ...] = ()
@@ -172,7 +172,7 @@ def _check_integer(attribute: Attribute) -> None:
         raise attribute.error("min is above max; exchange them")
 
 
-_CHECKS: dict[Kind, Callable[[Attribute], None]] = {
+_CHECKS: dict[AttributeKind, Callable[[Attribute], None]] = {
     "categorical": _check_categorical,
     "integer": _check_integer,
 }

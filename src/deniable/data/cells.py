@@ -154,10 +154,10 @@ def _code_of_text(column: Column) -> pl.Expr:
     attribute = column.attribute
     known = pl.Enum([*map(str, attribute.values), *attribute.missing])
     text = pl.col(attribute.name).cast(pl.String)
-    code = text.cast(known, strict=False).to_physical().cast(pl.UInt16)
+    code = text.cast(known, strict=False).to_physical().cast(pl.UInt32)
     if not attribute.missing:
         return code
-    code = code.clip(upper_bound=attribute.missing_code)
+    code = code.clip(upper_bound=attribute.missing_code)  # whichever text it was
     if column.origin == "csv":
         return code
     return pl.when(text.is_null()).then(attribute.missing_code).otherwise(code)

@@ -70,9 +70,14 @@ class CsvFile:
             return False
 
     def scan(self, dtypes: dict[str, pl.DataType]) -> pl.LazyFrame:
-        """Return the file's records, each column read as the given type."""
+        """Return the file's records, each column read as the given type.
+
+        The header is passed over: polars and the csv module differ about quotes in names.
+        """
         return pl.scan_csv(
             self.path,
+            has_header=False,
+            skip_rows=1,
             schema={name: dtypes[name] for name in self.names},
             empty_string_is_null=False,
             glob=False,
@@ -94,7 +99,8 @@ class CsvFile:
         if not uneven:
             return
         line, count = uneven[0]
-        what = f"has {count} cells where the header has {width}" if count else "is blank"
+        cells = "1 cell" if count == 1 else f"{count} cells"
+        what = f"has {cells} where the header has {width}" if count else "is blank"
         often = f"{len(uneven):,} records do" if len(uneven) > 1 else "1 record does"
         raise DataError(
             f"line {line:,} of {self.path.name} {what}. {often} not match the header. Quote cells "
@@ -144,7 +150,7 @@ def _encode_text(file: CsvFile, attributes: Sequence[Attribute], source: Source)
     except (*POLARS_ERRORS, OSError):
         raise DataError(
             f"{file.path.name} cannot be read as CSV. Put a cell that holds a quotation mark in "
-            "quotation marks, double the mark inside, and end lines with LF or CRLF (RFC 4180)."
+            "quotation marks, and double the mark inside (RFC 4180)."
         ) from None
 
 
@@ -177,6 +183,8 @@ def _walk(path: Path) -> Iterator[tuple[int, list[str]]]:
         with _open_text(path) as file:
             reader = csv.reader(file, strict=True)
             for cells in reader:
+                if file.newlines == "\r":
+                    raise DataError(f"{path.name} has CR line ends; save it with LF or CRLF")
                 yield line, cells
                 line = reader.line_num + 1
     except FileNotFoundError:
@@ -196,9 +204,13 @@ def _walk(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _describe_encoding(path: Path) -> str:
     with _open_bytes(path) as file:
-        for number, line in enumerate(file, 1):
-            try:
-                line.decode()
-            except UnicodeDecodeError:
-                return f"line {number:,} of {path.name} is not UTF-8; save the file as UTF-8"
-    return f"{path.name} is not UTF-8; save the file as UTF-8"
+        number = next(i for i, line in enumerate(file, 1) if not _is_utf8(line))
+    return f"line {number:,} of {path.name} is not UTF-8; save the file as UTF-8"
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

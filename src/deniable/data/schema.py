@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from deniable.data.attributes import LARGEST, Attribute, Outside, Value, show
 from deniable.data.codec import Codec
-from deniable.errors import SchemaError
+from deniable.errors import OutputError, SchemaError
 
 FORMAT = 1
 ROWS_MAX = 10_000_000
@@ -100,8 +100,18 @@ class Schema:
         return cls(tuple(attributes), rows_max=document.get("rows_max", ROWS_MAX))
 
     def write(self, path: str | Path) -> None:
-        """Write the schema to a TOML file."""
-        Path(path).write_text(self.text(), encoding="utf-8", newline="\n")
+        """Write the schema to a TOML file.
+
+        Raises:
+            OutputError: It cannot be written there.
+        """
+        try:
+            Path(path).write_text(self.text(), encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise OutputError(
+                f"{path} cannot be written ({error.strerror}). Make room, or choose a folder that "
+                "exists and that you may write to."
+            ) from None
 
     def text(self) -> str:
         """Return the schema as TOML that reads back equal."""

@@ -1,5 +1,6 @@
 """Tables in and out: CSV and Parquet files, data frames."""
 
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,13 @@ from deniable.data.frames import PLACE, Kind, PolarsKind, take_in
 from deniable.data.schema import Schema
 from deniable.errors import DataError, InputError, OutputError
 
+__all__ = ["FileFormat", "Kind", "read_codes", "write_table"]
+
 FileFormat = Literal[".csv", ".csv.gz", ".parquet"]
+
+# Polars lets a number of frames wait for their turn: small ones take less memory.
+_SLICE = 2**15
+
 _FORMATS: tuple[FileFormat, ...] = (".csv", ".csv.gz", ".parquet")
 
 
@@ -41,7 +48,7 @@ def read_codes(source: object, schema: Schema) -> tuple[Codes, Kind]:
         place, codes = PLACE, schema.codec.encode(frame, place=PLACE)
     if not len(codes):
         drops = any(attribute.outside == "drop" for attribute in schema.attributes)
-        why = ' that fits the schema: outside = "drop" left all out' if drops else ""
+        why = ' (outside = "drop" left all out)' if drops else ""
         raise DataError(f"{place} has no records{why}. Check that it is the table you mean.")
     return codes, kind
 
@@ -73,6 +80,9 @@ def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema
             compression = "gzip" if kind == ".csv.gz" else "uncompressed"
             texts = records.with_columns(map(_missing_as_text, schema.attributes))
             texts.sink_csv(path, compression=compression)
+    except KeyboardInterrupt:
+        _await_second_interrupt()
+        raise
     except (*POLARS_ERRORS, OSError) as error:
         if blocks.error is not None:
             raise blocks.error from None
@@ -80,6 +90,14 @@ def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema
             f"{path} cannot be written: {error}. Make room, or choose a folder that exists and "
             "that you may write to."
         ) from None
+
+
+def _await_second_interrupt() -> None:
+    """Take the interrupt that Python raises after that of polars, before a caller cleans up."""
+    try:  # noqa: SIM105 - a call of suppress would be where it is raised
+        time.sleep(0)
+    except KeyboardInterrupt:
+        pass
 
 
 class _Blocks:
@@ -99,7 +117,7 @@ class _Blocks:
         """Yield the frames: what polars calls an IO source."""
         try:
             for frame in self._frames:
-                yield frame if columns is None else frame.select(columns)
+                yield from (frame if columns is None else frame.select(columns)).iter_slices(_SLICE)
         except Exception as error:
             self.error = error
             raise

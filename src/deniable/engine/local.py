@@ -1,50 +1,16 @@
-"""One machine, every core: threads, since NumPy releases the interpreter while it computes."""
+"""One machine: the rows are an array in memory, counted by every core."""
 
-import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Sequence
+from functools import partial
 
 from deniable.arrays import Codes
 from deniable.data.attributes import Attribute
 from deniable.model.cells import Query, Tally, tally
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-# Blocks under way for each worker: enough that none waits for the one whose turn it is.
-_AHEAD = 2
-
-
-def all_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+from deniable.workers import in_order
 
 
 def count(
     attributes: Sequence[Attribute], codes: Codes, queries: Sequence[Query], *, workers: int
 ) -> list[Tally]:
     """Count the records of ``codes`` for each query."""
-    return list(in_order(lambda query: tally(attributes, codes, query), queries, workers=workers))
-
-
-def in_order(
-    kernel: Callable[[Item], Result], items: Iterable[Item], *, workers: int
-) -> Iterator[Result]:
-    """Yield ``kernel(item)`` in the order of the items, computed by ``workers`` threads.
-
-    Items may be endless: only a few are under way ahead of the one that is waited for.
-    """
-    with ThreadPoolExecutor(workers) as pool:
-        running: deque[Future[Result]] = deque()
-        try:
-            for item in items:
-                running.append(pool.submit(kernel, item))
-                if len(running) >= _AHEAD * workers:
-                    yield running.popleft().result()
-            while running:
-                yield running.popleft().result()
-        finally:
-            for future in running:
-                future.cancel()
+    return list(in_order(partial(tally, attributes, codes), queries, workers=workers))

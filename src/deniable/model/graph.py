@@ -6,7 +6,6 @@ from typing import Self
 
 import numpy as np
 
-from deniable.arrays import Reals
 from deniable.data.attributes import Attribute
 from deniable.errors import ConfigError
 from deniable.model.correlation import Correlations
@@ -105,15 +104,14 @@ def _gain(i: int, parents: list[int], j: int, correlations: Correlations) -> flo
     return merit(i, [*parents, j], correlations) - merit(i, parents, correlations)
 
 
-def drawing_order(graph: Graph, single: Reals) -> tuple[int, ...]:
+def drawing_order(graph: Graph, single: Sequence[float]) -> tuple[int, ...]:
     """Return σ: every attribute after its parents, and among those free the one that says least.
 
     Any linear extension of the graph is an order of the paper (Sec. 3.2). Seeds are deniable
     when many records share the attributes that come first, so attributes of small (noisy)
     entropy go first: a rule that reads nothing but what was already paid for.
     """
-    order = _order(graph.parents, key=single.argsort(kind="stable").argsort().tolist())
-    return tuple(order or ())
+    return tuple(_order(graph.parents, key=single) or ())
 
 
 def check_order(graph: Graph, order: Sequence[int]) -> tuple[int, ...]:
@@ -127,7 +125,7 @@ def check_order(graph: Graph, order: Sequence[int]) -> tuple[int, ...]:
     return tuple(order)
 
 
-def _order(parents: Sequence[Sequence[int]], key: Sequence[int]) -> list[int] | None:
+def _order(parents: Sequence[Sequence[int]], key: Sequence[float]) -> list[int] | None:
     """Return the linear extension that always takes the free attribute of least key, if any."""
     left = set(range(len(parents)))
     order: list[int] = []
@@ -135,7 +133,7 @@ def _order(parents: Sequence[Sequence[int]], key: Sequence[int]) -> list[int] | 
         free = [i for i in left if not left.intersection(parents[i])]
         if not free:
             return None
-        first = min(free, key=lambda i: key[i])
+        first = min(free, key=lambda i: (key[i], i))
         order.append(first)
         left.remove(first)
     return order

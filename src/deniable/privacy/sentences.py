@@ -1,4 +1,15 @@
-"""What may be said about a release: each mode's sentence, with its slots, here and nowhere else."""
+"""What may be said about a release: each mode's sentence, with its slots, here and nowhere else.
+
+PRIVACY.md, section 10, written out. ``manifest.json`` carries them, the command line prints them,
+and ``verify`` composes them again from the manifest's numbers.
+"""
+
+from collections.abc import Mapping
+
+from deniable.privacy.composition import Guarantee
+
+UNIT = "one input row"
+NEIGHBOURS = "adding or removing one input row"
 
 _NOT_DP = (
     "This is not differential privacy: somebody who knows the other rows may learn whether a row "
@@ -6,12 +17,98 @@ _NOT_DP = (
 )
 
 
-def nothing_claimed(*, tested_k: int | None = None) -> str:
-    """Return what is said where the model was learnt without noise (ε = ∞)."""
-    claim = (
-        "No privacy is claimed: the model was learnt without noise (epsilon = inf), and the "
-        "release is as confidential as the table."
+def show(cost: Guarantee) -> str:
+    """Return (ε, δ) as sentences print it."""
+    return f"ε = {cost.epsilon:g}, δ = {cost.delta:g}"
+
+
+def one_shot(cost: Guarantee, *, k: int) -> str:
+    """Return M1: the artefact and any number of records are differentially private."""
+    deniable = (
+        f" In addition, every record generated from a copied prefix has at least {k} input rows "
+        "that, with that prefix length, would have produced it with exactly the same probability."
     )
-    if tested_k is None:
-        return claim
-    return f"{claim} Its records did pass the deniability test with k = {tested_k}."
+    return (
+        "The released artefact, and any number of synthetic records generated from it, is "
+        f"(ε, δ)-differentially private with respect to {NEIGHBOURS} [{show(cost)}; noise: "
+        f"integers, from the operating system's CSPRNG].{deniable if k > 1 else ''} Schema and k "
+        "were fixed in advance; the number of records, ω, the attribute order and the prefix "
+        "lengths were fixed in advance or computed from the released noisy values."
+    )
+
+
+def seedless(cost: Guarantee) -> str:
+    """Return M2: no seeds were used."""
+    return (
+        "The released artefact, and any number of synthetic records generated from it, is "
+        f"(ε, δ)-differentially private with respect to {NEIGHBOURS} [{show(cost)}; noise: "
+        "integers, from the operating system's CSPRNG]. No record was used as a seed. The schema "
+        "was fixed in advance; the number of records and the attribute order were fixed in "
+        "advance or computed from the released noisy values."
+    )
+
+
+def split(fractions: Mapping[str, float]) -> str:
+    """Return M3, which follows the sentence of any mode whose rows served one stage each."""
+    parts = ", ".join(f"{part} {share:g}" for part, share in fractions.items())
+    return (
+        " Each input row served at most one stage, chosen by a secret draw of its own with public "
+        f"probabilities ({parts}); the total is ε = ln(1 + Σ p_j (e^ε_j - 1)) over the stages."
+    )
+
+
+def randomized(cost: Guarantee, *, records: int, each: Guarantee) -> str:
+    """Return M4: the paper's randomized test, repaired, for so many records."""
+    return (
+        f"These {records} records, and the model they were drawn with, are (ε, δ)-differentially "
+        f"private with respect to {NEIGHBOURS}, for tables of any size [{show(cost)}; noise: "
+        "integers, from the operating system's CSPRNG]. The seeds' share is the optimal "
+        f"composition of {records} × ({show(each)}); a candidate that failed its test was "
+        "replaced by a record drawn without a seed. More records would cost more."
+    )
+
+
+def tested(cost: Guarantee | None, *, k: int, gamma: float | None, one_omega: bool) -> str:
+    """Return M5: plausible deniability, record by record; and the model's cost beside it.
+
+    Args:
+        cost: What the model costs; None: it is the user's, and nothing is said about it.
+        k: Records that share what a record kept.
+        gamma: How far their probabilities may lie apart; None: not at all, ω being known.
+        one_omega: Whether every record kept the same attributes.
+    """
+    if gamma is not None:
+        first = (
+            f"Each record is ({k}, {gamma:g})-plausibly deniable given the model: at least {k} "
+            "input rows would have produced it with probabilities within a factor "
+            f"{gamma:g} of each other, its own seed among them."
+        )
+    elif one_omega:
+        first = (
+            f"Each record is ({k}, 1)-plausibly deniable given the model: at least {k} input rows "
+            "would have produced it with exactly the same probability."
+        )
+    else:
+        first = (
+            f"Given the model, at least {k} input rows share the highest posterior probability of "
+            "having been the seed of each record."
+        )
+    if cost is None:
+        model = "Nothing is claimed about what the model reveals: it was not learnt here."
+    else:
+        model = (
+            f"The model alone is (ε, δ)-differentially private with respect to {NEIGHBOURS} "
+            f"[{show(cost)}; noise: integers, from the operating system's CSPRNG]."
+        )
+    return f"{first} {_NOT_DP} {model}"
+
+
+def nothing_claimed(*, why: str) -> str:
+    """Return what is said where there was no noise, or noise that somebody could know."""
+    return (
+        f"No privacy is claimed: {why}. The release is as confidential as the table it came from."
+    )
+
+
+WITHOUT_NOISE = "the model was learnt without noise (epsilon = inf)"
+KNOWN_NOISE = "the noise came from a test source that can be repeated"

@@ -13,6 +13,7 @@ from deniable.arrays import Codes, Counts, Indices, Mask, Reals
 from deniable.errors import ConfigError, InvariantError
 from deniable.model.generative import GenerativeModel
 from deniable.model.synthesis import NetworkModel
+from deniable.privacy.laws import Law
 from deniable.randomness import Rng
 from deniable.release.counts import PrefixCounts
 
@@ -225,3 +226,21 @@ def pass_deterministic_test(plausible: Counts, *, k: int) -> Mask:
     if k < 1:
         raise ConfigError(f"k = {k}: a deniability test needs k ≥ 1")
     return plausible >= k
+
+
+def pass_randomized_test(plausible: Counts, rng: Rng, *, k: int, law: Law) -> Mask:
+    """Return which candidates pass Privacy Test 2 (``def:randprivacytest``): k' ≥ k + noise.
+
+    Fresh noise for each candidate: one draw shared by a block would make its verdicts
+    dependent, and the theorem is about one candidate at a time.
+
+    Privacy:
+        Neighbours: add or remove one seed.
+        Covers: one candidate, as ``guarantee.of_one_candidate`` says, if seeds are drawn with
+            dummies beside them; several by composition.
+        Does not cover: the counts; the model.
+        Deviation: discrete Laplace noise, where the paper's is continuous; δ differs.
+    """
+    if k < 1:
+        raise ConfigError(f"k = {k}: a deniability test needs k ≥ 1")
+    return plausible >= k + law.draw(rng, len(plausible))

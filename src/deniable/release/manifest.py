@@ -4,24 +4,32 @@ Nothing in it depends on the data without noise: no row counts, pass rates, run 
 """
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from deniable.data.schema import Schema
-from deniable.privacy.ledger import Spend
+from deniable.privacy.composition import Guarantee
+from deniable.privacy.ledger import Spend, cost_of
+from deniable.privacy.sentences import NEIGHBOURS, UNIT
 
 FORMAT = "deniable manifest 1"
-UNIT = "one input row"
-NEIGHBOURS = "add or remove one input row"
+
+ASSUMPTIONS = (
+    "the schema is public knowledge: it was not read off this table, or somebody confirmed it",
+    "the options were fixed before anybody looked at the table",
+    "noise came from the operating system's CSPRNG, as whole numbers, and nobody saw it",
+)
 
 NOT_COVERED = (
     "several rows of one person: the unit is a row",
-    "what the schema says: it must be public knowledge, not read off the data",
-    "anything else made from the same table, an evaluation against it included",
-    "side channels such as run times, and the computer the table was on",
+    "what the schema says, where it was read off the data",
+    "anything else made from the same table, an evaluation against it included: costs add up",
+    "side channels such as run times, and the computer the table is on",
 )
 
 
@@ -35,10 +43,10 @@ class Certificate:
         data_use: Whether all records served every stage.
         parameters: The options that shaped the release.
         sentence: What is claimed.
-        epsilon: ε of the claim, rounded up; inf where nothing is claimed.
-        delta: δ of the claim, rounded up.
+        cost: (ε, δ) of the claim; ε is infinite where nothing is claimed.
         assumptions: What the claim rests on.
-        spends: Every use of the data.
+        spends: Every use of the data, and what it costs alone.
+        accountants: The total, by each accountant that was asked.
     """
 
     mode: str
@@ -46,10 +54,15 @@ class Certificate:
     data_use: str
     parameters: Mapping[str, Any]
     sentence: str
-    epsilon: float
-    delta: float
+    cost: Guarantee
     assumptions: Sequence[str]
-    spends: Sequence[Spend]
+    spends: Sequence[Mapping[str, Any]]
+    accountants: Sequence[Mapping[str, Any]]
+
+    @property
+    def claims_privacy(self) -> bool:
+        """Whether anything is claimed."""
+        return self.cost.epsilon < math.inf
 
     def document(self, schema: Schema, hashes: Mapping[str, str]) -> dict[str, Any]:
         """Return the manifest of a release of these files, ready for JSON."""
@@ -62,20 +75,38 @@ class Certificate:
             "parameters": {name: number(value) for name, value in self.parameters.items()},
             "guarantee": {
                 "sentence": self.sentence,
-                "epsilon": number(self.epsilon),
-                "delta": number(self.delta),
+                "epsilon": number(self.cost.epsilon),
+                "delta": self.cost.delta,
                 "unit": UNIT,
                 "neighbours": NEIGHBOURS,
                 "assumptions": list(self.assumptions),
             },
-            "spends": [_entry(spend) for spend in self.spends],
+            "spends": [dict(spend) for spend in self.spends],
+            "accountants": [dict(accountant) for accountant in self.accountants],
             "not_covered": list(NOT_COVERED),
             "files": dict(hashes),
             "schema": {
-                "sha256": sha256(schema.text().encode()),
+                "sha256": hashlib.sha256(schema.text().encode()).hexdigest(),
                 "drafted": [a.name for a in schema.attributes if not a.confirmed],
             },
         }
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Return the certificate in a manifest. Whether it is true is for ``verify`` to say."""
+        document = json.loads(path.read_text(encoding="utf-8"))
+        claimed = document["guarantee"]
+        return cls(
+            mode=document["mode"],
+            profile=document["profile"],
+            data_use=document["data_use"],
+            parameters=document["parameters"],
+            sentence=claimed["sentence"],
+            cost=Guarantee(epsilon=float(claimed["epsilon"]), delta=float(claimed["delta"])),
+            assumptions=claimed["assumptions"],
+            spends=document["spends"],
+            accountants=document["accountants"],
+        )
 
 
 def number(value: Any) -> Any:  # noqa: ANN401 - JSON values of any kind pass through
@@ -83,16 +114,24 @@ def number(value: Any) -> Any:  # noqa: ANN401 - JSON values of any kind pass th
     return "inf" if isinstance(value, float) and math.isinf(value) else value
 
 
-def sha256(content: bytes) -> str:
-    """Return the hash that a manifest lists for a file."""
-    return hashlib.sha256(content).hexdigest()
-
-
-def _entry(spend: Spend) -> dict[str, Any]:
-    return {
-        "what": spend.what,
-        "part": spend.part,
-        "law": {"name": spend.law.name, **dict(spend.law.parameters)},
-        "sensitivity": spend.sensitivity,
-        "moved": spend.moved,
-    }
+def entries(spends: Sequence[Spend], *, delta: float) -> list[dict[str, Any]]:
+    """Return the uses of the data as a manifest lists them, each with its cost alone."""
+    known: dict[str, Guarantee] = {}
+    listed = []
+    for spend in spends:
+        noise = repr((spend.law, spend.sensitivity, spend.moved, spend.each, spend.times))
+        if noise not in known:
+            known[noise] = cost_of([spend], delta=delta)
+        listed.append(
+            {
+                "what": spend.what,
+                "part": spend.part,
+                "law": {"name": spend.law.name, **dict(spend.law.parameters)},
+                "sensitivity": spend.sensitivity,
+                "moved": spend.moved,
+                "times": spend.times,
+                "epsilon": number(known[noise].epsilon),
+                "delta": known[noise].delta,
+            }
+        )
+    return listed

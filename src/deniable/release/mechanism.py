@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deniable.arrays import Codes, Counts, Mask
-from deniable.errors import BudgetError, DataError
+from deniable.errors import BudgetError
 from deniable.model.generative import GenerativeModel
 from deniable.model.network import Network, empty_codes
 from deniable.model.synthesis import NetworkModel
@@ -51,10 +51,6 @@ class Mechanism:
     randomness: Randomness
     passes: Test
 
-    def __post_init__(self) -> None:
-        if len(self.seeds) == 0:
-            raise DataError("there are no seeds: the table has no records")
-
 
 def own_omega_kernel(mechanism: Mechanism, model: NetworkModel) -> Kernel:
     """Return Mechanism 1 for the built-in model, each candidate tested under its own ω.
@@ -63,8 +59,7 @@ def own_omega_kernel(mechanism: Mechanism, model: NetworkModel) -> Kernel:
     """
     seeds, randomness = mechanism.seeds, mechanism.randomness
     counts = _prefix_counts(mechanism, model)
-    level_of = {omega: at for at, omega in enumerate(reversed(model.omegas))}
-    levels = np.array([level_of.get(omega, 0) for omega in range(max(model.omegas) + 1)])
+    levels = _level_of_omega(model)
 
     def kernel(block: int) -> Codes:
         rng = randomness.at("seeds", block)
@@ -104,6 +99,55 @@ def scan_kernel(
         return candidates[mechanism.passes(plausible, block)]
 
     return kernel
+
+
+def randomized_kernel(
+    mechanism: Mechanism, model: NetworkModel, *, dummies: int, gamma: float | None
+) -> Kernel:
+    """Return Mechanism 1 with Privacy Test 2, repaired by dummy seeds (PRIVACY.md, Theorem 4').
+
+    Seeds are drawn from the table and ``dummies`` beside it, whose candidates always fail; who
+    fails is replaced by a record drawn without a seed. So every candidate gives a record, and
+    how many failed shows nowhere, for tables of any size, empty ones too.
+
+    Args:
+        mechanism: Its test must be the randomized one.
+        model: The built-in model.
+        dummies: How many, at least t/γ for the t of the theorem.
+        gamma: Width of the ranges if ω is hidden; None: each is tested under its own ω.
+    """
+    seeds, randomness = mechanism.seeds, mechanism.randomness
+    counts = _prefix_counts(mechanism, model)
+    levels = _level_of_omega(model)
+
+    def kernel(block: int) -> Codes:
+        rng = randomness.at("seeds", block)
+        chosen = rng.integers(len(seeds) + dummies, BLOCK)
+        omegas = model.choose_omegas(BLOCK, rng)
+        real = np.flatnonzero(chosen < len(seeds))
+        draw = randomness.at("candidates", block)
+        own = seeds[chosen[real]]
+        candidates = model.propose_with(own, omegas[real], draw)
+        if gamma is None:
+            plausible = count_own_omega(counts, chosen[real], levels[omegas[real]])
+        else:
+            plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
+        # The test of a dummy is made too, and thrown away: every candidate takes as long.
+        everyone = np.zeros(BLOCK, dtype=np.int64)
+        everyone[real] = plausible
+        passed = mechanism.passes(everyone, block)[real]
+        records = empty_codes(BLOCK, model.network.attributes)
+        model.network.draw(records, draw, kept=0)
+        records[real[passed]] = candidates[passed]
+        return records
+
+    return kernel
+
+
+def _level_of_omega(model: NetworkModel) -> Counts:
+    """Return, by ω, which of the model's levels a candidate kept."""
+    level_of = {omega: at for at, omega in enumerate(reversed(model.omegas))}
+    return np.array([level_of.get(omega, 0) for omega in range(max(model.omegas) + 1)])
 
 
 def artefact_kernel(

@@ -5,19 +5,23 @@ after a crash, a full disk or Ctrl-C nothing half-written stands where a release
 """
 
 import hashlib
+import io
+import json
 import os
-import secrets
 import shutil
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from deniable.arrays import Codes
 from deniable.data.schema import Schema
 from deniable.data.tables import write_table
 from deniable.errors import OutputError
-from deniable.release.artefact import as_json
 
 
 @contextmanager
@@ -78,6 +82,22 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
         path.write_bytes(as_json(content))
 
 
+def as_json(content: Mapping[str, Any]) -> bytes:
+    """Return JSON as every file of ours writes it: readable, one way only, and strict."""
+    return (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return the arrays as NumPy's .npz: the same bytes for the same arrays, never a pickle."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, array in arrays.items():
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
+    return packed.getvalue()
+
+
 def hashes_of(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every file below a folder, by its path there."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -92,7 +112,7 @@ def file_hash(path: Path) -> str:
 
 def _beside(target: Path) -> Path:
     # The suffix stays last: it tells the format of a table.
-    return target.with_name(f".{target.stem}.{secrets.token_hex(4)}.partial{target.suffix}")
+    return target.with_name(f".{target.stem}.{os.getpid()}.partial{target.suffix}")
 
 
 @contextmanager

@@ -1,0 +1,111 @@
+"""From a plan and what a run did to its certificate: the sentence, and the numbers behind it."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from deniable.config import Config
+from deniable.privacy import sentences
+from deniable.privacy.composition import Guarantee
+from deniable.release.manifest import ASSUMPTIONS, Certificate, entries
+from deniable.spending import RunPlan
+
+NOTHING = Guarantee(epsilon=math.inf, delta=0.0)
+
+
+def certify(
+    plan: RunPlan,
+    config: Config,
+    *,
+    omegas: tuple[int, ...],
+    is_secret: bool,
+    extra: Mapping[str, Any],
+    own_model: bool = False,
+) -> Certificate:
+    """Return what may be said of a run that spent what its plan says.
+
+    Args:
+        plan: What was planned and, by the ledger, spent.
+        config: The options.
+        omegas: How many attributes were drawn, one of these for each record.
+        is_secret: Whether all noise came from the operating system. If not, nothing is claimed.
+        extra: Further parameters to print, such as the number of records.
+        own_model: Whether the model is the user's; then no cost of it is known.
+    """
+    cost = plan.noise.cost if is_secret else NOTHING
+    spends = () if own_model else plan.noise.spends
+    return Certificate(
+        mode=plan.mode,
+        profile=config.profile,
+        data_use=config.data_use,
+        parameters=_parameters(plan, config, omegas) | dict(extra),
+        sentence=_sentence(plan, config, cost, omegas, is_secret=is_secret, own_model=own_model),
+        cost=NOTHING if own_model else cost,
+        assumptions=ASSUMPTIONS if cost.epsilon < math.inf else (),
+        spends=entries(spends, delta=config.delta),
+        accountants=[
+            {
+                "name": "privacy loss distributions (dp-accounting)",
+                "epsilon": "inf" if cost.epsilon == math.inf else cost.epsilon,
+                "delta": cost.delta,
+            }
+        ],
+    )
+
+
+def _parameters(plan: RunPlan, config: Config, omegas: tuple[int, ...]) -> dict[str, Any]:
+    """Return the options that shaped the release, those that do not apply left out."""
+    chosen: dict[str, Any] = {
+        "epsilon": config.epsilon,
+        "delta": config.delta,
+        "omega": list(omegas),
+        "max_cost": config.max_cost,
+        "alpha": config.alpha,
+        "parameters": config.parameters,
+        "graph": "given" if config.graph is not None else "learnt",
+        "rows_max": plan.noise.scale.rows_max,
+    }
+    if plan.mode != "seedless":
+        chosen |= {"k": config.k, "omega_known": config.omega_known}
+    if plan.noise.seeds is not None:
+        chosen["threshold"] = config.k + plan.noise.seeds.r
+    if plan.mode in ("tested", "randomized") and not config.omega_known:
+        chosen["gamma"] = config.gamma
+    if plan.test is not None:
+        test = plan.test
+        chosen |= {"epsilon0": test.epsilon0, "t": test.t, "dummies": test.dummies}
+        chosen["gamma"] = test.gamma
+    if plan.fractions is not None:
+        chosen["fractions"] = dict(plan.fractions)
+    return chosen
+
+
+def _sentence(
+    plan: RunPlan,
+    config: Config,
+    cost: Guarantee,
+    omegas: tuple[int, ...],
+    *,
+    is_secret: bool,
+    own_model: bool,
+) -> str:
+    if not is_secret:
+        return sentences.nothing_claimed(why=sentences.KNOWN_NOISE)
+    if plan.mode == "tested":
+        hidden = own_model or not (config.omega_known or len(omegas) == 1)
+        gamma = config.gamma if hidden else None
+        model = None if own_model else cost
+        if cost.epsilon == math.inf and not own_model:
+            return sentences.nothing_claimed(why=sentences.WITHOUT_NOISE)
+        said = sentences.tested(model, k=config.k, gamma=gamma, one_omega=len(omegas) == 1)
+    elif cost.epsilon == math.inf:
+        return sentences.nothing_claimed(why=sentences.WITHOUT_NOISE)
+    elif plan.test is not None:
+        said = sentences.randomized(cost, records=plan.test.records, each=plan.test.each)
+    elif plan.noise.seeds is not None:
+        said = sentences.one_shot(cost, k=config.k)
+    else:
+        said = sentences.seedless(cost)
+    if plan.fractions is not None:
+        said += sentences.split({str(part): share for part, share in plan.fractions.items()})
+    return said

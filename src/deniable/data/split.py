@@ -1,0 +1,28 @@
+"""D_T, D_P, D_S: each record, by its own secret draw, in at most one part."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from deniable.arrays import Codes
+from deniable.errors import ConfigError
+from deniable.randomness import Rng
+
+
+def split_records(codes: Codes, fractions: Mapping[str, float], rng: Rng) -> dict[str, Codes]:
+    """Deal each record, independently of all others, to one of the named parts or to none.
+
+    Privacy:
+        Neighbours: add or remove one record of the whole.
+        Covers: what PRIVACY.md, Theorem 10 says of parts that are drawn so: record by record, with
+            public probabilities that do not depend on the number of records.
+        Assumes: nobody learns who went where, nor how many; ``rng`` is secret.
+    """
+    bounds = np.cumsum(list(fractions.values()))
+    if min(fractions.values()) <= 0 or bounds[-1] > 1 + 1e-12:
+        raise ConfigError("the parts' probabilities must be above 0 and sum to at most 1")
+    drawn = np.searchsorted(bounds, rng.random(len(codes)), side="right")
+    return {
+        part: np.asfortranarray(codes[np.flatnonzero(drawn == number)])
+        for number, part in enumerate(fractions)
+    }

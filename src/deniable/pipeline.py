@@ -1,0 +1,311 @@
+"""The story, one stage a line: this is the Python API."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count as endless
+
+from deniable.arrays import Codes, Counts, Mask
+from deniable.certificates import certify
+from deniable.config import Config
+from deniable.data.frames import Kind
+from deniable.data.schema import Schema
+from deniable.data.split import split_records
+from deniable.data.tables import read_codes
+from deniable.errors import BudgetError, ConfigError, SchemaError
+from deniable.learning import Learnt, learn_model
+from deniable.model.generative import GenerativeModel
+from deniable.model.synthesis import NetworkModel
+from deniable.privacy.laws import exact
+from deniable.privacy.ledger import PARTS, Ledger, Spend
+from deniable.randomness import Keyed, Randomness, Secret
+from deniable.release.counts import PrefixCounts
+from deniable.release.deniability import (
+    ScanLimits,
+    pass_deterministic_test,
+    pass_randomized_test,
+)
+from deniable.release.histogram import SeedHistogram, learn_histogram
+from deniable.release.mechanism import (
+    BLOCK,
+    SCAN_BLOCK,
+    Kernel,
+    Mechanism,
+    Test,
+    collect,
+    hidden_omega_kernel,
+    own_omega_kernel,
+    randomized_kernel,
+    scan_kernel,
+)
+from deniable.release.storage import Artefact
+from deniable.release.whole import Release
+from deniable.spending import RunPlan, plan_run
+from deniable.workers import all_cores, in_order
+
+# Told how far a stage has come: its name, how much is done, of how much.
+Watch = Callable[[str, int, int], None]
+
+_SECRET = Secret()
+# However few records are asked for, so many candidates are tried before giving up.
+_FEWEST_ATTEMPTS = 2**22
+
+
+def unwatched(stage: str, done: int, of: int) -> None:
+    """Tell nobody how far a stage has come."""
+
+
+def plan(schema: Schema, *, records: int | None = None, **options: object) -> RunPlan:
+    """Return what a run would cost and the noise it means. No row is read.
+
+    Args:
+        schema: What the table's columns may hold.
+        records: How many records; only mode ``randomized`` costs more for more.
+        options: As in ``Config``.
+    """
+    return plan_run(schema, Config.assemble(options), records=records)
+
+
+def learn(
+    source: object,
+    schema: Schema,
+    *,
+    noise: Randomness = _SECRET,
+    watch: Watch = unwatched,
+    **options: object,
+) -> Artefact:
+    """Return what was learnt of a confidential table, with noise: safe to generate from.
+
+    Args:
+        source: A path, or a pandas, polars or Arrow table.
+        schema: What its columns may hold.
+        noise: For tests; of anything but the system's randomness nothing is claimed.
+        watch: Told how far it has come.
+        options: As in ``Config``.
+
+    Raises:
+        DeniableError: See ``deniable.errors``; nothing was learnt.
+    """
+    config = Config.assemble(options)
+    run = plan_run(schema, config)
+    if run.mode not in ("one-shot", "seedless"):
+        raise ConfigError(
+            f"--mode {run.mode} needs the table while it generates, so there is no artefact to "
+            "keep; use deniable synthesize"
+        )
+    watch("read the table", 0, 1)
+    codes, kind = _read(source, schema, config)
+    parts = _parts(codes, run, noise)
+    watch("learn the model", 0, 1)
+    learnt = learn_model(parts, schema, config, run, noise)
+    histogram, spent = _histogram(learnt, parts["seeds"], config, run, noise)
+    Ledger((*learnt.spends, *spent)).require_equal(run.noise.spends)
+    watch("learn the model", 1, 1)
+    return Artefact(
+        schema=schema,
+        network=learnt.network,
+        counts=learnt.counts,
+        omegas=learnt.omegas,
+        histogram=histogram,
+        certificate=certify(run, config, omegas=learnt.omegas, is_secret=noise.is_secret, extra={}),
+        kind=kind,
+    )
+
+
+def synthesize(
+    source: object,
+    schema: Schema,
+    *,
+    records: int,
+    key: int | None = None,
+    model: GenerativeModel | None = None,
+    noise: Randomness = _SECRET,
+    watch: Watch = unwatched,
+    **options: object,
+) -> Release:
+    """Turn a confidential table into records that may leave, and say what that cost.
+
+    What a run costs follows from the schema and the options alone. So the plan is made before
+    the first row is read, and what was spent must equal it after the last.
+
+    Args:
+        source: A path, or a pandas, polars or Arrow table.
+        schema: What its columns may hold.
+        records: How many records to release. Not the number of rows, unless that is public.
+        key: Addresses generation from an artefact; a mode that draws real seeds has none.
+        model: A generative model of your own, for mode ``tested``.
+        noise: For tests; of anything but the system's randomness nothing is claimed.
+        watch: Told how far it has come.
+        options: As in ``Config``.
+
+    Raises:
+        DeniableError: See ``deniable.errors``; nothing was released.
+    """
+    config = Config.assemble(options)
+    if records < 1:
+        raise ConfigError(f"records = {records}: ask for at least 1")
+    mode = config.mode or "one-shot"
+    if model is not None and mode != "tested":
+        raise ConfigError("a model of your own needs mode = tested: its cost is not known here")
+    if mode in ("one-shot", "seedless"):
+        artefact = learn(source, schema, noise=noise, watch=watch, **options)
+        return _generated(artefact, records, key, config, watch)
+    if key is not None:
+        raise ConfigError(
+            f"--mode {mode} draws real records as seeds: its randomness is secret and has no key"
+        )
+    return _tested(
+        source, schema, records=records, model=model, config=config, noise=noise, watch=watch
+    )
+
+
+def _read(source: object, schema: Schema, config: Config) -> tuple[Codes, Kind]:
+    """Return the table's codes, if its description may be used."""
+    drafted = [attribute.name for attribute in schema.attributes if not attribute.confirmed]
+    if drafted and not config.accept_drafted_schema:
+        raise SchemaError(
+            f"{len(drafted)} descriptions were read off the data and nobody has confirmed them, "
+            f'"{drafted[0]}" for one: look at each and set confirmed = true, or say '
+            "--accept-drafted-schema (the manifest will tell)"
+        )
+    return read_codes(source, schema)
+
+
+def _parts(codes: Codes, run: RunPlan, noise: Randomness) -> dict[str, Codes]:
+    """Return D_T, D_P and D_S: all records each, or each record in at most one."""
+    if run.fractions is None:
+        return dict.fromkeys(map(str, PARTS), codes)
+    nobody = {str(part): codes[:0] for part in PARTS}
+    shares = {str(part): share for part, share in run.fractions.items()}
+    return nobody | split_records(codes, shares, noise.at("split"))
+
+
+def _histogram(
+    learnt: Learnt, seeds: Codes, config: Config, run: RunPlan, noise: Randomness
+) -> tuple[SeedHistogram, tuple[Spend, ...]]:
+    """Return what is kept of the seeds, once and for all; nothing in mode ``seedless``."""
+    if run.noise.seeds is None:
+        return SeedHistogram(), ()
+    network = learnt.network
+    m = len(network.order)
+    lengths = [m - omega for omega in reversed(learnt.omegas) if omega < m]
+    sizes = [attribute.size for attribute in network.attributes]
+    histogram, spent = learn_histogram(
+        noise.at("noise", 1),
+        seeds,
+        PrefixCounts.of(seeds, network.order, lengths, sizes),
+        k=config.k,
+        law=run.noise.seeds,
+        records=learnt.seeds,
+    )
+    return histogram, (spent,)
+
+
+def _generated(
+    artefact: Artefact, records: int, key: int | None, config: Config, watch: Watch
+) -> Release:
+    """Return records generated from an artefact; the key is public, and in the manifest."""
+    keyed = Keyed.fresh() if key is None else Keyed(key)
+    blocks = artefact.blocks(records, keyed, workers=config.workers)
+    told = {"records": records, "key": keyed.key}
+    certificate = artefact.certificate
+    return Release(
+        schema=artefact.schema,
+        certificate=replace(certificate, parameters={**certificate.parameters, **told}),
+        blocks=_watched(blocks, records, watch),
+        artefact=artefact,
+        kind=artefact.kind,
+        internal={},
+    )
+
+
+def _tested(
+    source: object,
+    schema: Schema,
+    *,
+    records: int,
+    model: GenerativeModel | None,
+    config: Config,
+    noise: Randomness,
+    watch: Watch,
+) -> Release:
+    """Return records that each passed a deniability test against the table: the paper's way."""
+    run = plan_run(schema, config, records=records)
+    codes, kind = _read(source, schema, config)
+    parts = _parts(codes, run, noise)
+    seeds = parts["seeds"]
+    if model is None:
+        learnt = learn_model(parts, schema, config, run, noise)
+        tests = (run.test.spend,) if run.test is not None else ()
+        Ledger((*learnt.spends, *tests)).require_equal(run.noise.spends)
+        omegas = learnt.omegas
+        kernel = _kernel(NetworkModel(learnt.network, omegas), seeds, config, run, noise)
+        block_size = BLOCK
+    else:
+        omegas = run.omegas or (len(schema.names),)
+        mechanism = Mechanism(seeds=seeds, randomness=noise, passes=_test_1(config))
+        limits = ScanLimits(
+            max_plausible=config.max_plausible, max_check_plausible=config.max_check_plausible
+        )
+        kernel = scan_kernel(mechanism, model, gamma=config.gamma, limits=limits)
+        block_size = SCAN_BLOCK
+    if len(seeds) == 0 and run.mode == "tested":
+        raise BudgetError("no record went to the seeds: use --data-use whole, or a larger table")
+    workers = config.workers or all_cores()
+    blocks = collect(
+        in_order(kernel, endless(), workers=workers),
+        records=records,
+        block_size=block_size,
+        max_attempts=max(_FEWEST_ATTEMPTS, config.max_attempts * records),
+    )
+    certificate = certify(
+        run,
+        config,
+        omegas=omegas,
+        is_secret=noise.is_secret,
+        extra={"records": records},
+        own_model=model is not None,
+    )
+    return Release(
+        schema=schema,
+        certificate=certificate,
+        blocks=_watched(blocks, records, watch),
+        artefact=None,
+        kind=kind,
+        internal={},
+    )
+
+
+def _kernel(
+    model: NetworkModel, seeds: Codes, config: Config, run: RunPlan, noise: Randomness
+) -> Kernel:
+    """Return Mechanism 1 for the built-in model, with the test of this mode."""
+    hidden = not (config.omega_known or len(model.omegas) == 1)
+    if run.mode == "randomized":
+        dummies = run.test.dummies if run.test is not None else 0
+        law = run.test.law if run.test is not None else exact()
+
+        def passes(plausible: Counts, block: int) -> Mask:
+            rng = noise.at("threshold", block)
+            return pass_randomized_test(plausible, rng, k=config.k, law=law)
+
+        mechanism = Mechanism(seeds=seeds, randomness=noise, passes=passes)
+        gamma = config.gamma if hidden else None
+        return randomized_kernel(mechanism, model, dummies=dummies, gamma=gamma)
+    mechanism = Mechanism(seeds=seeds, randomness=noise, passes=_test_1(config))
+    if hidden:
+        return hidden_omega_kernel(mechanism, model, gamma=config.gamma)
+    return own_omega_kernel(mechanism, model)
+
+
+def _test_1(config: Config) -> Test:
+    return lambda plausible, _: pass_deterministic_test(plausible, k=config.k)
+
+
+def _watched(blocks: Iterator[Codes], records: int, watch: Watch) -> Iterator[Codes]:
+    """Pass blocks on, and tell how many records there are."""
+    done = 0
+    watch("records", 0, records)
+    for block in blocks:
+        done += len(block)
+        yield block
+        watch("records", done, records)

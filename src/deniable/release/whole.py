@@ -1,0 +1,81 @@
+"""A whole release: records, what was promised about them, and what they came from."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from deniable.arrays import Codes
+from deniable.data.frames import Foreign, Kind
+from deniable.data.schema import Schema
+from deniable.errors import InvariantError
+from deniable.release.manifest import Certificate
+from deniable.release.records import (
+    hashes_of,
+    require_free,
+    staged_folder,
+    write_files,
+    write_json,
+    write_records,
+)
+from deniable.release.storage import Artefact
+
+Format = Literal["csv", "parquet"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """Records that may leave, not drawn yet: take them once, as a frame or as files.
+
+    Attributes:
+        schema: Their columns.
+        certificate: What is claimed of them.
+        blocks: The records, encoded, block by block.
+        artefact: What they are generated from, where the mode has one.
+        kind: The kind of frame the table came in.
+        internal: What must not leave: numbers that depend on the data without noise. Filled in
+            while the records are taken.
+    """
+
+    schema: Schema
+    certificate: Certificate
+    blocks: Iterator[Codes] = field(repr=False)
+    artefact: Artefact | None
+    kind: Kind = field(repr=False)
+    internal: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def guarantee(self) -> str:
+        """The sentence that says what is claimed."""
+        return self.certificate.sentence
+
+    def frame(self) -> Foreign:
+        """Return the records, in the kind of frame the table came in."""
+        blocks = list(self.blocks)
+        if not blocks:
+            raise InvariantError("the records of this release were taken already")
+        return self.kind.restore(self.schema.codec.decode(np.concatenate(blocks)))
+
+    def write(self, folder: str | Path, *, file_format: Format = "csv") -> None:
+        """Write the release to a new folder, and what must not leave beside it.
+
+        ``folder`` gets the records, manifest.json, schema.toml and artefact/; ``folder``.internal,
+        which only its owner may read, the rest. After a crash there is all of it or nothing.
+        """
+        target = Path(folder)
+        internal = target.with_name(f"{target.name}.internal")
+        require_free(target)
+        with (
+            staged_folder(target) as public,
+            staged_folder(internal, mode=0o700) as private,
+        ):
+            write_records(public / f"synthetic.{file_format}", self.blocks, self.schema)
+            write_files(public, {"schema.toml": self.schema.text().encode()})
+            if self.artefact is not None:
+                (public / "artefact").mkdir()
+                self.artefact.write(public / "artefact")
+            document = self.certificate.document(self.schema, hashes_of(public))
+            write_json(public / "manifest.json", document)
+            write_json(private / "run.json", self.internal)

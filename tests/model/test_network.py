@@ -1,0 +1,142 @@
+"""The network: probabilities by Eq. 2, the best value by the full joint, draws by their law."""
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import definitions
+import numpy as np
+import pytest
+from chance import assert_distribution
+from hypothesis import given
+from hypothesis import strategies as st
+from worlds import codes_of, plain_attribute, property_test, records_of, small_world, worlds
+
+from deniable.errors import ConfigError, InvariantError
+from deniable.model import network as module
+from deniable.model.graph import Graph
+from deniable.model.network import ConditionalTable, Network
+from deniable.randomness import Keyed
+
+
+def logarithm(p: Fraction) -> float:
+    return math.log(p) if p > 0 else -math.inf
+
+
+@property_test
+@given(worlds())
+def test_log_probability_is_that_of_the_paper(world):
+    """``eq:gm:model``; 4 terms, each logarithm to 1e-15: the sum to 1e-12."""
+    expected = [logarithm(definitions.record_probability(world.model, x)) for x in world.table]
+    np.testing.assert_allclose(world.network.log_probability(world.codes), expected, atol=1e-12)
+
+
+@property_test
+@given(worlds(most=3))
+def test_probabilities_of_all_records_sum_to_one(world):
+    probabilities = np.exp(world.network.log_probability(world.universe))
+    assert probabilities.sum() == pytest.approx(1, abs=1e-12)
+
+
+@property_test
+@given(worlds())
+def test_log_terms_are_the_factors_in_the_drawing_order(world):
+    terms = world.network.log_terms(world.codes)
+    for x, row in zip(world.table, terms, strict=True):
+        expected = [logarithm(world.model.factor(i, x[i], x)) for i in world.model.order]
+        np.testing.assert_allclose(row, expected, atol=1e-14)
+
+
+@property_test
+@given(worlds(), st.booleans())
+def test_the_most_likely_value_is_that_of_the_full_joint(world, one_at_a_time):
+    """By brute force over the joint; where doubles cannot tell two apart, either may be given."""
+    with pytest.MonkeyPatch.context() as patch:
+        if one_at_a_time:
+            patch.setattr(module, "_AT_ONCE", 1)
+        for i in range(world.m):
+            best = world.network.most_likely(world.codes, i)
+            assert best.dtype == world.codes.dtype
+            for x, value in zip(world.table, best.tolist(), strict=True):
+                joint = definitions.most_likely_values(world.model, x, i)
+                assert joint[value] >= max(joint) * (1 - Fraction(1, 10**12))
+
+
+def test_ties_go_to_the_first_value():
+    attributes = [plain_attribute("x", 3), plain_attribute("y", 2)]
+    half = ConditionalTable(np.full((1, 2), 0.5))
+    third = ConditionalTable(np.array([[0.2, 0.4, 0.4]]))
+    network = Network(tuple(attributes), Graph.without_edges(2), (0, 1), (third, half))
+    codes = codes_of([(2, 1)], 2)
+    assert network.most_likely(codes, 0).tolist() == [1]
+    assert network.most_likely(codes, 1).tolist() == [0]
+    assert codes.tolist() == [[2, 1]]
+
+
+def test_the_most_likely_value_of_nobody():
+    network = small_world()[0]
+    assert network.most_likely(codes_of([], 3), 0).tolist() == []
+
+
+def draw_many(*, kept: int, trials: int = 120_000) -> tuple[Counter, dict]:
+    """Return how often each record came of one seed, and with what probability it should."""
+    network, model = small_world()
+    seed = (3, 1, 2)
+    codes = codes_of([seed] * trials, 3)
+    network.draw(codes, Keyed(21).at("candidates"), kept=kept)
+    expected = {
+        y: definitions.synthesis_probability(model, y, seed, 3 - kept) for y in model.universe()
+    }
+    return Counter(records_of(codes)), expected
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2, 3])
+def test_draws_have_the_law_of_synthesis(kept):
+    """``eq:gm:seedbased_synthesis``, all records at once; false-alarm rate 1e-6, fixed key."""
+    assert_distribution(*draw_many(kept=kept))
+
+
+def test_that_assertion_notices_one_kept_attribute_too_many():
+    counts, _ = draw_many(kept=1)
+    _, expected = draw_many(kept=0)
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(counts, expected)
+
+
+@property_test
+@given(worlds(), st.data())
+def test_draws_keep_what_they_should_and_are_possible(world, data):
+    kept = data.draw(st.integers(0, world.m))
+    codes = world.codes.copy(order="F")
+    world.network.draw(codes, Keyed(4).at("candidates"), kept=kept)
+    for seed, y in zip(world.table, records_of(codes), strict=True):
+        assert definitions.synthesis_probability(world.model, y, seed, world.m - kept) > 0
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[0.5, 0.4]],
+        [[1.5, -0.5]],
+        [[float("nan"), 1.0]],
+        [[0.5, 0.5], [1.0, 1.0]],
+        [0.5, 0.5],
+    ],
+)
+def test_a_conditional_table_holds_distributions(rows):
+    with pytest.raises(InvariantError, match="one distribution a row"):
+        ConditionalTable(np.array(rows))
+
+
+def test_a_network_refuses_tables_of_another_shape_and_orders_of_another_graph():
+    network, _ = small_world()
+    with pytest.raises(InvariantError, match="another shape"):
+        Network(network.attributes, network.graph, network.order, network.tables[::-1])
+    with pytest.raises(ConfigError, match="before one of its parents"):
+        Network(network.attributes, network.graph, (0, 1, 2), network.tables)
+
+
+def test_a_network_wants_a_table_for_every_attribute():
+    network, _ = small_world()
+    with pytest.raises(InvariantError):
+        Network(network.attributes, network.graph, network.order, network.tables[:2])

@@ -1,0 +1,173 @@
+"""Conditional tables: the Dirichlet posterior's mean by counting, its draws by their marginals."""
+
+from fractions import Fraction
+from itertools import product
+
+import definitions
+import numpy as np
+import pytest
+from chance import FALSE_ALARM, assert_rate
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from worlds import codes_of, graphs, property_test, schemas, tables
+
+from deniable.errors import ConfigError
+from deniable.model.cells import tally
+from deniable.model.graph import Graph
+from deniable.model.parameters import (
+    conditional_tables,
+    learn_counts,
+    posterior_draw,
+    posterior_mean,
+)
+from deniable.privacy.laws import Law, discrete_laplace, exact
+from deniable.randomness import Keyed
+
+
+@st.composite
+def cases(draw):
+    schema = draw(schemas())
+    parents, _ = draw(graphs(len(schema)))
+    return schema, draw(tables(schema)), parents
+
+
+def learn(case, law: Law, alpha: Fraction):
+    schema, table, parents = case
+    codes = codes_of(table, len(schema))
+    counts, spends = learn_counts(
+        Keyed(3).at("noise"),
+        lambda queries: [tally(schema, codes, query) for query in queries],
+        schema,
+        Graph(parents),
+        law,
+    )
+    mean = conditional_tables(counts, lambda n: posterior_mean(n, alpha=float(alpha)))
+    return counts, spends, [t.probabilities for t in mean]
+
+
+def by_definition(case, i, alpha, noise=lambda _c, _l: 0):
+    schema, table, parents = case
+    conditional = definitions.conditional(
+        table,
+        i,
+        parents[i],
+        [a.size for a in schema],
+        [a.groups for a in schema],
+        alpha=alpha,
+        noise=noise,
+    )
+    rows = product(*[range(schema[j].buckets) for j in parents[i]])
+    return [[float(p) for p in conditional[c]] for c in rows]
+
+
+@property_test
+@given(cases(), st.sampled_from([Fraction(1), Fraction(1, 100), Fraction(7, 2)]))
+def test_tables_without_noise_are_those_of_the_paper(case, alpha):
+    _, spends, learnt = learn(case, exact(), alpha)
+    assert len(spends) == len(case[0])
+    for i, probabilities in enumerate(learnt):
+        np.testing.assert_allclose(probabilities, by_definition(case, i, alpha), rtol=1e-12)
+
+
+@property_test
+@given(cases())
+def test_noisy_tables_are_clipped_at_zero(case):
+    """``sec:gm:parameters_dp``: the noise that was added, put into the definition."""
+    schema, table, parents = case
+    noisy, _, learnt = learn(case, discrete_laplace(0.3), Fraction(1))
+    for i, probabilities in enumerate(learnt):
+        rows = {
+            c: row
+            for row, c in enumerate(product(*[range(schema[j].buckets) for j in parents[i]]))
+        }
+
+        def noise(c, value, i=i, rows=rows):
+            n = 0
+            for x in table:
+                parents_of_x = tuple(schema[j].groups[x[j]] for j in parents[i])
+                n += x[i] == value and parents_of_x == c
+            return int(noisy[i][rows[c], value]) - n
+
+        expected = by_definition(case, i, Fraction(1), noise)
+        np.testing.assert_allclose(probabilities, expected, rtol=1e-12)
+
+
+def test_some_of_that_noise_is_below_zero():
+    """The test above would say nothing if no count were clipped."""
+    noise = discrete_laplace(0.3).draw(Keyed(3).at("noise"), 100)
+    assert (noise < 0).sum() > 20
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_prior_that_is_none_is_refused(alpha):
+    with pytest.raises(ConfigError, match="alpha"):
+        posterior_mean(np.ones((1, 2), dtype=np.int64), alpha=alpha)
+    with pytest.raises(ConfigError, match="alpha"):
+        posterior_draw(np.ones((1, 2), dtype=np.int64), Keyed(1).at("parameters"), alpha=alpha)
+
+
+COUNTS = np.array([7, 0, 2, -4, 30])
+ALPHA = 0.5
+DRAWS = 20_000
+
+
+def drawn(counts: np.ndarray, alpha: float, draws: int = DRAWS) -> np.ndarray:
+    table = np.tile(counts, (draws, 1)).astype(np.int64)
+    return posterior_draw(table, Keyed(8).at("parameters"), alpha=alpha)
+
+
+@pytest.mark.parametrize("values", [[0], [1], [2], [3], [4], [0, 2], [1, 3], [0, 1, 2, 3]])
+def test_drawn_parameters_have_beta_marginals(values):
+    """Sums of coordinates of Dir(a) are Beta(Σ_in a, Σ_out a) (``eq:gm:dirichlet``).
+
+    Kolmogorov-Smirnov test of 20,000 draws; each of the 8 false with probability 1e-6 / 8.
+    """
+    weights = np.maximum(COUNTS, 0) + ALPHA
+    inside = weights[values].sum()
+    law = stats.beta(inside, weights.sum() - inside)
+    p_value = stats.kstest(drawn(COUNTS, ALPHA)[:, values].sum(axis=1), law.cdf).pvalue
+    assert p_value > FALSE_ALARM / 8
+
+
+def test_that_test_notices_another_prior():
+    """A prior of α = 0.6 in place of 0.5 is noticed in the empty value."""
+    weights = np.maximum(COUNTS, 0) + ALPHA
+    law = stats.beta(weights[1], weights.sum() - weights[1])
+    assert stats.kstest(drawn(COUNTS, 0.6)[:, 1], law.cdf).pvalue < FALSE_ALARM / 8
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 1e-3])
+@pytest.mark.parametrize("below", [1e-200, 1e-30, 1e-3, 0.5])
+def test_a_small_prior_has_its_law_far_below_one(alpha, below):
+    """Beta(α, α) has most of its mass at the ends, where plain gamma variates underflow."""
+    least = drawn(np.zeros(2), alpha)[:, 0]
+    expected = stats.beta(alpha, alpha).cdf(below)
+    assert_rate(int((least <= below).sum()), DRAWS, float(expected))
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-30, 1e-8, 1e-4, 1.0, 1e8])
+@pytest.mark.parametrize("count", [0, 1, 10**9, 2**62])
+def test_drawn_parameters_are_distributions(alpha, count):
+    counts = np.tile(np.array([0, count, 0, -count], dtype=np.int64), (500, 1))
+    probabilities = posterior_draw(counts, Keyed(2).at("parameters"), alpha=alpha)
+    assert (probabilities >= 0).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)
+
+
+class Constant:
+    """A stream of one number."""
+
+    def __init__(self, number: float) -> None:
+        self._number = number
+
+    def random(self, size: int) -> np.ndarray:
+        return np.full(size, self._number)
+
+
+@pytest.mark.parametrize("number", [0.0, 2.0**-53, 0.5, 1 - 2.0**-53])
+@pytest.mark.parametrize("alpha", [1e-6, 1.0])
+def test_no_uniform_number_breaks_a_draw(number, alpha):
+    """The first and the last number that ``random`` can give are as likely as any other."""
+    probabilities = posterior_draw(np.array([[0, 3]]), Constant(number), alpha=alpha)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)

@@ -1,0 +1,315 @@
+"""Mechanism 1 on a tiny table: what is released, with what probability, however it is run."""
+
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import count, islice
+
+import definitions
+import numpy as np
+import pytest
+from chance import assert_distribution
+from hypothesis import given
+from hypothesis import strategies as st
+from worlds import codes_of, property_test, records_of, small_world
+
+from deniable.engine.local import in_order
+from deniable.errors import BudgetError, DataError
+from deniable.model.perturbation import PerturbationModel
+from deniable.model.synthesis import NetworkModel
+from deniable.randomness import Keyed, Secret
+from deniable.release.deniability import ScanLimits, pass_deterministic_test
+from deniable.release.mechanism import (
+    BLOCK,
+    SCAN_BLOCK,
+    Kernel,
+    Mechanism,
+    collect,
+    hidden_omega_kernel,
+    own_omega_kernel,
+    scan_kernel,
+)
+
+# In the order 2, 0, 1: prefixes of length 1 are shared by 5, 3 and 1 seeds, of length 2 by less.
+SEEDS = [
+    (0, 0, 0), (0, 1, 0), (0, 0, 0), (1, 0, 0), (2, 1, 0),
+    (3, 1, 1), (3, 0, 1), (2, 0, 1),
+    (0, 1, 2),
+]  # fmt: skip
+OMEGAS = (1, 2, 3)
+GAMMA = Fraction(3)
+KEY = 77
+
+
+def mechanism(k: int) -> Mechanism:
+    return Mechanism(
+        seeds=codes_of(SEEDS, 3),
+        randomness=Keyed(KEY),
+        passes=lambda plausible, _block: pass_deterministic_test(plausible, k=k),
+    )
+
+
+def hidden(y, d) -> Fraction:
+    return definitions.hidden_probability(small_world()[1], y, d, OMEGAS)
+
+
+def released_own(k: int) -> dict:
+    """Pr{F(D) = y}: uniform ω, then Mechanism 1 with that ω and its own test."""
+    _, model = small_world()
+    total: Counter = Counter()
+    for omega in OMEGAS:
+
+        def probability(y, d, omega=omega):
+            return definitions.synthesis_probability(model, y, d, omega)
+
+        def passes(y, a, probability=probability):
+            ps = [probability(y, d) for d in SEEDS]
+            return definitions.plausible_seeds(ps, a, GAMMA) >= k
+
+        for y, p in definitions.released(SEEDS, model.universe(), probability, passes).items():
+            total[y] += p / len(OMEGAS)
+    return dict(total)
+
+
+def released_hidden(k: int) -> dict:
+    """Pr{F(D) = y} where ω is a part of M."""
+
+    def passes(y, a):
+        ps = [hidden(y, d) for d in SEEDS]
+        assert not any(definitions.near_boundary(p, GAMMA) for p in ps)
+        return definitions.plausible_seeds(ps, a, GAMMA) >= k
+
+    return definitions.released(SEEDS, small_world()[1].universe(), hidden, passes)
+
+
+def perturbation() -> PerturbationModel:
+    return PerturbationModel.of(small_world()[0].attributes, stay=0.4, step=1.1)
+
+
+def released_perturbed(k: int) -> dict:
+    """Pr{F(D) = y} of a model unlike the paper's; its law is held by its own tests."""
+    universe = small_world()[1].universe()
+    logs = perturbation().log_probability(codes_of(universe, 3), codes_of(SEEDS, 3))
+    table = {
+        (y, d): Fraction(float(np.exp(logs[row, column])))
+        for row, y in enumerate(universe)
+        for column, d in enumerate(SEEDS)
+    }
+
+    def passes(y, a):
+        ps = [table[y, d] for d in SEEDS]
+        assert not any(definitions.near_boundary(p, GAMMA) for p in ps)
+        return definitions.plausible_seeds(ps, a, GAMMA) >= k
+
+    return definitions.released(SEEDS, universe, lambda y, d: table[y, d], passes)
+
+
+def network_model() -> NetworkModel:
+    return NetworkModel(small_world()[0], OMEGAS)
+
+
+def own_kernel(k: int) -> Kernel:
+    return own_omega_kernel(mechanism(k), network_model())
+
+
+def hidden_kernel(k: int) -> Kernel:
+    return hidden_omega_kernel(mechanism(k), network_model(), gamma=float(GAMMA))
+
+
+def scan_of(model) -> Callable[[int], Kernel]:
+    return lambda k: scan_kernel(mechanism(k), model, gamma=float(GAMMA), limits=ScanLimits())
+
+
+KERNELS = {
+    "own": (own_kernel, released_own, BLOCK),
+    "hidden": (hidden_kernel, released_hidden, BLOCK),
+    "scan": (scan_of(network_model()), released_hidden, SCAN_BLOCK),
+    "perturbed": (scan_of(perturbation()), released_perturbed, SCAN_BLOCK),
+}
+CANDIDATES = 2**17
+
+
+def run(kernel: Kernel, block_size: int) -> Counter:
+    """Return how often each record was released, and, under None, how often nothing was."""
+    counts: Counter = Counter()
+    for block in range(CANDIDATES // block_size):
+        counts.update(records_of(kernel(block)))
+    counts[None] = CANDIDATES - counts.total()
+    return counts
+
+
+def with_nothing(law: dict) -> dict:
+    """Return the law over U and "no output", the last step of ``def:mechanism``."""
+    return {**law, None: 1 - sum(law.values())}
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("name", KERNELS)
+def test_records_are_released_with_the_probabilities_of_mechanism_1(name, k):
+    """131,072 candidates each; false-alarm rate 1e-6 each, fixed key."""
+    kernel, law, block_size = KERNELS[name]
+    expected = with_nothing(law(k))
+    assert 0 < expected[None] < 1, "some candidates must fail, or k is not tested"
+    assert_distribution(run(kernel(k), block_size), expected)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_that_assertion_notices_k_too_large_by_one(name):
+    """As it would be if the own seed were not counted among the plausible ones."""
+    kernel, law, block_size = KERNELS[name]
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(run(kernel(5), block_size), with_nothing(law(4)))
+
+
+def test_own_and_hidden_omega_are_two_mechanisms():
+    """What one releases is not what the other releases: each needs its own test above."""
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(run(own_kernel(4), BLOCK), with_nothing(released_hidden(4)))
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_scan_and_look_up_release_the_same_from_the_same_candidates(monkeypatch, k):
+    """Blocks of equal size have equal seeds and candidates: then the verdicts are equal."""
+    monkeypatch.setattr("deniable.release.mechanism.BLOCK", 2000)
+    monkeypatch.setattr("deniable.release.mechanism.SCAN_BLOCK", 2000)
+    for block in range(3):
+        one, two = hidden_kernel(k)(block), scan_of(network_model())(k)(block)
+        np.testing.assert_array_equal(one, two)
+
+
+def test_nothing_is_released_when_k_is_above_the_number_of_seeds():
+    for kernel, _, _ in KERNELS.values():
+        assert kernel(len(SEEDS) + 1)(0).shape == (0, 3)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_results_do_not_depend_on_the_number_of_workers(name):
+    kernel = KERNELS[name][0](3)
+    alone = [kernel(block) for block in range(6)]
+    for workers in (1, 2, 5):
+        for here, there in zip(alone, in_order(kernel, range(6), workers=workers), strict=True):
+            np.testing.assert_array_equal(here, there)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_secret_randomness_serves_as_well(name):
+    """Also where nobody passes, and so nothing is drawn."""
+    for k in (1, 100):
+        secret = Mechanism(
+            seeds=codes_of(SEEDS, 3),
+            randomness=Secret(),
+            passes=lambda plausible, _block, k=k: pass_deterministic_test(plausible, k=k),
+        )
+        kernel = {
+            "own": lambda m: own_omega_kernel(m, network_model()),
+            "hidden": lambda m: hidden_omega_kernel(m, network_model(), gamma=3.0),
+            "scan": lambda m: scan_kernel(m, network_model(), gamma=3.0, limits=ScanLimits()),
+            "perturbed": lambda m: scan_kernel(m, perturbation(), gamma=3.0, limits=ScanLimits()),
+        }[name](secret)
+        assert len(kernel(0)) == (KERNELS[name][2] if k == 1 else 0)
+
+
+def test_a_mechanism_needs_seeds_and_does_not_show_them():
+    with pytest.raises(DataError, match="no seeds"):
+        Mechanism(seeds=codes_of([], 3), randomness=Keyed(1), passes=lambda p, _b: p > 0)
+    assert "seeds" not in repr(mechanism(2)).replace("seeds drawn", "")
+
+
+def test_the_test_is_told_the_block_and_the_counts():
+    """Privacy Test 2 draws a fresh threshold for each candidate, addressed by block."""
+    calls = []
+
+    def passes(plausible, block):
+        calls.append((block, plausible.shape, int(plausible.min())))
+        return plausible > 100
+
+    told = Mechanism(seeds=codes_of(SEEDS, 3), randomness=Keyed(1), passes=passes)
+    own_omega_kernel(told, network_model())(7)
+    hidden_omega_kernel(told, network_model(), gamma=2.0)(8)
+    scan_kernel(told, network_model(), gamma=2.0, limits=ScanLimits())(9)
+    assert calls == [(7, (BLOCK,), 1), (8, (BLOCK,), 1), (9, (SCAN_BLOCK,), 1)]
+
+
+# Collecting
+
+
+def numbered(lengths) -> list[np.ndarray]:
+    """Return blocks of so many records, numbered through."""
+    ends = np.cumsum(lengths)
+    return [np.arange(end - n, end)[:, None] for n, end in zip(lengths, ends, strict=True)]
+
+
+@property_test
+@given(st.lists(st.integers(0, 7), min_size=1, max_size=10), st.data())
+def test_collect_yields_the_first_records_and_not_one_more(lengths, data):
+    records = data.draw(st.integers(1, max(1, sum(lengths))))
+    if records > sum(lengths):
+        return
+    blocks = collect(numbered(lengths), records=records, block_size=10, max_attempts=10**6)
+    assert np.concatenate(list(blocks)).ravel().tolist() == list(range(records))
+
+
+def test_collect_reads_no_block_beyond_the_last_it_needs():
+    read = []
+
+    def blocks():
+        for number in count():
+            read.append(number)
+            yield np.zeros((4, 1))
+
+    assert sum(map(len, collect(blocks(), records=9, block_size=5, max_attempts=10**6))) == 9
+    assert read == [0, 1, 2]
+
+
+@pytest.mark.parametrize("passing", [0, 1])
+def test_collect_gives_up_and_does_not_say_how_many_passed(passing):
+    """Endless blocks end at ``max_attempts``; 37 · passing records is what nobody may learn."""
+    read = []
+
+    def blocks():
+        for number in count():
+            read.append(number)
+            yield np.zeros((passing, 1))
+
+    with pytest.raises(BudgetError) as raised:
+        list(collect(blocks(), records=5000, block_size=100, max_attempts=3700))
+    assert len(read) == 37
+    message = str(raised.value)
+    assert "5,000" in message
+    assert "3,700" in message
+    assert "37" not in message.replace("3,700", "").replace("5,000", "")
+    assert "smaller k" in message
+
+
+def test_the_message_is_the_same_whether_many_or_none_passed():
+    def message(passing: int) -> str:
+        blocks = islice(([np.zeros((passing, 1))] * 40), 40)
+        with pytest.raises(BudgetError) as raised:
+            list(collect(blocks, records=5000, block_size=100, max_attempts=3700))
+        return str(raised.value)
+
+    assert message(0) == message(90)
+
+
+def test_a_hopeless_run_ends():
+    """The real thing: k above the number of seeds, endless blocks, two workers."""
+    with pytest.raises(BudgetError):
+        list(
+            collect(
+                in_order(own_kernel(100), count(), workers=2),
+                records=1,
+                block_size=BLOCK,
+                max_attempts=4 * BLOCK,
+            )
+        )
+
+
+def test_collect_is_independent_of_the_number_of_workers():
+    def records(workers: int) -> list:
+        blocks = in_order(own_kernel(3), count(), workers=workers)
+        parts = collect(blocks, records=50_000, block_size=BLOCK, max_attempts=10**7)
+        return records_of(np.concatenate(list(parts)))
+
+    alone = records(1)
+    assert len(alone) == 50_000
+    assert records(3) == alone

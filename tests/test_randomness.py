@@ -1,0 +1,127 @@
+"""Random numbers: addressed by a key or secret, uniform to the last integer."""
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+from typing import get_args
+
+import numpy as np
+import pytest
+from chance import assert_distribution
+from hypothesis import given
+from hypothesis import strategies as st
+from worlds import property_test
+
+from deniable.errors import ConfigError
+from deniable.randomness import Keyed, Secret, Stage, SystemRng
+
+STAGES = get_args(Stage)
+
+
+def numbers(rng) -> tuple:
+    return (*rng.words(3).tolist(), *rng.random(3).tolist(), *rng.integers(10**9, 3).tolist())
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_same_address_has_the_same_numbers(stage):
+    """Whatever was asked for before, in whatever order."""
+    first = [numbers(Keyed(5).at(stage, block)) for block in range(4)]
+    again = Keyed(5)
+    assert [numbers(again.at(stage, block)) for block in reversed(range(4))] == first[::-1]
+
+
+def test_different_addresses_have_different_numbers():
+    """Every stage, some blocks, some keys, those that differ in one far bit included."""
+    keys = [0, 1, 2, 2**32, 2**64, 2**127, 2**128 - 1]
+    blocks = [0, 1, 2, 2**20, 2**32, 2**40]
+    addresses = list(itertools.product(keys, STAGES, blocks))
+    words = {tuple(Keyed(k).at(stage, block).words(2).tolist()) for k, stage, block in addresses}
+    assert len(words) == len(addresses)
+
+
+def test_stages_have_numbers_that_never_change():
+    """A stored key must give the same records with the next version: golden, by this one."""
+    assert Keyed(7).at("records", 3).words(2).tolist() == GOLDEN
+
+
+GOLDEN = [0, 0]
+
+
+@pytest.mark.parametrize("key", [-1, 2**128, 1.5, "7", None])
+def test_a_key_that_is_none_is_refused(key):
+    with pytest.raises(ConfigError, match="key"):
+        Keyed(key)
+
+
+def test_a_key_is_not_shown():
+    assert "123456789" not in repr(Keyed(123456789))
+    assert "123456789" not in str(Keyed(123456789))
+
+
+def test_only_the_operating_system_is_secret():
+    assert Secret().is_secret
+    assert not Keyed(1).is_secret
+
+
+@pytest.mark.parametrize("rng", [SystemRng(), Keyed(3).at("noise")], ids=["system", "keyed"])
+def test_numbers_are_of_the_kind_that_is_promised(rng):
+    words, reals, integers = rng.words(1000), rng.random(1000), rng.integers(3, 1000)
+    assert words.dtype == np.uint64
+    assert reals.dtype == np.float64
+    assert integers.dtype == np.int64
+    assert (reals >= 0).all()
+    assert (reals < 1).all()
+    assert ((reals * 2.0**53) % 1 == 0).all()
+    assert set(integers.tolist()) == {0, 1, 2}
+    for empty in (rng.words(0), rng.random(0), rng.integers(3, 0)):
+        assert empty.shape == (0,)
+
+
+def test_secret_numbers_do_not_repeat():
+    assert Secret().at("noise").words(4).tolist() != Secret().at("noise").words(4).tolist()
+
+
+def fed(words: list[int]) -> SystemRng:
+    """Return the system's stream, fed with these words in place of the system's."""
+    rng, left = SystemRng(), iter(words)
+    rng.words = lambda size: np.array([next(left) for _ in range(size)], dtype=np.uint64)
+    return rng
+
+
+@property_test
+@given(st.integers(1, 2**63))
+def test_a_word_beyond_the_last_multiple_is_drawn_again(high):
+    """Accepted words are 0 … q·high - 1, q = ⌊2^64 / high⌋: each remainder q times, exactly."""
+    last = 2**64 // high * high - 1
+    assert fed([last]).integers(high, 1).tolist() == [high - 1]
+    assert fed([0]).integers(high, 1).tolist() == [0]
+    if last + 1 < 2**64:
+        assert fed([last + 1, 2**64 - 1, 5]).integers(high, 1).tolist() == [5 % high]
+    else:
+        assert fed([2**64 - 1]).integers(high, 1).tolist() == [high - 1]
+
+
+def test_only_the_rejected_words_are_drawn_again():
+    high = 3  # 2^64 mod 3 = 1: one word is too many
+    drawn = fed([4, 2**64 - 1, 5, 7]).integers(high, 3)
+    assert drawn.tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"), [(0, 0.0), (2**64 - 1, 1 - 2.0**-53), (2**63, 0.5), (2**11 - 1, 0.0)]
+)
+def test_reals_are_the_upper_53_bits(word, expected):
+    assert fed([word]).random(1).tolist() == [expected]
+
+
+@pytest.mark.parametrize("high", [1, 6, 7])
+def test_keyed_integers_are_uniform(high):
+    """False-alarm rate 1e-6 each, fixed key."""
+    drawn = Keyed(13).at("seeds").integers(high, 60_000)
+    assert_distribution(Counter(drawn.tolist()), {v: Fraction(1, high) for v in range(high)})
+
+
+def test_that_assertion_notices_six_in_place_of_seven():
+    drawn = Keyed(13).at("seeds").integers(6, 60_000)
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(Counter(drawn.tolist()), {v: Fraction(1, 7) for v in range(7)})
