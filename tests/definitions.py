@@ -211,9 +211,9 @@ def synthesis_probability(model: Model, y: Record, d: Record, omega: int) -> Fra
 
 def hidden_probability(model: Model, y: Record, d: Record, omegas: Sequence[int]) -> Fraction:
     """Pr{y = M(d)} where M first draws ω uniformly from ``omegas`` (``subsec:evalsetup``)."""
-    return sum(
-        (synthesis_probability(model, y, d, omega) for omega in omegas), Fraction(0)
-    ) / len(omegas)
+    return sum((synthesis_probability(model, y, d, omega) for omega in omegas), Fraction(0)) / len(
+        omegas
+    )
 
 
 def shared_prefix(d: Record, y: Record, order: Sequence[int]) -> int:

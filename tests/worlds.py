@@ -10,11 +10,11 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import product
 
-import definitions
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
+import definitions
 from deniable.arrays import CODE, Codes
 from deniable.data.attributes import Attribute
 from deniable.model.graph import Graph

@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'deniable' has no attribute {name!r}")
     return getattr(import_module(f"deniable.{_HOMES[name]}"), name)

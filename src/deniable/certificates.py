@@ -7,7 +7,7 @@ from typing import Any
 from deniable.config import Config
 from deniable.privacy import sentences
 from deniable.privacy.composition import Guarantee
-from deniable.release.manifest import ASSUMPTIONS, Certificate, entries
+from deniable.release.manifest import ASSUMPTIONS, Certificate, entries, round_up
 from deniable.spending import RunPlan
 
 NOTHING = Guarantee(epsilon=math.inf, delta=0.0)
@@ -32,7 +32,7 @@ def certify(
         extra: Further parameters to print, such as the number of records.
         own_model: Whether the model is the user's; then no cost of it is known.
     """
-    cost = plan.noise.cost if is_secret else NOTHING
+    cost = claimed(plan.noise.cost, config) if is_secret else NOTHING
     spends = () if own_model else plan.noise.spends
     return Certificate(
         mode=plan.mode,
@@ -50,6 +50,16 @@ def certify(
                 "delta": cost.delta,
             }
         ],
+    )
+
+
+def claimed(cost: Guarantee, config: Config) -> Guarantee:
+    """Return what is printed: rounded up, and never above what was asked for."""
+    if cost.epsilon == math.inf:
+        return NOTHING
+    return Guarantee(
+        epsilon=min(config.epsilon, round_up(cost.epsilon)),
+        delta=min(config.delta, round_up(cost.delta)),
     )
 
 

@@ -170,7 +170,7 @@ _WHOLE = {"k", "t", "max_cost", "rows_max", "max_plausible", "max_check_plausibl
 }
 
 
-def _convert(name: str, value: Any) -> Any:  # noqa: ANN401 - TOML and Python callers give any
+def _convert(name: str, value: Any) -> Any:
     """Return an option as its field wants it; say which one does not fit."""
     if name not in {f.name for f in fields(Config)}:
         raise ConfigError(f'there is no option "{name}"; deniable synthesize --help lists them')

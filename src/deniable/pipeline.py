@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count as endless
+from typing import Any
 
 from deniable.arrays import Codes, Counts, Mask
 from deniable.certificates import certify
@@ -54,7 +55,7 @@ def unwatched(stage: str, done: int, of: int) -> None:
     """Tell nobody how far a stage has come."""
 
 
-def plan(schema: Schema, *, records: int | None = None, **options: object) -> RunPlan:
+def plan(schema: Schema, *, records: int | None = None, **options: Any) -> RunPlan:
     """Return what a run would cost and the noise it means. No row is read.
 
     Args:
@@ -71,7 +72,7 @@ def learn(
     *,
     noise: Randomness = _SECRET,
     watch: Watch = unwatched,
-    **options: object,
+    **options: Any,
 ) -> Artefact:
     """Return what was learnt of a confidential table, with noise: safe to generate from.
 
@@ -120,7 +121,7 @@ def synthesize(
     model: GenerativeModel | None = None,
     noise: Randomness = _SECRET,
     watch: Watch = unwatched,
-    **options: object,
+    **options: Any,
 ) -> Release:
     """Turn a confidential table into records that may leave, and say what that cost.
 
@@ -148,13 +149,44 @@ def synthesize(
         raise ConfigError("a model of your own needs mode = tested: its cost is not known here")
     if mode in ("one-shot", "seedless"):
         artefact = learn(source, schema, noise=noise, watch=watch, **options)
-        return _generated(artefact, records, key, config, watch)
+        return generate(artefact, records, key=key, workers=config.workers, watch=watch)
     if key is not None:
         raise ConfigError(
             f"--mode {mode} draws real records as seeds: its randomness is secret and has no key"
         )
     return _tested(
         source, schema, records=records, model=model, config=config, noise=noise, watch=watch
+    )
+
+
+def generate(
+    artefact: Artefact,
+    records: int,
+    *,
+    key: int | None = None,
+    workers: int | None = None,
+    watch: Watch = unwatched,
+) -> Release:
+    """Return records generated from an artefact, with their certificate.
+
+    Args:
+        artefact: What was learnt; the table is not needed.
+        records: How many.
+        key: Same key, same records; None: a fresh one. It is public, and in the manifest.
+        workers: Threads; None: one for each core.
+        watch: Told how far it has come.
+    """
+    keyed = Keyed.fresh() if key is None else Keyed(key)
+    blocks = artefact.blocks(records, keyed, workers=workers)
+    certificate = artefact.certificate
+    told = {**certificate.parameters, "records": records, "key": keyed.key}
+    return Release(
+        schema=artefact.schema,
+        certificate=replace(certificate, parameters=told),
+        blocks=_watched(blocks, records, watch),
+        artefact=artefact,
+        kind=artefact.kind,
+        internal={},
     )
 
 
@@ -198,24 +230,6 @@ def _histogram(
         records=learnt.seeds,
     )
     return histogram, (spent,)
-
-
-def _generated(
-    artefact: Artefact, records: int, key: int | None, config: Config, watch: Watch
-) -> Release:
-    """Return records generated from an artefact; the key is public, and in the manifest."""
-    keyed = Keyed.fresh() if key is None else Keyed(key)
-    blocks = artefact.blocks(records, keyed, workers=config.workers)
-    told = {"records": records, "key": keyed.key}
-    certificate = artefact.certificate
-    return Release(
-        schema=artefact.schema,
-        certificate=replace(certificate, parameters={**certificate.parameters, **told}),
-        blocks=_watched(blocks, records, watch),
-        artefact=artefact,
-        kind=artefact.kind,
-        internal={},
-    )
 
 
 def _tested(

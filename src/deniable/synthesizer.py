@@ -1,6 +1,7 @@
 """The same story in the words people know: fit, then sample."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from deniable.config import Config
 from deniable.data.frames import Foreign
@@ -16,7 +17,7 @@ class Synthesizer:
         options: As in ``Config``; checked at once.
     """
 
-    def __init__(self, **options: object) -> None:
+    def __init__(self, **options: Any) -> None:
         Config.assemble(options)
         self._options = options
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import attributes, codes_of, plain_attribute, property_test, schemas, tables
 
 from deniable.model import cells
 from deniable.model.cells import Axis, Query, Tally, number_cells, shape_of, tally
+from worlds import attributes, codes_of, plain_attribute, property_test, schemas, tables
 
 
 def value_at(schema, record, axis: Axis) -> int:

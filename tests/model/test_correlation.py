@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from definitions import correlation, entropy
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from worlds import codes_of, plain_attribute, property_test, schemas, tables
 
+from definitions import correlation, entropy
 from deniable.data.attributes import Attribute
 from deniable.model.cells import Axis, tally
 from deniable.model.correlation import (
@@ -22,6 +21,7 @@ from deniable.model.correlation import (
 from deniable.privacy.entropies import EntropyScale
 from deniable.privacy.laws import exact
 from deniable.randomness import Keyed
+from worlds import codes_of, plain_attribute, property_test, schemas, tables
 
 BITS = 20
 
@@ -113,7 +113,9 @@ def test_every_entropy_the_paper_needs_is_asked_once(schema):
             if i != j:
                 needed.add(frozenset([(i, False), (j, False)]))
                 needed.add(frozenset([(i, False), (j, j in bucketed)]))
-    asked = [frozenset((axis.attribute, axis.bucketed) for axis in q) for q in entropy_queries(schema)]
+    asked = [
+        frozenset((axis.attribute, axis.bucketed) for axis in q) for q in entropy_queries(schema)
+    ]
     assert len(asked) == len(set(asked))
     assert set(asked) == needed
     m, b = len(schema), len(bucketed)

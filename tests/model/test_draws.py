@@ -5,14 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from chance import assert_distribution
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from worlds import property_test
 
+from chance import assert_distribution
 from deniable.model.draws import AliasTables, alias_tables
 from deniable.randomness import Keyed
+from worlds import property_test
 
 
 class Fixed:

@@ -1,18 +1,18 @@
 """Graphs: merit and cost by the formulas, greedy search by trying everything, orders."""
 
-import definitions
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from worlds import codes_of, graphs, plain_attribute, property_test, schemas, tables
 
+import definitions
 from deniable.errors import ConfigError
 from deniable.model.cells import tally
 from deniable.model.correlation import Correlations, correlations_of, measure_entropies
 from deniable.model.graph import Graph, check_order, cost, drawing_order, learn_graph, merit
 from deniable.privacy.entropies import EntropyScale
+from worlds import codes_of, graphs, plain_attribute, property_test, schemas, tables
 
 
 @st.composite
@@ -115,7 +115,7 @@ def test_max_cost_one_is_the_baseline_of_marginals(schema, data):
 
 
 def test_ties_go_to_the_attribute_then_the_parent_named_first():
-    """All correlations equal, at most one parent each: 1 → 0 first; then 2 → 1 (0 → 1 is closed)."""
+    """All correlations equal, one parent each at most: 1 → 0, then 2 → 1 as 0 → 1 is closed."""
     schema = [plain_attribute(f"x{i}", 2) for i in range(3)]
     half = np.full((3, 3), 0.5) - 0.5 * np.eye(3)
     graph = learn_graph(Correlations(np.zeros(3), half, half), schema, max_cost=2)

@@ -4,19 +4,19 @@ import math
 from collections import Counter
 from fractions import Fraction
 
-import definitions
 import numpy as np
 import pytest
-from chance import assert_distribution
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import codes_of, plain_attribute, property_test, records_of, small_world, worlds
 
+import definitions
+from chance import assert_distribution
 from deniable.errors import ConfigError, InvariantError
 from deniable.model import network as module
 from deniable.model.graph import Graph
 from deniable.model.network import ConditionalTable, Network
 from deniable.randomness import Keyed
+from worlds import codes_of, plain_attribute, property_test, records_of, small_world, worlds
 
 
 def logarithm(p: Fraction) -> float:

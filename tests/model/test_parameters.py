@@ -3,15 +3,14 @@
 from fractions import Fraction
 from itertools import product
 
-import definitions
 import numpy as np
 import pytest
-from chance import FALSE_ALARM, assert_rate
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from worlds import codes_of, graphs, property_test, schemas, tables
 
+import definitions
+from chance import FALSE_ALARM, assert_rate
 from deniable.errors import ConfigError
 from deniable.model.cells import tally
 from deniable.model.graph import Graph
@@ -23,6 +22,7 @@ from deniable.model.parameters import (
 )
 from deniable.privacy.laws import Law, discrete_laplace, exact
 from deniable.randomness import Keyed
+from worlds import codes_of, graphs, property_test, schemas, tables
 
 
 @st.composite
@@ -78,8 +78,7 @@ def test_noisy_tables_are_clipped_at_zero(case):
     noisy, _, learnt = learn(case, discrete_laplace(0.3), Fraction(1))
     for i, probabilities in enumerate(learnt):
         rows = {
-            c: row
-            for row, c in enumerate(product(*[range(schema[j].buckets) for j in parents[i]]))
+            c: row for row, c in enumerate(product(*[range(schema[j].buckets) for j in parents[i]]))
         }
 
         def noise(c, value, i=i, rows=rows):

@@ -6,15 +6,15 @@ from itertools import product
 
 import numpy as np
 import pytest
-from chance import assert_distribution
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import codes_of, plain_attribute, property_test, records_of, schemas, tables
 
+from chance import assert_distribution
 from deniable.data.attributes import Attribute
 from deniable.errors import ConfigError
 from deniable.model.perturbation import PerturbationModel
 from deniable.randomness import Keyed
+from worlds import codes_of, plain_attribute, property_test, records_of, schemas, tables
 
 
 def moves(attribute: Attribute, a: int, b: int, *, stay: float, step: float) -> float:

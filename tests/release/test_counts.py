@@ -1,14 +1,14 @@
 """The tree of prefixes: every node's count is the number of seeds that share the prefix."""
 
-import definitions
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import codes_of, property_test, schemas, tables
 
+import definitions
 from deniable.release import counts as module
 from deniable.release.counts import PrefixCounts
+from worlds import codes_of, property_test, schemas, tables
 
 
 def shared(table, x, order, length) -> int:

@@ -4,23 +4,13 @@ import math
 from fractions import Fraction
 from types import SimpleNamespace
 
-import definitions
 import numpy as np
 import pytest
-from chance import assert_distribution
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import (
-    World,
-    codes_of,
-    gammas,
-    omega_ranges,
-    plain_attribute,
-    property_test,
-    records_of,
-    worlds,
-)
 
+import definitions
+from chance import assert_distribution
 from deniable.errors import ConfigError, InvariantError
 from deniable.model.perturbation import PerturbationModel
 from deniable.model.synthesis import NetworkModel
@@ -35,6 +25,16 @@ from deniable.release.deniability import (
     pass_deterministic_test,
     range_index,
     scan_plausible_seeds,
+)
+from worlds import (
+    World,
+    codes_of,
+    gammas,
+    omega_ranges,
+    plain_attribute,
+    property_test,
+    records_of,
+    worlds,
 )
 
 NO_LIMITS = ScanLimits()

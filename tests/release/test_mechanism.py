@@ -5,20 +5,23 @@ from collections.abc import Callable
 from fractions import Fraction
 from itertools import count, islice
 
-import definitions
 import numpy as np
 import pytest
-from chance import assert_distribution
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import codes_of, property_test, records_of, small_world
 
-from deniable.engine.local import in_order
-from deniable.errors import BudgetError, DataError
+import definitions
+from chance import assert_distribution
+from deniable.errors import BudgetError
 from deniable.model.perturbation import PerturbationModel
 from deniable.model.synthesis import NetworkModel
+from deniable.privacy.laws import discrete_laplace
 from deniable.randomness import Keyed, Secret
-from deniable.release.deniability import ScanLimits, pass_deterministic_test
+from deniable.release.deniability import (
+    ScanLimits,
+    pass_deterministic_test,
+    pass_randomized_test,
+)
 from deniable.release.mechanism import (
     BLOCK,
     SCAN_BLOCK,
@@ -27,8 +30,11 @@ from deniable.release.mechanism import (
     collect,
     hidden_omega_kernel,
     own_omega_kernel,
+    randomized_kernel,
     scan_kernel,
 )
+from deniable.workers import in_order
+from worlds import codes_of, property_test, records_of, small_world
 
 # In the order 2, 0, 1: prefixes of length 1 are shared by 5, 3 and 1 seeds, of length 2 by less.
 SEEDS = [
@@ -37,7 +43,7 @@ SEEDS = [
     (0, 1, 2),
 ]  # fmt: skip
 OMEGAS = (1, 2, 3)
-GAMMA = Fraction(3)
+GAMMA = Fraction(29, 10)  # no product of the model's probabilities is a power of it
 KEY = 77
 
 
@@ -158,7 +164,7 @@ def test_that_assertion_notices_k_too_large_by_one(name):
     """As it would be if the own seed were not counted among the plausible ones."""
     kernel, law, block_size = KERNELS[name]
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
-        assert_distribution(run(kernel(5), block_size), with_nothing(law(4)))
+        assert_distribution(run(kernel(4), block_size), with_nothing(law(3)))
 
 
 def test_own_and_hidden_omega_are_two_mechanisms():
@@ -209,10 +215,9 @@ def test_secret_randomness_serves_as_well(name):
         assert len(kernel(0)) == (KERNELS[name][2] if k == 1 else 0)
 
 
-def test_a_mechanism_needs_seeds_and_does_not_show_them():
-    with pytest.raises(DataError, match="no seeds"):
-        Mechanism(seeds=codes_of([], 3), randomness=Keyed(1), passes=lambda p, _b: p > 0)
-    assert "seeds" not in repr(mechanism(2)).replace("seeds drawn", "")
+def test_a_mechanism_does_not_show_its_seeds():
+    assert "seeds" not in repr(mechanism(2))
+    assert "array" not in repr(mechanism(2))
 
 
 def test_the_test_is_told_the_block_and_the_counts():
@@ -228,6 +233,72 @@ def test_the_test_is_told_the_block_and_the_counts():
     hidden_omega_kernel(told, network_model(), gamma=2.0)(8)
     scan_kernel(told, network_model(), gamma=2.0, limits=ScanLimits())(9)
     assert calls == [(7, (BLOCK,), 1), (8, (BLOCK,), 1), (9, (SCAN_BLOCK,), 1)]
+
+
+# Privacy Test 2, with dummy seeds and seedless records
+
+DUMMIES = 4
+NOISE = discrete_laplace(0.8)
+
+
+def pass_probability(plausible: int, k: int) -> Fraction:
+    """pt(D, i, y) = Pr{k' ≥ k + L} of the appendix, L the integer law, exactly."""
+    return sum(
+        (NOISE.probability(z) for z in range(-NOISE.r, NOISE.r + 1) if plausible >= k + z),
+        Fraction(0),
+    )
+
+
+def randomized_law(seeds: list, *, k: int, known: bool, dummies: int = DUMMIES) -> dict:
+    """Pr of every record (PRIVACY.md, Theorem 4'): who fails is replaced by a seedless record."""
+    _, model = small_world()
+    universe = model.universe()
+    seeded = dict.fromkeys(universe, Fraction(0))
+    # ω known: Mechanism 1 for each ω alone, in equal shares; else one model with all of them.
+    shares = [(omega,) for omega in OMEGAS] if known else [OMEGAS]
+    for omegas in shares:
+        for y in universe:
+            ps = [definitions.hidden_probability(model, y, d, omegas) for d in seeds]
+            for a, p in enumerate(ps):
+                if p > 0:
+                    passes = pass_probability(definitions.plausible_seeds(ps, a, GAMMA), k)
+                    seeded[y] += p * passes / (len(seeds) + dummies) / len(shares)
+    nothing = 1 - sum(seeded.values())
+    return {y: p + nothing * definitions.record_probability(model, y) for y, p in seeded.items()}
+
+
+def run_randomized(seeds: list, *, k: int, known: bool, key: int = KEY) -> Counter:
+    randomness = Keyed(key)
+    mechanism = Mechanism(
+        seeds=codes_of(seeds, 3),
+        randomness=randomness,
+        passes=lambda plausible, block: pass_randomized_test(
+            plausible, randomness.at("threshold", block), k=k, law=NOISE
+        ),
+    )
+    kernel = randomized_kernel(
+        mechanism, network_model(), dummies=DUMMIES, gamma=None if known else float(GAMMA)
+    )
+    counts: Counter = Counter()
+    for block in range(CANDIDATES // BLOCK):
+        records = kernel(block)
+        assert len(records) == BLOCK, "every candidate gives a record"
+        counts.update(records_of(records))
+    return counts
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("seeds", [SEEDS, SEEDS[:1], []], ids=["nine", "one", "none"])
+def test_the_randomized_mechanism_has_its_law_for_tables_of_any_size(seeds, known):
+    """False-alarm rate 1e-6 each, fixed key."""
+    counts = run_randomized(seeds, k=3, known=known)
+    assert_distribution(counts, randomized_law(seeds, k=3, known=known))
+
+
+def test_that_assertion_notices_forgotten_dummies():
+    counts = run_randomized(SEEDS, k=3, known=True)
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(counts, randomized_law(SEEDS, k=3, known=True, dummies=0))
 
 
 # Collecting

@@ -297,7 +297,7 @@ def tables_noise(*, tables: int, epsilon: float, delta: float) -> TableNoise:
 class Loss(Protocol):
     """One release as the accountant sees it."""
 
-    def pld(self, library: Any, interval: float) -> Any:  # noqa: ANN401 - it has no types
+    def pld(self, library: Any, interval: float) -> Any:
         """Return its privacy loss distribution by ``library``, on a grid, rounded up."""
 
 
@@ -308,7 +308,7 @@ class Stated:
     cost: Guarantee
     times: int = 1
 
-    def pld(self, library: Any, interval: float) -> Any:  # noqa: ANN401
+    def pld(self, library: Any, interval: float) -> Any:
         """Return the distribution of the worst mechanism with this (ε, δ)."""
         known = library.common.DifferentialPrivacyParameters(self.cost.epsilon, self.cost.delta)
         return library.from_privacy_parameters(known, interval).self_compose(self.times)
@@ -320,7 +320,7 @@ class Gaussian:
 
     mu: float
 
-    def pld(self, library: Any, interval: float) -> Any:  # noqa: ANN401
+    def pld(self, library: Any, interval: float) -> Any:
         """Return the distribution of N(μ, 1) against N(0, 1)."""
         return library.from_gaussian_mechanism(1 / self.mu, value_discretization_interval=interval)
 
@@ -332,7 +332,7 @@ class Laplace:
     epsilon: float
     times: int = 1
 
-    def pld(self, library: Any, interval: float) -> Any:  # noqa: ANN401
+    def pld(self, library: Any, interval: float) -> Any:
         """Return the distribution of the untruncated law."""
         return library.from_discrete_laplace_mechanism(
             self.epsilon, value_discretization_interval=interval, use_connect_dots=True
@@ -346,7 +346,7 @@ class Shifted:
     weights: tuple[int, ...] = field(repr=False)  # of -r … r
     times: int = 1
 
-    def pld(self, library: Any, interval: float) -> Any:  # noqa: ANN401
+    def pld(self, library: Any, interval: float) -> Any:
         """Return the distribution of the table against itself moved by one."""
         whole = math.log(sum(self.weights))
         here = {z: math.log(w) - whole for z, w in enumerate(self.weights) if w}

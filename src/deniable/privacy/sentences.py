@@ -19,7 +19,7 @@ _NOT_DP = (
 
 def show(cost: Guarantee) -> str:
     """Return (ε, δ) as sentences print it."""
-    return f"ε = {cost.epsilon:g}, δ = {cost.delta:g}"
+    return f"ε = {cost.epsilon!r}, δ = {cost.delta!r}"
 
 
 def one_shot(cost: Guarantee, *, k: int) -> str:

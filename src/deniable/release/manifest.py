@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal, localcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -109,7 +110,7 @@ class Certificate:
         )
 
 
-def number(value: Any) -> Any:  # noqa: ANN401 - JSON values of any kind pass through
+def number(value: Any) -> Any:
     """Return a value as JSON can say it: infinity is the text "inf"."""
     return "inf" if isinstance(value, float) and math.isinf(value) else value
 
@@ -130,8 +131,24 @@ def entries(spends: Sequence[Spend], *, delta: float) -> list[dict[str, Any]]:
                 "sensitivity": spend.sensitivity,
                 "moved": spend.moved,
                 "times": spend.times,
-                "epsilon": number(known[noise].epsilon),
-                "delta": known[noise].delta,
+                "each": _pair(spend.each) if spend.each is not None else None,
+                **_pair(known[noise]),
             }
         )
     return listed
+
+
+def _pair(cost: Guarantee) -> dict[str, Any]:
+    return {"epsilon": number(round_up(cost.epsilon)), "delta": round_up(cost.delta)}
+
+
+def round_up(value: float) -> float:
+    """Return the number with six significant digits that is not below ``value``.
+
+    >>> round_up(0.99603060232), round_up(1e-9), round_up(0.5)
+    (0.996031, 1e-09, 0.5)
+    """
+    if value == 0 or math.isinf(value):
+        return value
+    with localcontext(prec=6, rounding=ROUND_CEILING):
+        return float(+Decimal(repr(value)))

@@ -111,8 +111,8 @@ def file_hash(path: Path) -> str:
 
 
 def _beside(target: Path) -> Path:
-    # The suffix stays last: it tells the format of a table.
-    return target.with_name(f".{target.stem}.{os.getpid()}.partial{target.suffix}")
+    # The name stays last: its suffixes tell the format of a table.
+    return target.with_name(f".partial.{os.getpid()}.{target.name}")
 
 
 @contextmanager

@@ -197,7 +197,7 @@ def _require_fit(schema: Schema, order: tuple[int, ...], levels: tuple[KeptPrefi
             raise ArtefactError("a kept prefix does not fit the schema")
 
 
-def _typed(array: NDArray[Any], dtype: Any) -> NDArray[Any]:  # noqa: ANN401 - NumPy's own
+def _typed(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
     if array.dtype != dtype:
         raise ArtefactError("tables.npz holds arrays of another kind")
     return array

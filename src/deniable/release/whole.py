@@ -13,8 +13,10 @@ from deniable.data.schema import Schema
 from deniable.errors import InvariantError
 from deniable.release.manifest import Certificate
 from deniable.release.records import (
+    file_hash,
     hashes_of,
     require_free,
+    staged_file,
     staged_folder,
     write_files,
     write_json,
@@ -79,3 +81,12 @@ class Release:
             document = self.certificate.document(self.schema, hashes_of(public))
             write_json(public / "manifest.json", document)
             write_json(private / "run.json", self.internal)
+
+    def write_file(self, path: str | Path) -> None:
+        """Write the records to a new file, and its manifest beside it: both, or neither."""
+        target = Path(path)
+        manifest = target.with_name(f"{target.name}.manifest.json")
+        with staged_file(target) as stage, staged_file(manifest) as beside:
+            write_records(stage, self.blocks, self.schema)
+            document = self.certificate.document(self.schema, {target.name: file_hash(stage)})
+            write_json(beside, document)

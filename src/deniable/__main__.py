@@ -1,0 +1,56 @@
+"""``deniable`` and ``python -m deniable``: run a command, turn errors into words and exit codes."""
+
+import os
+import sys
+import traceback
+from pathlib import Path
+
+_INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line; never show a traceback, which might show what must not be shown."""
+    sys.exit(run())
+
+
+def run() -> int:
+    """Run the command line and return its exit code."""
+    from deniable.cli import app
+    from deniable.errors import DeniableError
+
+    try:
+        app()
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            _complain("interrupted: nothing was written")
+        return end.code if isinstance(end.code, int) else 0
+    except DeniableError as error:
+        _complain(f"{type(error).__name__}: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        _complain("interrupted: nothing was written")
+        return _INTERRUPTED
+    except Exception as error:
+        _complain(_bug(error))
+        return 4
+    return 0
+
+
+def _bug(error: Exception) -> str:
+    """Say where a bug is, without its message, which might quote a cell."""
+    if os.environ.get("DENIABLE_DEBUG"):
+        return "".join(traceback.format_exception(error))
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"a bug: {type(error).__name__} in {Path(frame.filename).name}:{frame.lineno} (its "
+        "message is not shown, as it may quote the table). Nothing was released. Please report it; "
+        "DENIABLE_DEBUG=1 shows all, to you alone."
+    )
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

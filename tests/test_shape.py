@@ -1,0 +1,372 @@
+"""The shape of the source: sizes, which way imports point, no hidden randomness, public names.
+
+Each rule is a function from source text to complaints. It is run over the package, and over a
+planted case that it must catch: a rule that cannot fail is no rule.
+"""
+
+import ast
+import importlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import deniable
+
+ROOT = Path(deniable.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+MOST_LINES = 400
+MOST_FUNCTION_LINES = 40
+
+# Imports point to the right and down only; what stands in one row does not import its like.
+# A new module or package needs a place here.
+LAYERS: list[set[str]] = [
+    {"__main__"},
+    {"cli"},
+    {"demo"},
+    {"synthesizer"},
+    {"pipeline"},
+    {"certificates", "learning"},
+    {"spending"},
+    {"config"},
+    {"engine", "report"},
+    {"release"},
+    {"model"},
+    {"data", "privacy"},
+]
+# Below all of them; among themselves, as inside a package, only from an earlier name.
+FOUNDATION = {"arrays", "errors", "randomness", "workers"}
+
+# The columns of the tables we are measured on: the package must not know them.
+EXAMPLE_NAMES = {
+    *("age", "wc", "edu", "ms", "occ", "rel", "race", "sex", "hpw", "waob", "incc", "cit"),
+    *("agep", "cow", "schl", "occp", "relp", "rac1p", "wkhp", "wagp", "puma", "pincp"),
+    *("workclass", "fnlwgt", "education-num", "marital-status", "capital-gain", "capital-loss"),
+    *("hours-per-week", "native-country", "placesize", "eduspec", "socprof", "euribor3m"),
+}
+EXAMPLE_TABLE = re.compile(r"\bacs(\d\d)?\b|\bpums\b", re.IGNORECASE)
+
+
+def module_of(path: Path) -> str:
+    """Return the dotted name below ``deniable``: "model.graph", "config", "" for the package."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def package_modules() -> set[str]:
+    return {module_of(path) for path in FILES}
+
+
+# Sizes
+
+
+def long_files(source: str, _module: str) -> Iterator[str]:
+    lines = len(source.splitlines())
+    if lines > MOST_LINES:
+        yield f"{lines} lines, at most {MOST_LINES}"
+
+
+def long_functions(source: str, _module: str) -> Iterator[str]:
+    """From ``def`` to the last line, docstring included."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = node.end_lineno - node.lineno + 1
+            if lines > MOST_FUNCTION_LINES:
+                yield f"{node.name}: {lines} lines, at most {MOST_FUNCTION_LINES}"
+
+
+# Imports
+
+
+def imports(source: str) -> Iterator[tuple[str, str]]:
+    """Yield the dotted module and the name of every import, wherever it stands."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            yield from ((module, alias.name) for alias in node.names)
+
+
+def imported_modules(source: str) -> Iterator[str]:
+    """Yield the modules of the package that are imported, by their names below ``deniable``."""
+    known = package_modules()
+    for module, name in imports(source):
+        if module == "deniable" or module.startswith("deniable."):
+            below = module.removeprefix("deniable").removeprefix(".")
+            inner = f"{below}.{name}".strip(".")
+            yield inner if inner in known else below
+
+
+def top_of(module: str) -> str:
+    """Return the package, or the module beside the packages, that ``module`` is of."""
+    return module.partition(".")[0]
+
+
+def rank(module: str) -> int | None:
+    top = top_of(module)
+    if top in FOUNDATION:
+        return len(LAYERS)
+    return next((at for at, layer in enumerate(LAYERS) if top in layer), None)
+
+
+def wrong_imports(source: str, module: str) -> Iterator[str]:
+    """Rules 1 and 2 of STYLE.md, section 3."""
+    if module == "":
+        return  # the public names come from everywhere
+    if any(name.startswith(".") for name, _ in imports(source)):
+        yield "imports are written in full"
+    if rank(module) is None:
+        yield f"{module} has no place in LAYERS"
+        return
+    for other in imported_modules(source):
+        if other == "":
+            yield "imports the package itself"
+        elif rank(other) is None:
+            yield f"{other} has no place in LAYERS"
+        elif _together(module, other):
+            if other >= module:
+                yield f"imports {other}, which comes after it"
+        elif rank(other) <= rank(module):
+            yield f"imports {other}, which is above it or beside it"
+
+
+def _together(module: str, other: str) -> bool:
+    """Whether two modules are of one package, or both of the foundation."""
+    tops = top_of(module), top_of(other)
+    return tops[0] == tops[1] or set(tops) <= FOUNDATION
+
+
+# Randomness, pickles, prints
+
+
+def dotted(node: ast.AST) -> str:
+    """Return "np.random" for the expression np.random; "" where it is no chain of names."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (left := dotted(node.value)):
+        return f"{left}.{node.attr}"
+    return ""
+
+
+def hidden_randomness(source: str, module: str) -> Iterator[str]:
+    if module == "randomness":
+        return
+    for name, part in imports(source):
+        if top_of(name) in {"random", "secrets", "uuid"}:
+            yield f"imports {name}"
+        elif f"{name}.{part}" in {"numpy.random", "os.urandom", "os.getrandom"}:
+            yield f"imports {name}.{part}"
+        elif name.startswith("numpy.random"):
+            yield f"imports {name}"
+    for node in ast.walk(ast.parse(source)):
+        if dotted(node) in {"np.random", "numpy.random", "os.urandom", "os.getrandom"}:
+            yield f"line {node.lineno}: {dotted(node)}"
+
+
+def pickles(source: str, _module: str) -> Iterator[str]:
+    for name, _ in imports(source):
+        if top_of(name) in {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}:
+            yield f"imports {name}"
+    for node in ast.walk(ast.parse(source)):
+        asked = isinstance(node, ast.keyword) and node.arg == "allow_pickle"
+        if asked and not (isinstance(node.value, ast.Constant) and node.value.value is False):
+            yield f"line {node.value.lineno}: allow_pickle may be true"
+
+
+def prints(source: str, module: str) -> Iterator[str]:
+    if top_of(module) in {"cli", "__main__"}:
+        return
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and dotted(node.func) == "print":
+            yield f"line {node.lineno}: print"
+
+
+# The tables we are measured on
+
+
+def example_names(source: str, _module: str) -> Iterator[str]:
+    """Texts in code that name a column of an example; docstrings may."""
+    tree = ast.parse(source)
+    docstrings = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if id(node) in docstrings:
+                continue
+            text = node.value.strip()
+            if text.lower() in EXAMPLE_NAMES or EXAMPLE_TABLE.search(text):
+                yield f"line {node.lineno}: {text!r}"
+
+
+# The rules, each with what it must catch and what it must let pass
+
+LONG_FUNCTION = "def f():\n" + "    pass\n" * 40
+FITTING_FUNCTION = "def f():\n" + "    pass\n" * 39
+
+CASES: dict[Callable, tuple[list[tuple[str, str]], list[tuple[str, str]]]] = {
+    long_files: (
+        [("config", "x = 1\n" * 401)],
+        [("config", "x = 1\n" * 400)],
+    ),
+    long_functions: (
+        [
+            ("config", LONG_FUNCTION),
+            ("config", LONG_FUNCTION.replace("def", "async def")),
+            ("config", "class C:\n" + re.sub("^", "    ", LONG_FUNCTION, flags=re.MULTILINE)),
+        ],
+        [("config", FITTING_FUNCTION)],
+    ),
+    wrong_imports: (
+        [
+            ("errors", "import deniable.config"),
+            ("model.graph", "from deniable.release.counts import PrefixCounts"),
+            ("model.graph", "from deniable.model.network import Network"),
+            ("model.graph", "from deniable.model import network"),
+            ("model.graph", "from deniable.model import graph"),
+            ("model.graph", "from .correlation import Correlations"),
+            ("model.graph", "from deniable import Schema"),
+            ("model.graph", "def f():\n    from deniable.config import Config"),
+            ("data.schema", "from deniable.privacy.laws import Law"),
+            ("privacy.laws", "from deniable.data.schema import Schema"),
+            ("engine.local", "from deniable.report.game import play"),
+            ("report.game", "from deniable.engine.local import count"),
+            ("arrays", "from deniable.errors import InvariantError"),
+            ("stranger", "import os"),
+            ("config", "import deniable.stranger"),
+        ],
+        [
+            ("model.graph", "from deniable.model.correlation import Correlations\nimport numpy"),
+            ("model.graph", "from deniable.model import correlation"),
+            ("model.graph", "from deniable.privacy.laws import Law"),
+            ("randomness", "from deniable.errors import ConfigError"),
+            ("pipeline", "from deniable.engine.local import count"),
+            ("", "from deniable.pipeline import learn"),
+        ],
+    ),
+    hidden_randomness: (
+        [
+            ("config", "import numpy as np\nrng = np.random.default_rng(1)"),
+            ("config", "import numpy\nnumpy.random.seed(1)"),
+            ("config", "from numpy import random"),
+            ("config", "from numpy.random import Generator"),
+            ("config", "import numpy.random as r"),
+            ("config", "import random"),
+            ("config", "def f():\n    import secrets"),
+            ("config", "from secrets import token_bytes"),
+            ("config", "import os\nos.urandom(8)"),
+            ("config", "from os import urandom"),
+        ],
+        [
+            ("randomness", "import os\nimport numpy as np\nnp.random.SFC64(os.urandom(8))"),
+            ("config", "def f(rng):\n    return rng.random(3)"),
+        ],
+    ),
+    pickles: (
+        [
+            ("config", "import pickle"),
+            ("config", "from pickle import loads"),
+            ("config", "import numpy as np\nnp.load('x', allow_pickle=True)"),
+            ("config", "import numpy as np\nnp.load('x', allow_pickle=maybe)"),
+        ],
+        [("config", "import numpy as np\nnp.load('x', allow_pickle=False)")],
+    ),
+    prints: (
+        [("config", "def f():\n    print('hello')")],
+        [("cli", "print('hello')"), ("config", "console.print('hello')")],
+    ),
+    example_names: (
+        [
+            ("config", "if name == 'age':\n    pass"),
+            ("config", "x = {'waob': 8}"),
+            ("config", "x = ('hpw',)"),
+            ("config", "x = 'WKHP'"),
+            ("config", "x = 'acs13'"),
+            ("config", "path = 'data/acs/train.csv'"),
+            ("config", "def f(column='incc'):\n    pass"),
+        ],
+        [
+            ("config", '"""Say "age" to a reader."""'),
+            ("config", "def f():\n    '''sex'''\n    return 'message'"),
+            ("config", "x = 'the age of the file; a race; pacs'"),
+        ],
+    ),
+}
+RULES = list(CASES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_package_keeps_the_rule(rule):
+    complaints = [
+        f"{path.relative_to(ROOT)}: {complaint}"
+        for path in FILES
+        for complaint in rule(path.read_text(encoding="utf-8"), module_of(path))
+    ]
+    assert not complaints, "\n".join(complaints)
+
+
+@pytest.mark.parametrize(
+    ("rule", "module", "source"),
+    [(rule, *case) for rule, (caught, _) in CASES.items() for case in caught],
+)
+def test_the_rule_catches_what_is_planted(rule, module, source):
+    assert list(rule(source, module))
+
+
+@pytest.mark.parametrize(
+    ("rule", "module", "source"),
+    [(rule, *case) for rule, (_, passed) in CASES.items() for case in passed],
+)
+def test_the_rule_lets_pass_what_keeps_it(rule, module, source):
+    assert not list(rule(source, module))
+
+
+def test_the_package_was_found():
+    """All of the above is true of no files."""
+    assert {"errors", "model.graph", "privacy.laws", "release.deniability"} <= package_modules()
+
+
+# Public names
+
+
+def names_in_init() -> set[str]:
+    """The names that ``__init__`` takes from the package, eagerly or for type checkers only."""
+    source = (ROOT / "__init__.py").read_text(encoding="utf-8")
+    return {name for module, name in imports(source) if module.startswith("deniable")}
+
+
+def test_all_is_sorted_and_says_everything_once():
+    public = getattr(deniable, "__all__", [])
+    assert list(public) == sorted(set(public))
+
+
+def test_all_is_what_the_package_takes_from_its_modules():
+    assert set(getattr(deniable, "__all__", [])) == names_in_init()
+
+
+@pytest.mark.parametrize("name", getattr(deniable, "__all__", []))
+def test_a_public_name_is_there(name):
+    assert name in dir(deniable)
+    assert getattr(deniable, name) is not None
+
+
+def test_nothing_of_ours_is_public_but_what_all_says():
+    """Submodules are there once imported; they are not names."""
+    public = set(getattr(deniable, "__all__", []))
+    ours = {
+        name
+        for name, value in vars(deniable).items()
+        if not name.startswith("_") and getattr(value, "__module__", "").startswith("deniable")
+    }
+    assert ours <= public
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    module = importlib.import_module("deniable")
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = module.no_such_name
