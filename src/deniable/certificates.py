@@ -70,6 +70,7 @@ def _parameters(plan: RunPlan, config: Config, omegas: tuple[int, ...]) -> dict[
         "delta": config.delta,
         "omega": list(omegas),
         "max_cost": config.max_cost,
+        "estimator": config.estimator,
         "alpha": config.alpha,
         "parameters": config.parameters,
         "graph": "given" if config.graph is not None else "learnt",

@@ -36,6 +36,7 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
     "profile": (str, "default or paper. [default]"),
     "data_use": (str, "whole: all rows serve every stage; split: each serves one. [whole]"),
     "max_cost": (int, "The most parent configurations of an attribute. [300]"),
+    "estimator": (str, "What is done to noisy counts: norm-sub or clip. [norm-sub]"),
     "alpha": (float, "Prior count of every value in every configuration. [1]"),
     "rows_max": (int, "A public guess of the number of rows; steers noise only. [the schema's]"),
     "workers": (int, "Threads. [one a core]"),

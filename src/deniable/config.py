@@ -14,6 +14,7 @@ Mode = Literal["one-shot", "seedless", "tested", "randomized"]
 DataUse = Literal["whole", "split"]
 Profile = Literal["default", "paper"]
 Parameters = Literal["mean", "drawn"]
+Estimator = Literal["norm-sub", "clip"]
 
 # What the paper used (Sec. 6.1), and our choice where it is silent.
 _PROFILES: dict[str, dict[str, Any]] = {
@@ -26,6 +27,7 @@ _PROFILES: dict[str, dict[str, Any]] = {
         "epsilon0": 1.0,
         "omega": "5-11",
         "max_cost": 300,
+        "estimator": "clip",
         "alpha": 1.0,
     },
 }
@@ -48,6 +50,7 @@ class Config:
         epsilon0: Noise of the threshold in mode ``randomized``; None: the best.
         t: Where the proof for ``randomized`` splits small ranges from large; None: the best.
         max_cost: The most parent configurations of an attribute.
+        estimator: What is done to noisy counts before they are divided: ``clip`` is the paper's.
         alpha: The prior count of every value in every configuration.
         parameters: The posterior's mean, or one draw from it for each configuration.
         graph: Parents by name, in place of a learnt graph.
@@ -72,6 +75,7 @@ class Config:
     epsilon0: float | None = None
     t: int | None = None
     max_cost: int = 300
+    estimator: Estimator = "norm-sub"
     alpha: float = 1.0
     parameters: Parameters = "mean"
     graph: Mapping[str, list[str]] | None = field(default=None)
@@ -162,6 +166,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "mode": get_args(Mode),
     "profile": get_args(Profile),
     "data_use": get_args(DataUse),
+    "estimator": get_args(Estimator),
     "parameters": get_args(Parameters),
 }
 _WHOLE = {"k", "t", "max_cost", "rows_max", "max_plausible", "max_check_plausible"} | {

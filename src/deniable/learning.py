@@ -14,6 +14,7 @@ from deniable.model.correlation import StructureNoise, learn_correlations
 from deniable.model.graph import Graph, check_order, drawing_order, learn_graph
 from deniable.model.network import ConditionalTable, Network
 from deniable.model.parameters import (
+    CLEANERS,
     conditional_tables,
     learn_counts,
     posterior_draw,
@@ -122,9 +123,11 @@ def _given_order(config: Config, schema: Schema, graph: Graph) -> tuple[int, ...
 
 def estimate_tables(counts: list[Counts], config: Config, rng: Rng) -> tuple[ConditionalTable, ...]:
     """Return the conditional tables that the noisy counts give: post-processing."""
+    clean = CLEANERS[config.estimator]
     if config.parameters == "drawn":
-        return conditional_tables(counts, partial(posterior_draw, rng=rng, alpha=config.alpha))
-    return conditional_tables(counts, partial(posterior_mean, alpha=config.alpha))
+        estimate = partial(posterior_draw, rng=rng, alpha=config.alpha)
+        return conditional_tables(counts, clean, estimate)
+    return conditional_tables(counts, clean, partial(posterior_mean, alpha=config.alpha))
 
 
 def _number_of_seeds(structure: Structure, counts: list[Counts], run: RunPlan) -> int:

@@ -15,8 +15,8 @@ from deniable.privacy.ledger import Spend
 from deniable.privacy.noise import add_noise
 from deniable.randomness import Rng
 
-# What turns the (noisy) counts of one table into probabilities; rows are configurations.
-Estimator = Callable[[Counts], Reals]
+# What turns the cleaned counts of one table into probabilities; rows are configurations.
+Estimator = Callable[[Reals], Reals]
 
 
 def learn_counts(
@@ -42,24 +42,50 @@ def learn_counts(
     return tables, spends
 
 
-def posterior_weights(counts: Counts, *, alpha: float) -> Reals:
+def clip(counts: Counts) -> Reals:
+    """Return noisy counts with those below zero at zero, as the paper does (Sec. 3.4.1).
+
+    It adds half a scale of noise to every empty cell: see ``norm_sub``.
+    """
+    return np.maximum(counts, 0).astype(np.float64)
+
+
+def norm_sub(counts: Counts) -> Reals:
+    """Return, row by row, the counts nearest to the noisy ones that could be counts.
+
+    None below zero, and their sum that of the noisy ones (zero if that is below): each row is
+    lowered by one number λ and cut at zero, with Σ_l max(X_l - λ, 0) = N (PRIVACY.md, section 7).
+    Counts without noise stay as they are.
+    """
+    noisy = counts.astype(np.float64)
+    total = np.maximum(noisy.sum(axis=1), 0.0)
+    descending = -np.sort(-noisy, axis=1)
+    lowered = (np.cumsum(descending, axis=1) - total[:, None]) / np.arange(1, noisy.shape[1] + 1)
+    # λ is that of the last value, in descending order, that stays above zero.
+    last = (descending > lowered).sum(axis=1) - 1
+    level = np.take_along_axis(lowered, np.maximum(last, 0)[:, None], axis=1)
+    return np.where(total[:, None] > 0, np.maximum(noisy - level, 0.0), 0.0)
+
+
+CLEANERS: dict[str, Callable[[Counts], Reals]] = {"clip": clip, "norm-sub": norm_sub}
+
+
+def posterior_weights(counts: Reals, *, alpha: float) -> Reals:
     """Return the parameters α + n of the Dirichlet posterior (Eq. 8).
 
     ``eq:gm:multinomial_probability``, with the same α for every value of every configuration.
-    Noisy counts below zero count as zero, as in Sec. 3.4.1.
     """
     if not 0 < alpha < np.inf:
         raise ConfigError(f"alpha = {alpha}: a Dirichlet prior needs 0 < alpha < inf")
-    weights: Reals = np.maximum(counts, 0) + alpha
-    return weights
+    return counts + alpha
 
 
-def posterior_mean(counts: Counts, *, alpha: float) -> Reals:
+def posterior_mean(counts: Reals, *, alpha: float) -> Reals:
     """Return p_l^c = (α + n_l^c) / Σ_l (α + n_l^c) (Eq. 10, ``eq:gm:mlparameters``)."""
     return _normalise(posterior_weights(counts, alpha=alpha))
 
 
-def posterior_draw(counts: Counts, rng: Rng, *, alpha: float) -> Reals:
+def posterior_draw(counts: Reals, rng: Rng, *, alpha: float) -> Reals:
     """Return one draw of the parameters from Dir(α + n), once a configuration (Eq. 9).
 
     ``eq:gm:dirichlet``. Records are then more varied *between* artefacts, as multiple imputation
@@ -81,10 +107,10 @@ def posterior_draw(counts: Counts, rng: Rng, *, alpha: float) -> Reals:
 
 
 def conditional_tables(
-    counts: Sequence[Counts], estimate: Estimator
+    counts: Sequence[Counts], clean: Callable[[Counts], Reals], estimate: Estimator
 ) -> tuple[ConditionalTable, ...]:
-    """Return the conditional table of each attribute from its (noisy) counts."""
-    return tuple(ConditionalTable(estimate(table)) for table in counts)
+    """Return the conditional table of each attribute from its (noisy) counts: post-processing."""
+    return tuple(ConditionalTable(estimate(clean(table))) for table in counts)
 
 
 def _normalise(weights: Reals) -> Reals:
