@@ -198,6 +198,33 @@ def synthesize(
     _tell_release(release, out, records, quiet=quiet, as_json=as_json)
 
 
+@app.command()
+@with_options
+def plan(
+    *,
+    schema: SchemaFile,
+    records: Annotated[int | None, typer.Option(help="How many records, if known.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    options: dict[str, Any],
+) -> None:
+    """Show what a run would cost, and the noise it means, before a row is read."""
+    from deniable.config import Config
+    from deniable.data.schema import Schema
+    from deniable.forecast import forecast
+    from deniable.spending import plan_run
+
+    config = Config.assemble(options)
+    run = plan_run(Schema.read(schema), config, records=records)
+    answer = forecast(run, config, records=records)
+    if as_json:
+        _print_json(**answer)
+    elif not quiet:
+        from deniable.terminal import show_plan
+
+        show_plan(answer)
+
+
 @contextmanager
 def progress(*, quiet: bool) -> "Iterator[Watch]":
     """Show how far each stage has come, on a terminal; elsewhere, and if quiet, nothing."""

@@ -179,7 +179,7 @@ def test_a_wider_bound_never_costs_more(epsilon, r, lengths):
 def test_the_tight_theorem_composed_costs_what_the_reference_says(releases, k, epsilon):
     """PRIVACY.md, section 3.3, column "Thm 1′ KOV": γ = 1, n = 735,000, best t and ε0.
 
-    It is not optimised to the last digit there; ours, on a grid, may be a little below.
+    It is not optimised to the last digit there: at N = 1 ours finds 0.323.
     """
 
     def cost(epsilon0):
@@ -198,7 +198,7 @@ def test_the_tight_theorem_composed_costs_what_the_reference_says(releases, k, e
             return math.inf
 
     best = min(or_infinite(epsilon * 1.06**i / releases**0.5) for i in range(-60, 20))
-    assert best == pytest.approx(epsilon, rel=0.03)
+    assert 0.96 * epsilon < best < 1.01 * epsilon
 
 
 def entropy(histogram):

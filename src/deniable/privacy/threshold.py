@@ -88,13 +88,13 @@ def plan_test(
     Raises:
         BudgetError: They cost more than ``limit``. It says what could be met.
     """
-    best = _best(limit.delta, records=records, k=k, gamma=gamma, epsilon0=epsilon0, t=t)
+    best = best_test(limit.delta, records=records, k=k, gamma=gamma, epsilon0=epsilon0, t=t)
     if best is not None and best.cost.epsilon <= limit.epsilon:
         return best
     raise BudgetError(_what_could(limit, best, records=records, k=k, gamma=gamma))
 
 
-def _best(
+def best_test(
     delta: float,
     *,
     records: int,
@@ -146,7 +146,7 @@ def _what_could(
 
 
 def _meets(limit: Guarantee, *, records: int, k: int, gamma: float) -> bool:
-    best = _best(limit.delta, records=records, k=k, gamma=gamma)
+    best = best_test(limit.delta, records=records, k=k, gamma=gamma)
     return best is not None and best.cost.epsilon <= limit.epsilon
 
 
