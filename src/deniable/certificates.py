@@ -7,7 +7,9 @@ from typing import Any
 from deniable.config import Config
 from deniable.privacy import sentences
 from deniable.privacy.composition import Guarantee
-from deniable.release.manifest import ASSUMPTIONS, Certificate, entries, round_up
+from deniable.privacy.paper import records_of_paper
+from deniable.privacy.sentences import round_up
+from deniable.release.manifest import ASSUMPTIONS, Certificate, entries
 from deniable.spending import RunPlan
 
 NOTHING = Guarantee(epsilon=math.inf, delta=0.0)
@@ -54,9 +56,15 @@ def certify(
 
 
 def claimed(cost: Guarantee, config: Config) -> Guarantee:
-    """Return what is printed: rounded up, and never above what was asked for."""
+    """Return what is printed: rounded up, and never above what was asked for.
+
+    In the paper's profile it is the paper's formula that meets what was asked for, and only what
+    is true is claimed, however much that is.
+    """
     if cost.epsilon == math.inf:
         return NOTHING
+    if config.profile == "paper":
+        return Guarantee(epsilon=round_up(cost.epsilon), delta=round_up(cost.delta))
     return Guarantee(
         epsilon=min(config.epsilon, round_up(cost.epsilon)),
         delta=min(config.delta, round_up(cost.delta)),
@@ -88,7 +96,27 @@ def _parameters(plan: RunPlan, config: Config, omegas: tuple[int, ...]) -> dict[
         chosen["gamma"] = test.gamma
     if plan.fractions is not None:
         chosen["fractions"] = dict(plan.fractions)
+    if plan.noise.paper is not None:
+        chosen["paper_formula"] = _paper_formula(plan, config)
     return chosen
+
+
+def _paper_formula(plan: RunPlan, config: Config) -> dict[str, Any]:
+    """Return what the paper's own formulas come to: printed, never claimed."""
+    said = {"model": plan.noise.paper.formula} if plan.noise.paper is not None else {}
+    if plan.test is not None:
+        test = plan.test
+        said["records"] = records_of_paper(
+            k=test.k,
+            gamma=config.gamma,
+            epsilon0=test.epsilon0,
+            t=test.t,
+            records=test.records,
+        )
+    return {
+        what: {"epsilon": round_up(cost.epsilon), "delta": round_up(cost.delta)}
+        for what, cost in said.items()
+    }
 
 
 def _sentence(

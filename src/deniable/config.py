@@ -113,7 +113,11 @@ class Config:
         profile = flags.get("profile", written.get("profile", "default"))
         if profile not in _PROFILES:
             raise ConfigError(f'profile = "{profile}": must be one of {", ".join(_PROFILES)}')
-        options = {**_PROFILES[profile], **written, **flags}
+        usual = dict(_PROFILES[profile])
+        chosen = written | flags
+        if chosen.get("mode") == "seedless":
+            usual.pop("omega", None)  # it says what to keep of seeds, and there are none
+        options = {**usual, **chosen}
         return cls(**{name: _convert(name, value) for name, value in options.items()})
 
 

@@ -6,8 +6,9 @@ from typing import Any
 from deniable.config import Config
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.guarantee import of_one_candidate, trade_off
+from deniable.privacy.sentences import round_up
 from deniable.privacy.threshold import best_test
-from deniable.release.manifest import entries, number, round_up
+from deniable.release.manifest import entries, number
 from deniable.spending import RunPlan
 
 # Numbers of records for which the modes are compared, besides the one asked for.

@@ -10,7 +10,11 @@ from deniable.data.schema import Schema
 from deniable.engine.local import count
 from deniable.errors import ConfigError
 from deniable.model.cells import Count
-from deniable.model.correlation import StructureNoise, learn_correlations
+from deniable.model.correlation import (
+    StructureNoise,
+    learn_correlations,
+    learn_correlations_of_paper,
+)
 from deniable.model.graph import Graph, check_order, drawing_order, learn_graph
 from deniable.model.network import ConditionalTable, Network
 from deniable.model.parameters import (
@@ -102,8 +106,13 @@ def learn_structure(
         )
         return Structure(graph=graph, order=order, records=None, spends=())
     plan = run.noise
-    noise = StructureNoise(scale=plan.scale, entropy=plan.entropy, records=plan.records)
-    correlations, records, spends = learn_correlations(rng, count_t, attributes, noise)
+    if plan.paper is not None:
+        correlations, records, spends = learn_correlations_of_paper(
+            rng, count_t, attributes, plan.paper.structure
+        )
+    else:
+        noise = StructureNoise(scale=plan.scale, entropy=plan.entropy, records=plan.records)
+        correlations, records, spends = learn_correlations(rng, count_t, attributes, noise)
     graph = learn_graph(correlations, attributes, max_cost=config.max_cost)
     order = _given_order(config, schema, graph) or drawing_order(
         graph, correlations.single.tolist()

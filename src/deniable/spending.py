@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from deniable.config import Config, Mode, parse_omega
 from deniable.data.schema import Schema
-from deniable.errors import ConfigError
+from deniable.errors import BudgetError, ConfigError
 from deniable.model.correlation import entropy_queries
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import Part
 from deniable.privacy.plan import SPLIT, SPLIT_SEEDLESS, Facts, Plan, make_plan
-from deniable.privacy.threshold import RandomizedTest, plan_test
+from deniable.privacy.threshold import RandomizedTest, best_test, plan_test
 
 # Of ε and δ asked for, the share of N records tested one by one; the model has the rest.
 TEST_SHARE = 0.5
@@ -67,6 +67,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         lengths=lengths,
         fractions=fractions,
         test=test.spend if test else None,
+        of_paper=config.profile == "paper",
     )
     return RunPlan(mode=mode, omegas=omegas, fractions=fractions, noise=make_plan(facts), test=test)
 
@@ -106,6 +107,21 @@ def _test(
     part = limit
     if config.data_use == "whole":
         part = Guarantee(epsilon=TEST_SHARE * limit.epsilon, delta=TEST_SHARE * limit.delta)
+    if config.profile == "paper":
+        found = best_test(
+            limit.delta,
+            records=records,
+            k=config.k,
+            gamma=1.0 if one_range else config.gamma,
+            epsilon0=config.epsilon0,
+            t=config.t,
+        )
+        if found is None:
+            raise BudgetError(
+                f"k = {config.k} is too small for {records:,} records at δ = {limit.delta:g}: no t "
+                "fits Theorem 1. Ask for a larger k or δ, or for fewer records."
+            )
+        return found
     return plan_test(
         part,
         records=records,

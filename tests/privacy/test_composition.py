@@ -84,8 +84,10 @@ def test_advanced_composition_is_the_paper_word_for_word():
 
 @pytest.mark.parametrize(
     ("epsilon", "queries", "scale"),
-    [(0.1, 11, 214), (0.1, 132, 743), (0.1, 187, 884), (1, 11, 21.9), (1, 132, 75.8)]
-    + [(1, 187, 90.3), (3, 11, 7.64)],
+    [
+        *((0.1, 11, 214), (0.1, 132, 743), (0.1, 187, 884)),
+        *((1, 11, 21.9), (1, 132, 75.8), (1, 187, 90.3), (3, 11, 7.64)),
+    ],
 )
 def test_advanced_composition_needs_the_noise_of_the_reference_table(epsilon, queries, scale):
     """PRIVACY.md, section 5, column "paper adv.": b, to three digits."""
@@ -95,9 +97,7 @@ def test_advanced_composition_needs_the_noise_of_the_reference_table(epsilon, qu
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    st.floats(0.01, 3), st.floats(0, 0.05, allow_subnormal=False), st.integers(1, 8), st.data()
-)
+@given(st.floats(0.01, 3), st.floats(0, 0.05, allow_subnormal=False), st.integers(1, 8), st.data())
 def test_optimal_composition_is_the_hockey_stick_of_all_outcomes(epsilon, delta, times, data):
     """Definition: the worst (ε, δ) mechanism has four outcomes; all sequences of them, summed."""
     at = data.draw(st.floats(0, times * epsilon))
@@ -123,9 +123,10 @@ def test_optimal_composition_agrees_with_dp_accounting(epsilon, delta, times, li
     known = common.DifferentialPrivacyParameters(epsilon, delta)
     theirs = pld.from_privacy_parameters(known, epsilon / 64).self_compose(times)
     assert ours.epsilon == pytest.approx(theirs.get_epsilon_for_delta(limit), rel=1e-4)
-    assert optimal_delta(
-        Guarantee(epsilon=epsilon, delta=delta), times=times, epsilon=ours.epsilon
-    ) <= limit
+    assert (
+        optimal_delta(Guarantee(epsilon=epsilon, delta=delta), times=times, epsilon=ours.epsilon)
+        <= limit
+    )
 
 
 def test_optimal_composition_is_stable_for_a_million_releases():
@@ -293,6 +294,8 @@ def test_a_total_by_pld_knows_the_table_of_mechanism_b():
     assert total([Shifted(weights=weights, times=3)], delta=DELTA).epsilon <= 1.001
     with pytest.raises(BudgetError, match="no ε meets"):
         total([Shifted(weights=weights, times=3)], delta=1e-12)
+    with pytest.raises(BudgetError, match="below 5e-14"):
+        total([Gaussian(mu=0.1)], delta=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +311,7 @@ def test_laplace_tables_cost_what_the_reference_says(epsilon, queries, scale):
     ours = optimal(Guarantee(epsilon=1 / scale), times=queries, delta=DELTA).epsilon
     assert ours == pytest.approx(epsilon, rel=0.002)
     theirs = total([Laplace(epsilon=1 / scale, times=queries)], delta=DELTA, interval=1e-5)
-    assert theirs.epsilon == pytest.approx(ours, rel=1e-4)
+    assert ours <= theirs.epsilon <= ours * (1 + 1e-4)
 
 
 def test_a_total_by_pld_is_never_much_above_basic_composition():

@@ -1,7 +1,7 @@
 """One theorem, one function: the formulas by hand, and the numbers of the reference."""
 
 import math
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -76,9 +76,7 @@ def test_the_tight_theorem_is_never_above_the_paper(test, data):
 def test_knowing_many_records_makes_delta_thirty_thousand_times_smaller():
     """PRIVACY.md, section 1.1: n = 735,000, t = 14, γ = 4, against the paper's δ."""
     paper = of_one_record(k=50, gamma=4, epsilon0=1, t=14)
-    tight = of_one_record_tight(
-        k=50, gamma=4, epsilon0=1, t=14, n_min=735_000, noise="continuous"
-    )
+    tight = of_one_record_tight(k=50, gamma=4, epsilon0=1, t=14, n_min=735_000, noise="continuous")
     assert paper.delta / tight.delta == pytest.approx(2 * 735_001 / 53)
     assert tight.epsilon == paper.epsilon
 
@@ -123,8 +121,8 @@ def _of(**test):
 def test_along_the_trade_off_epsilon_falls_and_delta_rises(test):
     curve = trade_off(_of(**test), k=test["k"])
     assert len(curve) == test["k"] - 1
-    assert all(a.epsilon >= b.epsilon for a, b in zip(curve, curve[1:], strict=False))
-    assert all(a.delta <= b.delta for a, b in zip(curve, curve[1:], strict=False))
+    assert all(a.epsilon >= b.epsilon for a, b in pairwise(curve))
+    assert all(a.delta <= b.delta for a, b in pairwise(curve))
 
 
 @given(
@@ -139,9 +137,11 @@ def test_k_from_n_is_the_smallest_with_delta_below_n_to_the_minus_c(t, epsilon0,
 
 @pytest.mark.parametrize(
     ("k", "geometric", "laplace"),
-    [(50, 0.391, 0.414), (100, 0.186, 0.204), (200, 0.0888, 0.101), (500, 0.0335, 0.0403)]
-    + [(1000, 0.0160, 0.0201), (2000, 0.00762, 0.0101), (5000, 0.00285, 0.00402)]
-    + [(10_000, 0.00135, 0.00201)],
+    [
+        *((50, 0.391, 0.414), (100, 0.186, 0.204), (200, 0.0888, 0.101)),
+        *((500, 0.0335, 0.0403), (1000, 0.0160, 0.0201), (2000, 0.00762, 0.0101)),
+        *((5000, 0.00285, 0.00402), (10_000, 0.00135, 0.00201)),
+    ],
 )
 def test_one_shot_costs_what_the_reference_table_says(k, geometric, laplace):
     """PRIVACY.md, section 3.3: threshold τ = k, floor 1, δ = 2^-30; three digits."""

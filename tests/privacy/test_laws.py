@@ -7,11 +7,13 @@ from itertools import accumulate, pairwise
 
 import mpmath
 import numpy as np
+import opendp.prelude as dp
 import pytest
-from chance import assert_distribution
+from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chance import assert_distribution
 from deniable.errors import BudgetError, InvariantError
 from deniable.privacy import laws
 from deniable.privacy.guarantee import one_shot_gaussian, one_shot_geometric
@@ -37,6 +39,16 @@ LONG_LAWS = [  # weighed in doubles
     laws.truncated_geometric(1 / 5000, 70_000),
     laws.rounded_gaussian(5000.0),
     laws.truncated_discrete_gaussian(8000.0, 50_000),
+]
+
+# ε, L, r, and for Gaussian noise the deviation, at δ = 2^-30: PRIVACY.md, sections 3.1 and 3.2.
+GEOMETRIC_TABLE = [
+    *((1, 1, 21), (0.5, 1, 39), (0.391, 1, 49), (0.1, 1, 178), (1, 2, 41), (1, 3, 61)),
+    *((1, 5, 101), (1, 7, 141), (0.1, 3, 534), (0.1, 7, 1246)),
+]
+GAUSSIAN_TABLE = [
+    *((1, 1, 35, 5.6), (1, 2, 50, 8.0), (1, 3, 61, 9.8), (1, 5, 79, 12.6), (1, 7, 94, 14.9)),
+    *((0.1, 3, 524, None), (0.1, 7, 810, None)),
 ]
 
 
@@ -102,8 +114,9 @@ def literal_law(name, **of):
     mpmath.mp.dps = 60
     if name == "rounded_gaussian":
         sigma = mpmath.mpf(of["sigma"])
-        return lambda z: mpmath.ncdf((z + mpmath.mpf("0.5")) / sigma) - mpmath.ncdf(
-            (z - mpmath.mpf("0.5")) / sigma
+        return lambda z: (
+            mpmath.ncdf((z + mpmath.mpf("0.5")) / sigma)
+            - mpmath.ncdf((z - mpmath.mpf("0.5")) / sigma)
         )
     if name == "truncated_discrete_gaussian":
         sigma, r = mpmath.mpf(of["sigma"]), of["r"]
@@ -155,9 +168,7 @@ def test_a_truncated_geometric_table_stays_within_its_tv_of_the_theorem(epsilon,
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.sampled_from(SMALL_LAWS), st.floats(0, 6), st.integers(-4, 4).filter(lambda s: s != 0)
-)
+@given(st.sampled_from(SMALL_LAWS), st.floats(0, 6), st.integers(-4, 4).filter(lambda s: s != 0))
 def test_delta_is_the_definition_in_both_directions(law, epsilon, shift):
     """HS_ε(g ‖ g shifted) as a sum of exact fractions, with e^ε to 60 digits."""
     mpmath.mp.dps = 60
@@ -185,6 +196,26 @@ def test_delta_falls_with_epsilon_and_ends_at_what_no_epsilon_hides():
     assert laws.exact().delta(100.0) == 1.0
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 0.9, 2.0])
+def test_delta_agrees_with_dp_accounting(epsilon):
+    """Oracle: dp_accounting's discrete Laplace and truncated discrete Gaussian mechanisms."""
+    gaussian = pld.from_discrete_gaussian_mechanism(5.6, truncation_bound=35, use_connect_dots=True)
+    ours = laws.truncated_discrete_gaussian(5.6, 35).delta(epsilon)
+    assert ours == pytest.approx(gaussian.get_delta_for_epsilon(epsilon), rel=1e-8)
+    laplace = pld.from_discrete_laplace_mechanism(1.0, use_connect_dots=True)
+    ours = laws.discrete_laplace(1.0).delta(epsilon)
+    assert ours == pytest.approx(laplace.get_delta_for_epsilon(epsilon), abs=1e-15)
+
+
+def test_the_scale_of_laplace_noise_is_that_of_opendp():
+    """Oracle: OpenDP's map from the scale of integer noise to ε; there δ is zero, here tiny."""
+    dp.enable_features("contrib")
+    theirs = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=11.0)
+    law = laws.discrete_laplace(1 / 11)
+    assert law.delta(theirs.map(1)) <= (1 + math.exp(1 / 11)) * law.tv
+    assert law.delta(theirs.map(1) * 0.999) > 1e-6
+
+
 def test_the_table_adds_to_the_ideal_delta_what_the_reference_measured():
     """PRIVACY.md, section 8: 1.8e-18 (r=21), 2.7e-17 (r=178); ours rounds no worse."""
     for epsilon, r, measured in [(1.0, 21, 1.8e-18), (0.1, 178, 2.7e-17)]:
@@ -197,8 +228,7 @@ def test_the_table_adds_to_the_ideal_delta_what_the_reference_measured():
 
 @pytest.mark.parametrize(
     ("epsilon", "lengths", "r"),
-    [(1, 1, 21), (0.5, 1, 39), (0.391, 1, 49), (0.1, 1, 178), (1, 2, 41), (1, 3, 61)]
-    + [(1, 5, 101), (1, 7, 141), (0.1, 3, 534), (0.1, 7, 1246)],
+    GEOMETRIC_TABLE,
 )
 def test_the_smallest_geometric_threshold_is_the_reference_table(epsilon, lengths, r):
     """PRIVACY.md, sections 3.1 and 3.2, δ = 2^-30: worked out there by exact enumeration."""
@@ -209,8 +239,7 @@ def test_the_smallest_geometric_threshold_is_the_reference_table(epsilon, length
 
 @pytest.mark.parametrize(
     ("epsilon", "lengths", "r", "deviation"),
-    [(1, 1, 35, 5.6), (1, 2, 50, 8.0), (1, 3, 61, 9.8), (1, 5, 79, 12.6), (1, 7, 94, 14.9)]
-    + [(0.1, 3, 524, None), (0.1, 7, 810, None)],
+    GAUSSIAN_TABLE,
 )
 def test_the_smallest_gaussian_threshold_is_the_reference_table(epsilon, lengths, r, deviation):
     """PRIVACY.md, section 3.2, δ = 2^-30; it prints deviations to one decimal."""

@@ -4,10 +4,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from chance import assert_distribution
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chance import assert_distribution
 from deniable.errors import BudgetError, InvariantError
 from deniable.privacy import laws
 from deniable.privacy.noise import Spend, add_noise

@@ -15,10 +15,11 @@ import numpy as np
 from deniable.arrays import Reals
 from deniable.data.attributes import Attribute
 from deniable.model.cells import Axis, Count, Query, Tally
-from deniable.privacy.entropies import EntropyScale
+from deniable.privacy.entropies import EXACT_BITS, EntropyScale
 from deniable.privacy.laws import Law
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise import add_noise
+from deniable.privacy.paper import MOST_STEPS, PaperStructure
 from deniable.randomness import Rng
 
 
@@ -163,6 +164,45 @@ def learn_correlations(
     entropies = noisy + half * number[0]
     named = dict(zip(exact, entropies.astype(np.float64).tolist(), strict=True))
     return correlations_of(attributes, named), int(number[0]), [spent, spent_number]
+
+
+def learn_correlations_of_paper(
+    rng: Rng, count: Count, attributes: Sequence[Attribute], noise: PaperStructure
+) -> tuple[Correlations, int, list[Spend]]:
+    """Return the same with the paper's noise: H̃ = H + Lap(Δ_H / ε_H) at a noisy n_T (Eq. 11-13).
+
+    ``eq:gm:entropy``, ``eq:gm:entropy_sensitivity``, ``eq:gm:n_sensitivity``. The sensitivity is
+    that of a safe lower bound of n_T, and entropies are rounded to whole steps of it.
+
+    Privacy:
+        Neighbours: add or remove one record of the part that is counted.
+        Covers: what ``PaperStructure.spends`` charges.
+    """
+    fine = EntropyScale(rows_max=2**40, bits=EXACT_BITS)
+    exact = measure_entropies(count, attributes, fine)
+    records = count([(Axis(0),)])[0].records
+    billed = noise.spends(len(exact))
+    number, _ = add_noise(
+        rng,
+        np.array([records], dtype=np.int64),
+        noise.records,
+        what="number of records",
+        part="structure",
+    )
+    unit = noise.unit(noise.lower_bound(int(number[0])))
+    bits = np.array(list(exact.values())) / 2.0**EXACT_BITS / max(records, 1)
+    steps = np.rint(bits / unit).astype(np.int64)
+    noisy, spent = add_noise(
+        rng,
+        steps,
+        noise.entropy,
+        what="entropies",
+        part="structure",
+        sensitivity=MOST_STEPS,
+        moved=len(steps),
+    )
+    named = dict(zip(exact, (noisy * unit).tolist(), strict=True))
+    return correlations_of(attributes, named), int(number[0]), [spent, billed[1]]
 
 
 def correlations_of(attributes: Sequence[Attribute], entropies: dict[Query, float]) -> Correlations:

@@ -8,6 +8,9 @@ import numpy as np
 from deniable.arrays import Counts, Reals
 from deniable.errors import InvariantError
 
+# Units to the bit where there is no noise to hide the rounding.
+EXACT_BITS = 16
+
 
 @dataclass(frozen=True, kw_only=True)
 class EntropyScale:

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import logsumexp
 
+from deniable.arrays import Reals
 from deniable.errors import BudgetError
 from deniable.privacy.composition import Guarantee as Guarantee  # noqa: PLC0414 - the type's home to readers
 from deniable.privacy.composition import above, advanced, sequential, with_tables
@@ -215,14 +216,23 @@ def one_shot_gaussian(
     """
     _require_one_shot(epsilon=epsilon, r=r, lengths=lengths)
     _require(0 < sigma < math.inf, f"Gaussian noise needs 0 < σ < ∞; got {sigma}")
-    z = np.arange(-r, r + 1)
-    log_g = -0.5 * (z / sigma) ** 2
+    log_g = -0.5 * (np.arange(-r, r + 1) / sigma) ** 2
     log_g -= logsumexp(log_g)
+    finite = _finite_losses(log_g[:-1], epsilon=epsilon, sigma=sigma, lengths=lengths)
+    infinite = -math.expm1(lengths * math.log1p(-math.exp(log_g[-1])))
+    ideal = Guarantee(epsilon=epsilon, delta=min(1.0, (finite + infinite) * (1 + 1e-11)))
+    return with_tables(ideal, tv=tv, moved=lengths)
+
+
+def _finite_losses(log_g: Reals, *, epsilon: float, sigma: float, lengths: int) -> float:
+    """Return the sum over s of ``one_shot_gaussian``, rounded up; ``log_g`` is of -r … r - 1."""
+    r = len(log_g) // 2
     # Tilted by e^(θz), so that the sums of loss ε are in the middle and not in a tail, where a
     # transform has no digits; it errs by some log2(size) ulp of the 2-norm, at every point.
     tilt = max(0.0, epsilon / lengths - 1 / (2 * sigma**2))
-    log_mass = logsumexp(log_g[:-1] + tilt * z[:-1])
-    tilted = np.exp(log_g[:-1] + tilt * z[:-1] - log_mass)
+    log_tilted = log_g + tilt * np.arange(-r, r)
+    log_mass = logsumexp(log_tilted)
+    tilted = np.exp(log_tilted - log_mass)
     size = 2 ** math.ceil(math.log2(2 * r * lengths))
     convolved = np.fft.irfft(np.fft.rfft(tilted, size) ** lengths, size)
     error = 2.0**-50 * lengths * math.log2(size) * float(tilted @ tilted)
@@ -230,10 +240,7 @@ def one_shot_gaussian(
     loss = (2 * s + lengths) / (2 * sigma**2)
     over = loss > epsilon
     untilt = np.exp(lengths * log_mass - tilt * s[over]) * -np.expm1(epsilon - loss[over])
-    finite = float((np.maximum(convolved[: len(s)][over], 0.0) + error) @ untilt)
-    infinite = -math.expm1(lengths * math.log1p(-math.exp(log_g[-1])))
-    ideal = Guarantee(epsilon=epsilon, delta=min(1.0, (finite + infinite) * (1 + 1e-11)))
-    return with_tables(ideal, tv=tv, moved=lengths)
+    return float((np.maximum(convolved[: len(s)][over], 0.0) + error) @ untilt)
 
 
 def one_shot_laplace(*, epsilon0: float, k: int, threshold: int) -> Guarantee:

@@ -218,8 +218,8 @@ def rounded_gaussian(sigma: float) -> Law:
     Privacy:
         Neighbours: add or remove one record, which moves some numbers by whole steps.
         Covers: those numbers, as a Gaussian mechanism of μ = (their L2 distance) / σ; each of
-            them adds (1 + e^ε) · (``tv`` + Pr{|Z| > r - step}) to δ.
-        Assumes: steps much smaller than r; ``delta`` is exact for one number.
+            them adds (1 + e^ε) · ``tv`` to δ, which includes what was cut beyond r.
+        Does not cover: steps that are no whole numbers.
     """
     _require(0 < sigma < math.inf, f"rounded Gaussian noise needs 0 < σ < ∞; got {sigma}")
     what = f"rounded Gaussian noise of σ = {sigma}"

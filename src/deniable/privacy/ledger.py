@@ -16,12 +16,16 @@ from deniable.privacy.composition import (
     Shifted,
     Stated,
     above,
+    optimal,
+    sequential,
     total,
 )
 from deniable.privacy.laws import Law
 
 Part = Literal["seeds", "structure", "parameters"]
 PARTS: tuple[Part, ...] = ("structure", "parameters", "seeds")
+# Beyond this much loss a distribution on a grid takes more room than there is.
+_MOST_LOSS = 40.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +102,10 @@ def weights_of(law: Law) -> tuple[int, ...]:
 
 
 def cost_of(spends: Sequence[Spend], *, delta: float) -> Guarantee:
-    """Return the least ε of all these uses of one and the same data at ``delta``, by PLD.
+    """Return the least ε we can show of all these uses of one and the same data at ``delta``.
+
+    Privacy loss distributions, where they are small enough to compute; a great many tested
+    records are composed optimally by themselves, and added.
 
     Privacy:
         Neighbours: add or remove one record of the data that all of them read.
@@ -107,9 +114,18 @@ def cost_of(spends: Sequence[Spend], *, delta: float) -> Guarantee:
     """
     if any(spend.law.name == "exact" for spend in spends):
         return Guarantee(epsilon=math.inf, delta=0.0)
+    many = [s for s in spends if s.each is not None and s.times * s.each.epsilon > _MOST_LOSS]
+    if many:
+        share = delta / (len(many) + 1)
+        apart = [optimal(s.each, times=s.times, delta=share) for s in many if s.each is not None]
+        rest = [spend for spend in spends if spend not in many]
+        if rest:
+            apart.append(cost_of(rest, delta=share))
+        total_of_them = sequential(apart)
+        return Guarantee(epsilon=total_of_them.epsilon, delta=delta)
     error = math.fsum(spend.table_error for spend in spends)
     # (1 + e^ε) · error is δ that the tables cost; ε is not known yet, so take it at its largest.
-    for epsilon in (2.0, 8.0, 32.0):
+    for epsilon in (2.0, 8.0, 20.0):
         left = delta - above((2 + math.expm1(epsilon)) * error)
         if left > 0:
             found = total(losses_of(spends), delta=left)

@@ -6,7 +6,7 @@ for. So a plan can be made, shown and refused without the data; and what was spe
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from deniable.errors import BudgetError
 from deniable.privacy import laws
@@ -16,11 +16,12 @@ from deniable.privacy.composition import (
     partitioned,
     tables_noise,
 )
-from deniable.privacy.entropies import EntropyScale
+from deniable.privacy.entropies import EXACT_BITS, EntropyScale
 from deniable.privacy.guarantee import structure_noise
 from deniable.privacy.laws import Law
 from deniable.privacy.ledger import PARTS, Part, Spend, cost_of, weights_of
 from deniable.privacy.mixture import Atoms, mixture_delta
+from deniable.privacy.paper import PaperNoise, paper_noise
 
 # Shares of what is asked for, chosen before any data: the seeds' part of ε, the structure's part
 # of what is left (as variance), and how much of δ may go to the histogram's edge.
@@ -31,7 +32,6 @@ EDGE_SHARE = 0.5
 SPLIT: Mapping[Part, float] = {"structure": 0.2, "parameters": 0.4, "seeds": 0.4}
 SPLIT_SEEDLESS: Mapping[Part, float] = {"structure": 0.3, "parameters": 0.7}
 # Units of S to the bit. Finer ones need longer tables of noise, whose rounding costs δ.
-EXACT_BITS = 16
 _NOISY_BITS = (4, 2, 0)
 _MOST_ROUNDING = 0.05
 # What is certified must not exceed what was asked for, so calibration aims a little below.
@@ -51,6 +51,8 @@ class Facts:
         fractions: The probability of each part, where each record serves one; None: all rows
             serve every stage.
         test: The deniability test of every record asked for, where it is paid for.
+        of_paper: Whether the noise is the paper's, with which its own formula meets the limit;
+            what it truly costs may then be more.
     """
 
     limit: Guarantee
@@ -60,6 +62,7 @@ class Facts:
     lengths: int = 0
     fractions: Mapping[Part, float] | None = None
     test: Spend | None = None
+    of_paper: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +77,7 @@ class Plan:
         seeds: The bounded noise of the seed histogram, where there is one.
         spends: Every use of the data.
         cost: The certified (ε, δ), never above what was asked for.
+        paper: The paper's noise, in its profile.
     """
 
     scale: EntropyScale
@@ -83,6 +87,7 @@ class Plan:
     seeds: Law | None = field(repr=False)
     spends: tuple[Spend, ...]
     cost: Guarantee
+    paper: PaperNoise | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +113,8 @@ def make_plan(facts: Facts) -> Plan:
     if facts.limit.epsilon == math.inf:
         exact = laws.exact()
         noise = _Noise(mu_structure=math.inf, counts=exact, seeds=exact if facts.lengths else None)
+    elif facts.of_paper:
+        return _plan_of_paper(facts)
     elif facts.fractions is None:
         noise = _calibrate(facts)
     else:
@@ -168,6 +175,32 @@ def _plan_of(facts: Facts, noise: _Noise) -> Plan:
         seeds=noise.seeds,
         spends=spends,
         cost=total_cost(spends, delta=facts.limit.delta, fractions=facts.fractions),
+    )
+
+
+def _plan_of_paper(facts: Facts) -> Plan:
+    """Return the plan with the paper's noise, at its true cost, which may exceed the limit."""
+    fractions = facts.fractions
+    if fractions is None:
+        raise BudgetError("the paper's formulas are for --data-use split: each row serves one part")
+    paper = paper_noise(facts.limit, attributes=len(facts.names), fractions=fractions)
+    counted = replace(facts, queries=0)
+    exact = laws.exact()
+    scale = EntropyScale(rows_max=facts.rows_max, bits=EXACT_BITS)
+    rest = spends_of(
+        counted, scale=scale, entropy=exact, records=exact, counts=paper.counts, seeds=None
+    )
+    structure = paper.structure.spends(facts.queries) if facts.queries else ()
+    spends = (*structure, *rest)
+    return Plan(
+        scale=scale,
+        entropy=paper.structure.entropy,
+        records=paper.structure.records,
+        counts=paper.counts,
+        seeds=None,
+        spends=spends,
+        cost=total_cost(spends, delta=facts.limit.delta, fractions=fractions),
+        paper=paper,
     )
 
 

@@ -4,7 +4,9 @@ PRIVACY.md, section 10, written out. ``manifest.json`` carries them, the command
 and ``verify`` composes them again from the manifest's numbers.
 """
 
+import math
 from collections.abc import Mapping
+from decimal import ROUND_CEILING, Decimal, localcontext
 
 from deniable.privacy.composition import Guarantee
 
@@ -17,9 +19,21 @@ _NOT_DP = (
 )
 
 
+def round_up(value: float) -> float:
+    """Return the number with six significant digits that is not below ``value``.
+
+    >>> round_up(0.99603060232), round_up(1e-9), round_up(0.5)
+    (0.996031, 1e-09, 0.5)
+    """
+    if value == 0 or math.isinf(value):
+        return value
+    with localcontext(prec=6, rounding=ROUND_CEILING):
+        return float(+Decimal(repr(value)))
+
+
 def show(cost: Guarantee) -> str:
-    """Return (ε, δ) as sentences print it."""
-    return f"ε = {cost.epsilon!r}, δ = {cost.delta!r}"
+    """Return (ε, δ) as sentences print it: rounded up."""
+    return f"ε = {round_up(cost.epsilon)!r}, δ = {round_up(cost.delta)!r}"
 
 
 def one_shot(cost: Guarantee, *, k: int) -> str:

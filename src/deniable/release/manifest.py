@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal, localcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +15,7 @@ from typing import Any, Self
 from deniable.data.schema import Schema
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import Spend, cost_of
-from deniable.privacy.sentences import NEIGHBOURS, UNIT
+from deniable.privacy.sentences import NEIGHBOURS, UNIT, round_up
 
 FORMAT = "deniable manifest 1"
 
@@ -140,15 +139,3 @@ def entries(spends: Sequence[Spend], *, delta: float) -> list[dict[str, Any]]:
 
 def _pair(cost: Guarantee) -> dict[str, Any]:
     return {"epsilon": number(round_up(cost.epsilon)), "delta": round_up(cost.delta)}
-
-
-def round_up(value: float) -> float:
-    """Return the number with six significant digits that is not below ``value``.
-
-    >>> round_up(0.99603060232), round_up(1e-9), round_up(0.5)
-    (0.996031, 1e-09, 0.5)
-    """
-    if value == 0 or math.isinf(value):
-        return value
-    with localcontext(prec=6, rounding=ROUND_CEILING):
-        return float(+Decimal(repr(value)))
