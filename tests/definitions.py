@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -27,6 +28,22 @@ def entropy(values: Sequence[object]) -> float:
     """H(z) in bits of the empirical distribution of ``values`` (``lem:hsensitivity``, proof)."""
     n = len(values)
     return -sum(count / n * math.log2(count / n) for count in Counter(values).values())
+
+
+def whole_entropy(counts: Sequence[int], *, rows_max: int, bits: int) -> tuple[int, int]:
+    """S = n·H in whole units of 2^-bits, and Δ (PRIVACY.md, section 4, "Integer form").
+
+    u(c) = (c+1)·log2(c+1) - c·log2(c) in 60 decimals, so that rounding it is beyond doubt.
+    """
+    with localcontext(prec=60):
+
+        def units(c: int) -> Decimal:
+            g = [Decimal(x) * Decimal(x).ln() if x > 0 else Decimal(0) for x in (c, c + 1)]
+            return 2**bits * (g[1] - g[0]) / Decimal(2).ln()
+
+        most = 2 * math.ceil(units(rows_max) / 2)
+        steps = [min(round(units(c)), most) for c in range(sum(counts))]
+    return sum(steps) - sum(sum(steps[:c]) for c in counts), most
 
 
 def correlation(xs: Sequence[object], ys: Sequence[object]) -> float:
@@ -157,6 +174,22 @@ def conditional(
         total = sum(alpha + n for n in counts)
         table_of[c] = [(alpha + n) / total for n in counts]
     return table_of
+
+
+def norm_sub(row: Sequence[int]) -> list[Fraction]:
+    """max(X_l - λ, 0) with Σ_l max(X_l - λ, 0) = max(0, Σ_l X_l) (PRIVACY.md, section 7).
+
+    The values that stay above zero are the j largest, for some j; then λ follows. Try each j.
+    """
+    total = max(0, sum(row))
+    if total == 0:
+        return [Fraction(0)] * len(row)
+    for j in range(1, len(row) + 1):
+        level = Fraction(sum(sorted(row)[-j:]) - total, j)
+        lowered = [max(x - level, Fraction(0)) for x in row]
+        if sum(lowered) == total:
+            return lowered
+    raise AssertionError("there is always one")
 
 
 # The model and synthesis: sec:gm:model, sec:gm:synthesis

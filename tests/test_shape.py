@@ -25,10 +25,10 @@ MOST_FUNCTION_LINES = 40
 LAYERS: list[set[str]] = [
     {"__main__"},
     {"cli"},
-    {"demo"},
+    {"demo", "terminal"},
     {"synthesizer"},
     {"pipeline"},
-    {"certificates", "learning"},
+    {"certificates", "forecast", "learning"},
     {"spending"},
     {"config"},
     {"engine", "report"},
@@ -69,10 +69,12 @@ def long_files(source: str, _module: str) -> Iterator[str]:
 
 
 def long_functions(source: str, _module: str) -> Iterator[str]:
-    """From ``def`` to the last line, docstring included."""
+    """From ``def`` to the last line, less the docstring: a contract may be as long as it is."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = node.end_lineno - node.lineno + 1
+            if ast.get_docstring(node) is not None:
+                lines -= node.body[0].end_lineno - node.body[0].lineno + 1
             if lines > MOST_FUNCTION_LINES:
                 yield f"{node.name}: {lines} lines, at most {MOST_FUNCTION_LINES}"
 

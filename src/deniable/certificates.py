@@ -9,7 +9,7 @@ from deniable.privacy import sentences
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.paper import records_of_paper
 from deniable.privacy.sentences import round_up
-from deniable.release.manifest import ASSUMPTIONS, Certificate, entries
+from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, Certificate, entries
 from deniable.spending import RunPlan
 
 NOTHING = Guarantee(epsilon=math.inf, delta=0.0)
@@ -34,20 +34,21 @@ def certify(
         extra: Further parameters to print, such as the number of records.
         own_model: Whether the model is the user's; then no cost of it is known.
     """
-    cost = claimed(plan.noise.cost, config) if is_secret else NOTHING
+    cost = claimed(plan.noise.cost, config) if is_secret and not own_model else NOTHING
+    says_something = is_secret and (own_model or cost.epsilon < math.inf)
     spends = () if own_model else plan.noise.spends
     return Certificate(
         mode=plan.mode,
         profile=config.profile,
         data_use=config.data_use,
-        parameters=_parameters(plan, config, omegas) | dict(extra),
+        parameters=_parameters(plan, config, omegas, own_model=own_model) | dict(extra),
         sentence=_sentence(plan, config, cost, omegas, is_secret=is_secret, own_model=own_model),
-        cost=NOTHING if own_model else cost,
-        assumptions=ASSUMPTIONS if cost.epsilon < math.inf else (),
+        cost=cost,
+        assumptions=ASSUMPTIONS if says_something else (),
         spends=entries(spends, delta=config.delta),
         accountants=[
             {
-                "name": "privacy loss distributions (dp-accounting)",
+                "name": ACCOUNTANT,
                 "epsilon": "inf" if cost.epsilon == math.inf else cost.epsilon,
                 "delta": cost.delta,
             }
@@ -71,7 +72,9 @@ def claimed(cost: Guarantee, config: Config) -> Guarantee:
     )
 
 
-def _parameters(plan: RunPlan, config: Config, omegas: tuple[int, ...]) -> dict[str, Any]:
+def _parameters(
+    plan: RunPlan, config: Config, omegas: tuple[int, ...], *, own_model: bool
+) -> dict[str, Any]:
     """Return the options that shaped the release, those that do not apply left out."""
     chosen: dict[str, Any] = {
         "epsilon": config.epsilon,
@@ -88,7 +91,7 @@ def _parameters(plan: RunPlan, config: Config, omegas: tuple[int, ...]) -> dict[
         chosen |= {"k": config.k, "omega_known": config.omega_known}
     if plan.noise.seeds is not None:
         chosen["threshold"] = config.k + plan.noise.seeds.r
-    if plan.mode in ("tested", "randomized") and not config.omega_known:
+    if plan.mode in ("tested", "randomized") and (own_model or not config.omega_known):
         chosen["gamma"] = config.gamma
     if plan.test is not None:
         test = plan.test

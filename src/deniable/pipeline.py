@@ -1,7 +1,7 @@
 """The story, one stage a line: this is the Python API."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import count as endless
 from typing import Any
 
@@ -232,6 +232,16 @@ def _histogram(
     return histogram, (spent,)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Road:
+    """How candidates are made and tested, and what the manifest tells of it."""
+
+    kernel: Kernel
+    block_size: int
+    omegas: tuple[int, ...]
+    told: Mapping[str, Any]
+
+
 def _tested(
     source: object,
     schema: Schema,
@@ -244,49 +254,89 @@ def _tested(
 ) -> Release:
     """Return records that each passed a deniability test against the table: the paper's way."""
     run = plan_run(schema, config, records=records)
+    watch("read the table", 0, 1)
     codes, kind = _read(source, schema, config)
     parts = _parts(codes, run, noise)
-    seeds = parts["seeds"]
-    if model is None:
-        learnt = learn_model(parts, schema, config, run, noise)
-        tests = (run.test.spend,) if run.test is not None else ()
-        Ledger((*learnt.spends, *tests)).require_equal(run.noise.spends)
-        omegas = learnt.omegas
-        kernel = _kernel(NetworkModel(learnt.network, omegas), seeds, config, run, noise)
-        block_size = BLOCK
-    else:
-        omegas = run.omegas or (len(schema.names),)
-        mechanism = Mechanism(seeds=seeds, randomness=noise, passes=_test_1(config))
-        limits = ScanLimits(
-            max_plausible=config.max_plausible, max_check_plausible=config.max_check_plausible
-        )
-        kernel = scan_kernel(mechanism, model, gamma=config.gamma, limits=limits)
-        block_size = SCAN_BLOCK
-    if len(seeds) == 0 and run.mode == "tested":
+    internal = {"rows": len(codes), "seeds": len(parts["seeds"])}
+    if run.mode == "tested" and not internal["seeds"]:
         raise BudgetError("no record went to the seeds: use --data-use whole, or a larger table")
-    workers = config.workers or all_cores()
-    blocks = collect(
-        in_order(kernel, endless(), workers=workers),
-        records=records,
-        block_size=block_size,
-        max_attempts=max(_FEWEST_ATTEMPTS, config.max_attempts * records),
-    )
+    watch("learn the model", 0, 1)
+    if model is None:
+        road = _road(parts, schema, config, run, noise)
+    else:
+        road = _road_of(model, parts["seeds"], schema, config, noise)
+    watch("learn the model", 1, 1)
     certificate = certify(
         run,
         config,
-        omegas=omegas,
+        omegas=road.omegas,
         is_secret=noise.is_secret,
-        extra={"records": records},
+        extra={"records": records, **road.told},
         own_model=model is not None,
     )
     return Release(
         schema=schema,
         certificate=certificate,
-        blocks=_watched(blocks, records, watch),
+        blocks=_watched(_released(road, records, config, internal), records, watch),
         artefact=None,
         kind=kind,
-        internal={},
+        internal=internal,
     )
+
+
+def _released(
+    road: _Road, records: int, config: Config, internal: dict[str, int]
+) -> Iterator[Codes]:
+    """Yield what passes, block by block, on every core, until there is enough of it."""
+    proposed = in_order(road.kernel, endless(), workers=config.workers or all_cores())
+    return collect(
+        _tallied(proposed, road.block_size, internal),
+        records=records,
+        block_size=road.block_size,
+        max_attempts=max(_FEWEST_ATTEMPTS, config.max_attempts * records),
+    )
+
+
+def _road(
+    parts: dict[str, Codes], schema: Schema, config: Config, run: RunPlan, noise: Randomness
+) -> _Road:
+    """Return the road of the built-in model: learn it, then test against prefixes."""
+    learnt = learn_model(parts, schema, config, run, noise)
+    tests = (run.test.spend,) if run.test is not None else ()
+    Ledger((*learnt.spends, *tests)).require_equal(run.noise.spends)
+    model = NetworkModel(learnt.network, learnt.omegas)
+    return _Road(
+        kernel=_kernel(model, parts["seeds"], config, run, noise),
+        block_size=BLOCK,
+        omegas=learnt.omegas,
+        # σ follows from noisy values; with it the data holder can test every record again.
+        told={"order": [schema.names[i] for i in learnt.network.order]},
+    )
+
+
+def _road_of(
+    model: GenerativeModel, seeds: Codes, schema: Schema, config: Config, noise: Randomness
+) -> _Road:
+    """Return the road of a user's model: nothing is learnt, the test is a scan."""
+    mechanism = Mechanism(seeds=seeds, randomness=noise, passes=_test_1(config))
+    limits = ScanLimits(
+        max_plausible=config.max_plausible, max_check_plausible=config.max_check_plausible
+    )
+    return _Road(
+        kernel=scan_kernel(mechanism, model, gamma=config.gamma, limits=limits),
+        block_size=SCAN_BLOCK,
+        omegas=(len(schema.names),),
+        told={},
+    )
+
+
+def _tallied(blocks: Iterator[Codes], block_size: int, internal: dict[str, int]) -> Iterator[Codes]:
+    """Pass blocks on, and note for the data holder how many candidates there were and passed."""
+    internal |= {"candidates": 0, "passed": 0}
+    for block in blocks:
+        internal["candidates"] += block_size
+        internal["passed"] += len(block)
+        yield block
 
 
 def _kernel(

@@ -92,8 +92,9 @@ def _omegas(schema: Schema, config: Config, mode: Mode) -> tuple[int, ...] | Non
 def _fractions(config: Config, mode: Mode) -> Mapping[Part, float] | None:
     if config.data_use == "whole":
         return None
-    if config.profile == "paper" and mode != "seedless":
-        return PAPER_FRACTIONS
+    if config.profile == "paper":
+        seeds = mode != "seedless"
+        return {part: p for part, p in PAPER_FRACTIONS.items() if seeds or part != "seeds"}
     return SPLIT_SEEDLESS if mode == "seedless" else SPLIT
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from definitions import correlation, entropy
+from definitions import correlation, entropy, whole_entropy
 from deniable.data.attributes import Attribute
 from deniable.model.cells import Axis, tally
 from deniable.model.correlation import (
@@ -74,6 +74,17 @@ def test_one_record_moves_s_by_at_most_most_for_every_rows_max(counts, at, rows_
     after[at % len(counts)] += 1
     assert 0 <= scale.measure(after) - scale.measure(before) <= scale.most
     assert scale.most % 2 == 0
+
+
+@property_test
+@given(
+    st.lists(st.integers(0, 30), min_size=1, max_size=5), st.integers(1, 200), st.integers(0, 12)
+)
+def test_s_is_the_integer_form_to_the_last_unit(counts, rows_max, bits):
+    """Every step rounded to nearest, capped at Δ: also beyond ``rows_max``."""
+    scale = EntropyScale(rows_max=rows_max, bits=bits)
+    measured = scale.measure(np.array(counts, dtype=np.int64))
+    assert (measured, scale.most) == whole_entropy(counts, rows_max=rows_max, bits=bits)
 
 
 def test_one_record_can_move_s_by_almost_most():

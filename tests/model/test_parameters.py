@@ -15,8 +15,10 @@ from deniable.errors import ConfigError
 from deniable.model.cells import tally
 from deniable.model.graph import Graph
 from deniable.model.parameters import (
+    clip,
     conditional_tables,
     learn_counts,
+    norm_sub,
     posterior_draw,
     posterior_mean,
 )
@@ -42,7 +44,7 @@ def learn(case, law: Law, alpha: Fraction):
         Graph(parents),
         law,
     )
-    mean = conditional_tables(counts, lambda n: posterior_mean(n, alpha=float(alpha)))
+    mean = conditional_tables(counts, clip, lambda n: posterior_mean(n, alpha=float(alpha)))
     return counts, spends, [t.probabilities for t in mean]
 
 
@@ -101,9 +103,28 @@ def test_some_of_that_noise_is_below_zero():
 @pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_prior_that_is_none_is_refused(alpha):
     with pytest.raises(ConfigError, match="alpha"):
-        posterior_mean(np.ones((1, 2), dtype=np.int64), alpha=alpha)
+        posterior_mean(np.ones((1, 2)), alpha=alpha)
     with pytest.raises(ConfigError, match="alpha"):
-        posterior_draw(np.ones((1, 2), dtype=np.int64), Keyed(1).at("parameters"), alpha=alpha)
+        posterior_draw(np.ones((1, 2)), Keyed(1).at("parameters"), alpha=alpha)
+
+
+noisy_rows = st.lists(st.integers(-50, 50), min_size=1, max_size=6)
+
+
+@property_test
+@given(noisy_rows)
+def test_norm_sub_lowers_all_by_one_number_and_keeps_the_sum(row):
+    """PRIVACY.md, section 7: λ with Σ_l max(X_l - λ, 0) = max(0, Σ_l X_l), by trying each support."""
+    expected = definitions.norm_sub(row)
+    found = norm_sub(np.array([row, row]))
+    np.testing.assert_allclose(found, [[float(x) for x in expected]] * 2, atol=1e-12)
+
+
+@property_test
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=6))
+def test_counts_without_noise_need_no_cleaning(row):
+    assert norm_sub(np.array([row])).tolist() == [row]
+    assert clip(np.array([row])).tolist() == [row]
 
 
 COUNTS = np.array([7, 0, 2, -4, 30])
@@ -112,7 +133,7 @@ DRAWS = 20_000
 
 
 def drawn(counts: np.ndarray, alpha: float, draws: int = DRAWS) -> np.ndarray:
-    table = np.tile(counts, (draws, 1)).astype(np.int64)
+    table = clip(np.tile(counts, (draws, 1)).astype(np.int64))
     return posterior_draw(table, Keyed(8).at("parameters"), alpha=alpha)
 
 
@@ -149,7 +170,7 @@ def test_a_small_prior_has_its_law_far_below_one(alpha, below):
 @pytest.mark.parametrize("count", [0, 1, 10**9, 2**62])
 def test_drawn_parameters_are_distributions(alpha, count):
     counts = np.tile(np.array([0, count, 0, -count], dtype=np.int64), (500, 1))
-    probabilities = posterior_draw(counts, Keyed(2).at("parameters"), alpha=alpha)
+    probabilities = posterior_draw(clip(counts), Keyed(2).at("parameters"), alpha=alpha)
     assert (probabilities >= 0).all()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)
 
@@ -168,5 +189,5 @@ class Constant:
 @pytest.mark.parametrize("alpha", [1e-6, 1.0])
 def test_no_uniform_number_breaks_a_draw(number, alpha):
     """The first and the last number that ``random`` can give are as likely as any other."""
-    probabilities = posterior_draw(np.array([[0, 3]]), Constant(number), alpha=alpha)
+    probabilities = posterior_draw(np.array([[0.0, 3.0]]), Constant(number), alpha=alpha)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)

@@ -34,6 +34,7 @@ from worlds import (
     plain_attribute,
     property_test,
     records_of,
+    small_world,
     worlds,
 )
 
@@ -209,6 +210,33 @@ def test_count_hidden_omega_is_privacy_test_1(run, gamma):
         probabilities = hidden(run.world, run.model, y)
         if not any(definitions.near_boundary(p, gamma) for p in probabilities):
             assert counted[a] == definitions.plausible_seeds(probabilities, a, gamma)
+
+
+@pytest.mark.parametrize("gamma", ["11/10", "13/10", "9/5", "29/10", "17/3", "53"])
+@pytest.mark.parametrize("omegas", [(1,), (2, 3), (1, 2), (1, 2, 3)])
+def test_every_candidate_of_a_small_world_has_the_count_of_privacy_test_1(omegas, gamma):
+    """All pairs of a seed and a record it can make; no probability is a power of these γ."""
+    gamma = Fraction(gamma)
+    network, small = small_world()
+    seeds = [*small.universe()[::3], (0, 1, 0), (0, 1, 0), (0, 0, 0), (3, 1, 1), (2, 0, 1)]
+    world = World(network.attributes, seeds, small)
+    model = NetworkModel(network, omegas)
+    counts = PrefixCounts.of(world.codes, small.order, model.kept, small.sizes)
+    made, several = 0, 0
+    for y in small.universe():
+        probabilities = hidden(world, model, y)
+        assert not any(definitions.near_boundary(p, gamma) for p in probabilities)
+        for a, p in enumerate(probabilities):
+            if p == 0:
+                continue
+            candidate, seed = codes_of([y], 3), codes_of([seeds[a]], 3)
+            counted = count_hidden_omega(model, counts, candidate, seed, gamma=float(gamma))
+            expected = definitions.plausible_seeds(probabilities, a, gamma)
+            assert counted.tolist() == [expected]
+            made += 1
+            several += len({q for q in probabilities if q > 0}) > 1
+    assert made > 20
+    assert several > 0 or len(omegas) == 1
 
 
 @property_test

@@ -180,7 +180,7 @@ def optimal(cost: Guarantee, *, times: int, delta: float) -> Guarantee:
     high = above(times * cost.epsilon)
     if not (delta <= 1 and composed.delta(high) <= delta):
         raise BudgetError(
-            f"{times:,} releases of δ = {cost.delta:.2g} add up to more than {delta:.2g}: ask for fewer"
+            f"{times:,} releases of δ = {cost.delta:.2g} add up to more than {delta:.2g}: do fewer"
         )
     return Guarantee(epsilon=_crossing(lambda e: composed.delta(e) <= delta, high), delta=delta)
 

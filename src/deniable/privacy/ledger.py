@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from scipy.special import ndtr
@@ -26,6 +27,7 @@ Part = Literal["seeds", "structure", "parameters"]
 PARTS: tuple[Part, ...] = ("structure", "parameters", "seeds")
 # Beyond this much loss a distribution on a grid takes more room than there is.
 _MOST_LOSS = 40.0
+_LARGEST_EPSILON = 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +91,7 @@ def losses_of(spends: Sequence[Spend]) -> list[Loss]:
         elif spend.law.name == "discrete_laplace":
             epsilon = dict(spend.law.parameters)["epsilon"]
             losses.append(Laplace(epsilon=spend.sensitivity * epsilon, times=spend.moved))
-        elif spend.law.name.startswith("truncated"):
+        elif spend.law.name.startswith("truncated") and spend.sensitivity == 1:
             losses.append(Shifted(weights=weights_of(spend.law), times=spend.moved))
         elif spend.law.name != "rounded_gaussian":
             raise InvariantError(f"{spend.what}: noise by {spend.law} has no known cost")
@@ -101,7 +103,8 @@ def weights_of(law: Law) -> tuple[int, ...]:
     return tuple(law.weight(z) for z in range(-law.r, law.r + 1))
 
 
-def cost_of(spends: Sequence[Spend], *, delta: float) -> Guarantee:
+@lru_cache(maxsize=256)
+def cost_of(spends: tuple[Spend, ...], *, delta: float) -> Guarantee:
     """Return the least ε we can show of all these uses of one and the same data at ``delta``.
 
     Privacy loss distributions, where they are small enough to compute; a great many tested
@@ -118,21 +121,23 @@ def cost_of(spends: Sequence[Spend], *, delta: float) -> Guarantee:
     if many:
         share = delta / (len(many) + 1)
         apart = [optimal(s.each, times=s.times, delta=share) for s in many if s.each is not None]
-        rest = [spend for spend in spends if spend not in many]
+        rest = tuple(spend for spend in spends if spend not in many)
         if rest:
             apart.append(cost_of(rest, delta=share))
         total_of_them = sequential(apart)
         return Guarantee(epsilon=total_of_them.epsilon, delta=delta)
     error = math.fsum(spend.table_error for spend in spends)
     # (1 + e^ε) · error is δ that the tables cost; ε is not known yet, so take it at its largest.
-    for epsilon in (2.0, 8.0, 20.0):
+    for epsilon in (2.0, 8.0, _LARGEST_EPSILON):
         left = delta - above((2 + math.expm1(epsilon)) * error)
         if left > 0:
             found = total(losses_of(spends), delta=left)
             if found.epsilon <= epsilon:
                 return Guarantee(epsilon=found.epsilon, delta=delta)
     raise BudgetError(
-        f"δ = {delta:.2g} is too small for what these stages cost: ask for a larger δ, or for less"
+        f"what these stages cost cannot be certified at δ = {delta:.2g}: an ε above about "
+        f"{_LARGEST_EPSILON:g} would show the rounding of the noise. Ask for a larger δ, for a "
+        "smaller ε, or for inf, which promises nothing."
     )
 
 

@@ -7,6 +7,7 @@ for. So a plan can be made, shown and refused without the data; and what was spe
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from deniable.errors import BudgetError
 from deniable.privacy import laws
@@ -64,6 +65,9 @@ class Facts:
     test: Spend | None = None
     of_paper: bool = False
 
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -99,6 +103,7 @@ class _Noise:
     seeds: Law | None
 
 
+@lru_cache(maxsize=64)
 def make_plan(facts: Facts) -> Plan:
     """Return the plan that meets ``facts.limit`` with the least noise we know.
 
@@ -220,7 +225,7 @@ def total_cost(
     each = delta / sum(fractions.values()) * (1 - 1e-9)
     parts = []
     for part in PARTS:
-        used = [spend for spend in spends if spend.part == part]
+        used = tuple(spend for spend in spends if spend.part == part)
         if used:
             parts.append((fractions[part], cost_of(used, delta=each)))
     if any(cost.epsilon == math.inf for _, cost in parts):

@@ -91,6 +91,12 @@ def plan_test(
     best = best_test(limit.delta, records=records, k=k, gamma=gamma, epsilon0=epsilon0, t=t)
     if best is not None and best.cost.epsilon <= limit.epsilon:
         return best
+    chosen = epsilon0 is not None or t is not None
+    if chosen and _meets(limit, records=records, k=k, gamma=gamma):
+        raise BudgetError(
+            f"{records:,} records cost more than ε = {limit.epsilon:.4g}, δ = {limit.delta:.2g} "
+            "with this epsilon0 and t. Leave both out: others meet it."
+        )
     raise BudgetError(_what_could(limit, best, records=records, k=k, gamma=gamma))
 
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +18,8 @@ from deniable.privacy.ledger import Spend, cost_of
 from deniable.privacy.sentences import NEIGHBOURS, UNIT, round_up
 
 FORMAT = "deniable manifest 1"
+
+ACCOUNTANT = "privacy loss distributions (dp-accounting)"
 
 ASSUMPTIONS = (
     "the schema is public knowledge: it was not read off this table, or somebody confirmed it",
@@ -116,12 +118,10 @@ def number(value: Any) -> Any:
 
 def entries(spends: Sequence[Spend], *, delta: float) -> list[dict[str, Any]]:
     """Return the uses of the data as a manifest lists them, each with its cost alone."""
-    known: dict[str, Guarantee] = {}
     listed = []
     for spend in spends:
-        noise = repr((spend.law, spend.sensitivity, spend.moved, spend.each, spend.times))
-        if noise not in known:
-            known[noise] = cost_of([spend], delta=delta)
+        # The same noise costs the same, whatever it is of: one name, and the cost is known.
+        alone = cost_of((replace(spend, what="", part="seeds"),), delta=delta)
         listed.append(
             {
                 "what": spend.what,
@@ -131,7 +131,7 @@ def entries(spends: Sequence[Spend], *, delta: float) -> list[dict[str, Any]]:
                 "moved": spend.moved,
                 "times": spend.times,
                 "each": _pair(spend.each) if spend.each is not None else None,
-                **_pair(known[noise]),
+                **_pair(alone),
             }
         )
     return listed

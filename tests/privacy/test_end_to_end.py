@@ -1,0 +1,221 @@
+"""The promise of whole runs: the law of what comes out, on tiny tables and all their neighbours."""
+
+import itertools
+import json
+import sys
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+from chance import assert_distribution, assert_rate
+from deniable import __main__ as program
+from deniable.config import Config
+from deniable.data.attributes import Attribute
+from deniable.data.schema import Schema
+from deniable.engine.local import count
+from deniable.model.correlation import StructureNoise, learn_correlations, measure_entropies
+from deniable.pipeline import learn
+from deniable.privacy.entropies import EntropyScale
+from deniable.privacy.laws import exact
+from deniable.randomness import Keyed
+from deniable.spending import plan_run
+
+GRAPH = {"b": ["a"]}
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """Two attributes of two values: four possible records."""
+    values = ("x", "y")
+    return Schema(
+        tuple(Attribute(name=name, kind="categorical", values=values) for name in "ab"),
+        rows_max=100,
+    )
+
+
+def table(records):
+    return pl.DataFrame([("xy"[a], "xy"[b]) for a, b in records], schema=["a", "b"], orient="row")
+
+
+RECORDS = list(itertools.product((0, 1), repeat=2))
+# All tables of one to three records, as multisets.
+TABLES = [t for n in (1, 2, 3) for t in itertools.combinations_with_replacement(RECORDS, n)]
+
+
+def masses(law):
+    return np.array([law.weight(z) for z in range(-law.r, law.r + 1)], dtype=np.float64) / 2.0**64
+
+
+def loss_of(law):
+    """Loss and probability of each outcome of a law against itself moved by one; and of ∞."""
+    here = masses(law)
+    inside = (here[1:] > 0) & (here[:-1] > 0)
+    losses = np.log(here[1:][inside]) - np.log(here[:-1][inside])
+    return losses, here[1:][inside], 1 - here[1:][inside].sum()
+
+
+def true_delta(laws, epsilon):
+    """HS_ε of independent numbers, each moved by one: by summing over all their losses."""
+    losses, chances, finite = np.zeros(1), np.ones(1), 1.0
+    for law in laws:
+        more, likely, never = loss_of(law)
+        losses = np.add.outer(losses, more).ravel()
+        chances = np.multiply.outer(chances, likely).ravel()
+        finite *= 1 - never
+        # Merge what is equal up to 1e-9, downwards: a bound from below of the true δ.
+        place, index = np.unique(np.floor(losses * 1e9), return_inverse=True)
+        losses, chances = place / 1e9, np.bincount(index, weights=chances)
+    return (1 - finite) + float(chances @ np.maximum(0, -np.expm1(epsilon - losses)))
+
+
+@pytest.mark.parametrize("mode", ["seedless", "one-shot"])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-4), (0.5, 1e-6), (2.0, 1e-3)])
+def test_the_true_cost_of_a_run_is_what_it_promises_and_little_less(tiny, mode, epsilon, delta):
+    """With a graph given, a run shows noisy tables and a noisy histogram, and a record moves
+    one cell of each by one: the true δ at the promised ε is a sum over their losses."""
+    run = plan_run(
+        tiny, Config.assemble({"mode": mode, "epsilon": epsilon, "delta": delta, "graph": GRAPH})
+    )
+    laws = [run.noise.counts] * 2 + ([run.noise.seeds] if run.noise.seeds else [])
+    assert true_delta(laws, run.noise.cost.epsilon) <= delta
+    # A sharp promise: at 3 % less ε it would be false.
+    assert true_delta(laws, run.noise.cost.epsilon * 0.97) > delta
+
+
+def shown(records, schema, **options):
+    """What a run shows before it forgets anything: noisy tables, histogram without threshold."""
+    artefact = learn(table(records), schema, noise=Keyed(3), graph=GRAPH, **options)
+    return artefact, np.concatenate([c.ravel() for c in artefact.counts])
+
+
+def test_under_the_same_noise_neighbours_differ_by_one_cell_of_each_table(tiny):
+    """So the sensitivity that is charged, one a table, is the one the code has."""
+    for records in TABLES:
+        _, here = shown(records, tiny, epsilon=1.0, delta=1e-6)
+        for more in RECORDS:
+            _, there = shown([*records, more], tiny, epsilon=1.0, delta=1e-6)
+            change = there - here
+            assert sorted(change[change != 0]) == [1, 1]
+            a, b = more
+            assert change[a] == 1
+            assert change[2 + 2 * a + b] == 1
+
+
+def test_under_the_same_noise_neighbours_move_entropies_by_what_is_charged(tiny):
+    scale = EntropyScale(rows_max=4, bits=4)
+    noise = StructureNoise(scale=scale, entropy=exact(), records=exact())
+    half = scale.most // 2
+    for records in TABLES:
+        for more in RECORDS:
+            centred = []
+            for rows in (records, [*records, more]):
+                codes = tiny.codec.encode(table(rows))
+                entropies = measure_entropies(counter(tiny, codes), tiny.attributes, scale)
+                centred.append([s - half * len(rows) for s in entropies.values()])
+            moved = np.abs(np.subtract(*centred))
+            assert moved.max() <= half
+    _, number, spends = learn_correlations(
+        Keyed(1).at("noise"), counter(tiny, codes), tiny.attributes, noise
+    )
+    assert number == len(codes)
+    assert [spend.sensitivity for spend in spends] == [half, 1]
+    assert spends[0].moved == len(entropies)
+
+
+def counter(schema, codes):
+    return lambda queries: count(schema.attributes, codes, queries, workers=1)
+
+
+@pytest.fixture(scope="module")
+def tiny_files(tmp_path_factory, tiny):
+    folder = tmp_path_factory.mktemp("tiny")
+    records = [(0, 0)] * 9 + [(0, 1)] * 3 + [(1, 1)] * 4
+    table(records).write_csv(folder / "table.csv")
+    tiny.write(folder / "schema.toml")
+    (folder / "config.toml").write_text('graph = { b = ["a"] }\norder = ["a", "b"]\n')
+    return folder
+
+
+def command(monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["deniable", *map(str, words)])
+    assert program.run() == 0
+
+
+RUNS = 2_000
+
+
+def test_two_thousand_runs_of_the_command_have_the_law_they_promise(
+    tiny, tiny_files, tmp_path, monkeypatch
+):
+    """The shipped command, real noise, one tiny table: each cell is its count plus the law's
+    noise, and a prefix of c records is kept with the probability of Theorem 7."""
+    options = {"epsilon": 2.0, "delta": 0.01, "k": 3}
+    law_of = plan_run(
+        tiny, Config.assemble({**options, "graph": GRAPH, "order": ["a", "b"], "omega": "1"})
+    ).noise
+    cells, kept = Counter(), Counter()
+    for run in range(RUNS):
+        out = tmp_path / str(run)
+        command(
+            monkeypatch, "learn", tiny_files / "table.csv", "--schema", tiny_files / "schema.toml",
+            "--config", tiny_files / "config.toml", "--omega", 1, "--out", out, "--quiet",
+            *itertools.chain(*((f"--{name}", value) for name, value in options.items())),
+        )  # fmt: skip
+        arrays = np.load(out / "tables.npz")
+        cells[int(arrays["counts_1"][0, 1]) - 3] += 1
+        kept.update(int(prefix) for prefix in arrays["prefixes_1"][:, 0])
+    expected = {
+        z: float(law_of.counts.probability(z))
+        for z in range(-law_of.counts.r, law_of.counts.r + 1)
+        if law_of.counts.probability(z) > Fraction(1, 10**4)
+    }
+    in_sight = {z: n for z, n in cells.items() if z in expected}
+    # What is too rare to be listed comes up as rarely as it should, taken together.
+    rare = 1 - sum(expected.values())
+    assert_rate(RUNS - sum(in_sight.values()), RUNS, rare)
+    assert_distribution(
+        {**in_sight, "rare": RUNS - sum(in_sight.values())}, {**expected, "rare": rare}
+    )
+    threshold = 3 + law_of.seeds.r
+    for prefix, records in ((0, 12), (1, 4)):
+        chance = sum(
+            law_of.seeds.probability(z)
+            for z in range(-law_of.seeds.r, law_of.seeds.r + 1)
+            if records + z >= threshold
+        )
+        assert_rate(kept[prefix], RUNS, float(chance))
+
+
+def test_the_randomized_mode_has_the_law_of_theorem_4(tiny, tiny_files, tmp_path, monkeypatch):
+    """A record is a candidate that passed, or else one of the model's, which has little noise."""
+    records, runs, k = 5, 600, 6
+    passed = Counter()
+    options = {"epsilon": 19.0, "delta": 0.4, "k": k, "epsilon0": 1.0, "t": 2}
+    run = plan_run(
+        tiny,
+        Config.assemble(
+            {**options, "mode": "randomized", "graph": GRAPH, "order": ["a", "b"], "omega": "1"}
+        ),
+        records=records,
+    )
+    for number in range(runs):
+        out = tmp_path / str(number)
+        command(
+            monkeypatch, "synthesize", tiny_files / "table.csv",
+            "--schema", tiny_files / "schema.toml", "--config", tiny_files / "config.toml",
+            "--omega", 1, "--mode", "randomized", "--records", records, "--out", out, "--quiet",
+            *itertools.chain(*((f"--{name}", value) for name, value in options.items())),
+        )  # fmt: skip
+        passed.update(pl.read_csv(out / "synthetic.csv")["a"].to_list())
+        model = json.loads((out / "manifest.json").read_text())
+    assert model["parameters"]["dummies"] == 2
+    # 12 of 16 + 2 seeds have a = x and 12 plausible seeds, 4 have a = y and 4; who fails is
+    # drawn from the model: (12 + α) of (16 + 2 α).
+    law = run.test.law
+    tail = {c: float(sum(law.probability(z) for z in range(-law.r, c - k + 1))) for c in (12, 4)}
+    by_seed = 12 / 18 * tail[12], 4 / 18 * tail[4]
+    fails = 1 - sum(by_seed)
+    assert_rate(passed["x"], records * runs, by_seed[0] + fails * 13 / 18)
