@@ -64,23 +64,24 @@ class SetModel:
         """
         with np.errstate(divide="ignore"):
             logs = [np.log(p)[candidates[:, i]] for i, p in enumerate(self.marginals)]
-        total = np.full((len(candidates), len(seeds)), -np.inf)
+        total: Reals = np.full((len(candidates), len(seeds)), -np.inf)
         for keeps in self.kept:
             drawn = np.sum([logs[i] for i in np.flatnonzero(~keeps)], axis=0)
             agrees = np.ones(total.shape, dtype=bool)
             for i in np.flatnonzero(keeps):
                 agrees &= candidates[:, i, None] == seeds[None, :, i]
             total = np.logaddexp(total, np.where(agrees, drawn[:, None], -np.inf))
-        return total - np.log(len(self.kept))
+        total -= np.log(len(self.kept))
+        return total
 
 
 def main() -> None:
     """Learn marginals with noise, then release 1,000 records of the model above."""
     table, schema = demo_table(), demo_schema()
 
-    # All that the model will ever know of the table, learnt with differential privacy: where no
-    # attribute may have more than one parent configuration, the graph has no edges.
-    marginals = dn.learn(table, schema, mode="seedless", max_cost=1, epsilon=0.5)
+    # All that the model will ever know of the table, learnt with differential privacy: in a graph
+    # without edges, each attribute's table is its marginal.
+    marginals = dn.learn(table, schema, mode="seedless", graph={}, epsilon=0.5)
     tables = [each.probabilities[0] for each in marginals.network.tables]
 
     model = SetModel.of(schema.names, KEPT, tables)

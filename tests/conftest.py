@@ -31,6 +31,24 @@ def pytest_runtest_makereport(
     return report
 
 
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of the real tables; no user has it."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"the real tables are not here: {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def examples() -> Path:
+    """The folder of the examples."""
+    return ROOT / "examples"
+
+
 @pytest.fixture(scope="session")
 def small_schema() -> Schema:
     """Five attributes: bucketed numbers, missing cells, few values."""

@@ -274,18 +274,18 @@ def test_a_file_that_is_not_toml_is_refused(write, text):
 
 
 def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="absent.toml: cannot be read"):
+    with pytest.raises(ConfigError, match=r"absent\.toml: cannot be read"):
         Config.assemble({}, tmp_path / "absent.toml")
     with pytest.raises(ConfigError, match="cannot be read"):
         Config.assemble({}, tmp_path)
 
 
 def test_the_fault_of_a_file_is_found_by_name(write):
-    with pytest.raises(ConfigError, match="^k = 0"):
+    with pytest.raises(ConfigError, match=r"^k = 0"):
         Config.assemble({}, write("k = 0"))
     with pytest.raises(ConfigError, match='no option "kk"'):
         Config.assemble({}, write("kk = 5"))
-    with pytest.raises(ConfigError, match="^k = "):
+    with pytest.raises(ConfigError, match=r"^k = "):
         Config.assemble({}, write("k = inf"))
-    with pytest.raises(ConfigError, match="^profile = "):
+    with pytest.raises(ConfigError, match=r"^profile = "):
         Config.assemble({}, write('profile = ["paper"]'))

@@ -1,6 +1,6 @@
-"""The paper map leads somewhere: no label is missing, every function and every test is there.
+"""The documents lead somewhere: no label of the paper is missing, and all they name is there.
 
-Each rule is a function from the map's text to complaints, and must catch what is planted.
+Each rule is a function from a text to complaints, and must catch what is planted.
 """
 
 import ast
@@ -14,6 +14,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 MAP = ROOT / "docs" / "paper-map.md"
+DOCUMENTS = sorted(
+    [
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "examples").rglob("*.md"),
+        *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")),
+    ]
+)
 
 # Every label of the paper that is not a section's, in the order it has there.
 LABELS = [
@@ -43,6 +50,8 @@ UNLABELLED = [
 KIND = "def|thm|lem|cor|obs|eq|tbl|fig|alg|mech"
 FUNCTION = re.compile(rf"`(?!(?:{KIND}):)([a-z_]+(?:\.[a-z_]+)*):(\w+(?:\.\w+)*)`")
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+FILE = re.compile(r"`([\w/]+\.py)`")
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)[^)]*\)")
 
 
 def rows(text: str) -> Iterator[list[str]]:
@@ -102,6 +111,17 @@ def dangling_tests(text: str) -> Iterator[str]:
             yield f"{path}::{name}"
 
 
+def dangling_files(text: str) -> Iterator[str]:
+    places = (ROOT, ROOT / "src" / "deniable")
+    for path in FILE.findall(text):
+        if not any((place / path).is_file() for place in places):
+            yield path
+
+
+def dead_links(text: str, folder: Path = ROOT) -> Iterator[str]:
+    yield from (link for link in LINK.findall(text) if not (folder / link).exists())
+
+
 def rows_without_a_test(text: str) -> Iterator[str]:
     """A row has a function and a test, or says that it comes later."""
     for cells in rows(text):
@@ -111,19 +131,26 @@ def rows_without_a_test(text: str) -> Iterator[str]:
             yield cells[0]
 
 
-RULES = [
-    missing_labels,
-    missing_symbols,
-    unknown_labels,
-    dangling_functions,
-    dangling_tests,
-    rows_without_a_test,
-]
-
-
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize(
+    "rule",
+    [missing_labels, missing_symbols, unknown_labels, rows_without_a_test],
+    ids=lambda rule: rule.__name__,
+)
 def test_the_map_keeps_the_rule(rule):
     assert list(rule(MAP.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_document_names_is_there(path):
+    text = path.read_text(encoding="utf-8")
+    rules = [unknown_labels, dangling_functions, dangling_tests, dangling_files]
+    named = [name for rule in rules for name in rule(text)]
+    assert named + list(dead_links(text, path.parent)) == []
+
+
+def test_the_documents_were_found():
+    """All of the above is true of no files."""
+    assert {MAP, ROOT / "docs" / "guarantee.md", ROOT / "CONTRIBUTING.md"} <= set(DOCUMENTS)
 
 
 HERE = "`tests/test_paper_map.py::test_the_map_keeps_the_rule`"
@@ -142,6 +169,9 @@ HERE = "`tests/test_paper_map.py::test_the_map_keeps_the_rule`"
         (dangling_tests, f"| x | | | {HERE.replace('rule', 'rules')} |"),
         (dangling_tests, "| x | | | `tests/no_such_file.py::test_it` |"),
         (dangling_tests, "| x | | | `tests/test_paper_map.py::rows` |"),
+        (dangling_files, "`model/graphs.py`"),
+        (dead_links, "[nowhere](docs/no-such-page.md)"),
+        (dead_links, "[nowhere](docs/no-such-page.md#part)"),
         (rows_without_a_test, "| x | a function alone | `model.graph:merit` | |"),
         (rows_without_a_test, f"| x | a test alone | | {HERE} |"),
         (rows_without_a_test, "| x | a cell too few | not yet |"),
@@ -157,6 +187,8 @@ def test_the_rule_catches_what_is_planted(rule, planted):
         (dangling_functions, "| `thm:dp` | | `model.graph:merit`, `config:Config.max_cost` | |"),
         (dangling_functions, "| x | a field without default | `model.graph:Graph.parents` | |"),
         (dangling_tests, f"| x | | | {HERE} |"),
+        (dangling_files, "`model/graph.py`, `tests/test_paper_map.py`, `.venv/bin/python`"),
+        (dead_links, "[here](docs/paper-map.md#part), [there](https://example.org), [below](#x)"),
         (rows_without_a_test, f"| x | | `model.graph:merit` | {HERE} |"),
         (rows_without_a_test, "| label | meaning | function | test |\n|---|---|---|---|"),
     ],

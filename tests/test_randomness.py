@@ -51,6 +51,13 @@ def test_a_key_that_is_none_is_refused(key):
         Keyed(key)
 
 
+def test_fresh_keys_differ_and_can_be_written_down():
+    """48 bits: two equal among ten with probability 45 / 2^48."""
+    keys = {Keyed.fresh().key for _ in range(10)}
+    assert len(keys) == 10
+    assert all(0 <= key < 2**48 for key in keys)
+
+
 def test_a_key_is_not_shown():
     assert "123456789" not in repr(Keyed(123456789))
     assert "123456789" not in str(Keyed(123456789))

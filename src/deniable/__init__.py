@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from deniable.model.synthesis import NetworkModel
     from deniable.pipeline import learn, plan, synthesize
     from deniable.release.storage import Artefact, load
+    from deniable.release.verify import verify
     from deniable.release.whole import Release
     from deniable.synthesizer import Synthesizer
 
@@ -33,6 +34,7 @@ _HOMES = {
     "load": "release.storage",
     "plan": "pipeline",
     "synthesize": "pipeline",
+    "verify": "release.verify",
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "load",
     "plan",
     "synthesize",
+    "verify",
 ]
 
 

@@ -23,17 +23,40 @@ def run() -> int:
     except SystemExit as end:
         if end.code == _INTERRUPTED:
             _complain("interrupted: nothing was written")
-        return end.code if isinstance(end.code, int) else 0
+        return _code_of(end)
     except DeniableError as error:
         _complain(f"{type(error).__name__}: {error}")
         return error.exit_code
     except KeyboardInterrupt:
         _complain("interrupted: nothing was written")
         return _INTERRUPTED
+    except OSError as fault:
+        return _unprinted(fault)
     except Exception as error:
         _complain(_bug(error))
         return 4
     return 0
+
+
+def _code_of(end: SystemExit) -> int:
+    """Return the exit code, once what was printed has really been taken.
+
+    1 means that a verification failed, and only that: where the command line library means that
+    nobody reads what is printed, it is 2.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError as fault:
+        return _unprinted(fault)
+    code = end.code if isinstance(end.code, int) else 0
+    return 2 if code == 1 else code
+
+
+def _unprinted(fault: OSError) -> int:
+    """Say that nobody takes what is printed, or that a file is out of reach."""
+    sys.stdout = None  # so that the interpreter does not try again
+    _complain(f"OutputError: something could not be written ({fault.strerror}); make room for it")
+    return 2
 
 
 def _bug(error: Exception) -> str:

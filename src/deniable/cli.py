@@ -1,5 +1,6 @@
 """The commands. Heavy things are imported where they are used, so that --help is quick."""
 
+import dataclasses
 import inspect
 import json
 import sys
@@ -77,7 +78,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _assembled(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options as ``Config`` wants them, a configuration file's included."""
-    from deniable.config import read_options
+    from deniable.config import read_options, require_known
     from deniable.errors import ConfigError
 
     file = options.pop("config")
@@ -87,6 +88,7 @@ def _assembled(options: dict[str, Any]) -> dict[str, Any]:
             raise ConfigError(f"--omega-known {known}: say yes or no")
         options["omega_known"] = known == "yes"
     written = read_options(file) if file is not None else {}
+    require_known(written)
     return written | {name: value for name, value in options.items() if value is not None}
 
 
@@ -108,7 +110,9 @@ def demo(
     """Synthesize the embedded table, start to release, in under a minute."""
     from deniable.demo import demo_schema, demo_table
     from deniable.pipeline import synthesize
+    from deniable.release.whole import folders
 
+    folders(out)
     with progress(quiet=quiet or as_json) as watch:
         release = synthesize(demo_table(), demo_schema(), records=10_000, watch=watch)
         release.write(out)
@@ -185,11 +189,11 @@ def synthesize(
     from deniable import pipeline
     from deniable.data.schema import Schema
     from deniable.errors import ConfigError
-    from deniable.release.records import require_free
+    from deniable.release.whole import folders
 
     if file_format not in ("csv", "parquet"):
         raise ConfigError(f"--format {file_format}: say csv or parquet")
-    require_free(out)
+    folders(out)
     with progress(quiet=quiet or as_json) as watch:
         release = pipeline.synthesize(
             table, Schema.read(schema), records=records, key=key, watch=watch, **options
@@ -225,6 +229,30 @@ def plan(
         show_plan(answer)
 
 
+@app.command()
+def verify(
+    release: Annotated[Path, typer.Argument(help="A release, an artefact, or generated records.")],
+    *,
+    against: Annotated[
+        Path | None, typer.Option(help="The confidential table, for its holder.")
+    ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Check a release against its manifest, from its files alone. Exit code 1: it is not so."""
+    from deniable.release.verify import verify as verify_release
+
+    report = verify_release(release, against=against)
+    if as_json:
+        checks = [dataclasses.asdict(check) for check in report.checks]
+        _print_json(passed=report.passed, checks=checks, unknown=list(report.unknown))
+    elif not quiet:
+        from deniable.terminal import show_report
+
+        show_report(report.checks, report.unknown)
+    report.require()
+
+
 @contextmanager
 def progress(*, quiet: bool) -> "Iterator[Watch]":
     """Show how far each stage has come, on a terminal; elsewhere, and if quiet, nothing."""
@@ -256,10 +284,11 @@ def _tell_release(release: Any, out: Path, records: int, *, quiet: bool, as_json
         _print_json(records=records, folder=str(out), **_claim(release.certificate))
     elif not quiet:
         _say(f"{records:,} records in {out}", release.guarantee)
-        _say(
-            f"Publish {out}/; keep {out}.internal/ to yourself. "
-            f"{out}/manifest.json says what was spent."
-        )
+        if release.certificate.claims_privacy:
+            _say(
+                f"Publish {out}/; keep {out}.internal/ to yourself. "
+                f"{out}/manifest.json says what was spent; deniable verify {out} checks it."
+            )
 
 
 def _claim(certificate: Any) -> dict[str, Any]:

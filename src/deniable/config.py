@@ -3,7 +3,7 @@
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -98,6 +98,10 @@ class Config:
                 raise ConfigError(f'{name} = "{value}": must be one of {", ".join(choices)}')
         if self.epsilon == 0:
             raise ConfigError("epsilon = 0: nothing can be learnt; give more than zero, or inf")
+        if self.epsilon0 == 0:
+            raise ConfigError("epsilon0 = 0: no test passes; give more than zero, or leave it out")
+        if self.gamma <= 1:
+            raise ConfigError(f"gamma = {self.gamma}: ranges of probabilities need more than 1")
         parse_omega(self.omega)
 
     @classmethod
@@ -111,7 +115,7 @@ class Config:
         flags = {name: value for name, value in given.items() if value is not None}
         written = read_options(file) if file is not None else {}
         profile = flags.get("profile", written.get("profile", "default"))
-        if profile not in _PROFILES:
+        if not isinstance(profile, str) or profile not in _PROFILES:
             raise ConfigError(f'profile = "{profile}": must be one of {", ".join(_PROFILES)}')
         usual = dict(_PROFILES[profile])
         chosen = written | flags
@@ -179,20 +183,52 @@ _WHOLE = {"k", "t", "max_cost", "rows_max", "max_plausible", "max_check_plausibl
 }
 
 
+def require_known(names: Iterable[str]) -> None:
+    """Refuse a name that is not an option's."""
+    known = {f.name for f in fields(Config)}
+    for name in names:
+        if name not in known:
+            raise ConfigError(f'there is no option "{name}"; deniable synthesize --help lists them')
+
+
 def _convert(name: str, value: Any) -> Any:
     """Return an option as its field wants it; say which one does not fit."""
-    if name not in {f.name for f in fields(Config)}:
-        raise ConfigError(f'there is no option "{name}"; deniable synthesize --help lists them')
-    number = isinstance(value, int | float) and not isinstance(value, bool)
+    require_known([name])
     if name in _NUMBERS:
-        if not number or (name in _WHOLE and value != int(value)):
-            kind = "whole number" if name in _WHOLE else "number"
-            raise ConfigError(f"{name} = {value!r}: must be a {kind}")
-        return int(value) if name in _WHOLE else float(value)
+        return _number(name, value)
     if name == "omega":
         return str(value)
     if name == "order":
-        return tuple(str(each) for each in value)
+        if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
+            raise ConfigError(f"order = {value!r}: must be a list of all attributes' names")
+        return tuple(value)
+    if name == "graph" and not _is_graph(value):
+        raise ConfigError(f"graph = {value!r}: must give a list of parents' names by name")
     if name in {"omega_known", "accept_drafted_schema"} and not isinstance(value, bool):
         raise ConfigError(f"{name} = {value!r}: must be true or false")
     return value
+
+
+def _number(name: str, value: Any) -> int | float:
+    """Return a number as its field wants it."""
+    kind = "whole number" if name in _WHOLE else "number"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{name} = {value!r}: must be a {kind}")
+    try:
+        real = float(value)
+    except OverflowError:
+        raise ConfigError(f"{name} = …: the number is too large") from None
+    if name not in _WHOLE:
+        return real
+    if not real.is_integer():
+        raise ConfigError(f"{name} = {value!r}: must be a {kind}")
+    return int(value)
+
+
+def _is_graph(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str)
+        and isinstance(parents, list | tuple)
+        and all(isinstance(parent, str) for parent in parents)
+        for name, parents in value.items()
+    )

@@ -87,12 +87,12 @@ def learn(
         DeniableError: See ``deniable.errors``; nothing was learnt.
     """
     config = Config.assemble(options)
-    run = plan_run(schema, config)
-    if run.mode not in ("one-shot", "seedless"):
+    if (config.mode or "one-shot") not in ("one-shot", "seedless"):
         raise ConfigError(
-            f"--mode {run.mode} needs the table while it generates, so there is no artefact to "
+            f"--mode {config.mode} needs the table while it generates, so there is no artefact to "
             "keep; use deniable synthesize"
         )
+    run = plan_run(schema, config)
     watch("read the table", 0, 1)
     codes, kind = _read(source, schema, config)
     parts = _parts(codes, run, noise)
@@ -345,7 +345,8 @@ def _kernel(
     """Return Mechanism 1 for the built-in model, with the test of this mode."""
     hidden = not (config.omega_known or len(model.omegas) == 1)
     if run.mode == "randomized":
-        dummies = run.test.dummies if run.test is not None else 0
+        # Without noise nothing is promised, but there must be somebody to draw.
+        dummies = run.test.dummies if run.test is not None else int(not len(seeds))
         law = run.test.law if run.test is not None else exact()
 
         def passes(plausible: Counts, block: int) -> Mask:

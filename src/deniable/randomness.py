@@ -126,7 +126,7 @@ class Keyed:
         return cls(int.from_bytes(os.urandom(6), "big"))
 
     def __post_init__(self) -> None:
-        if not 0 <= self.key < 2**128:
+        if type(self.key) is not int or not 0 <= self.key < 2**128:
             raise ConfigError("a key is a whole number, 0 ≤ key < 2^128")
 
     def at(self, stage: Stage, block: int = 0) -> Rng:

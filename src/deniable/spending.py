@@ -49,6 +49,11 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         BudgetError: The guarantee asked for cannot be met.
     """
     mode = config.mode or "one-shot"
+    if config.profile == "paper" and mode == "one-shot":
+        raise ConfigError(
+            "the paper has no one-shot release: leave --profile paper out, or say --mode "
+            "randomized, tested or seedless"
+        )
     omegas = _omegas(schema, config, mode)
     fractions = _fractions(config, mode)
     limit = Guarantee(epsilon=config.epsilon, delta=config.delta)

@@ -1,10 +1,13 @@
 """What the command line draws: tables that fit a terminal."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+from deniable.release.statements import Check
 
 
 def show_plan(answer: dict[str, Any]) -> None:
@@ -35,6 +38,16 @@ def show_plan(answer: dict[str, Any]) -> None:
     console.print(_modes(answer["records"]))
     console.print("One candidate of the randomized test; a larger t lowers ε and raises δ:")
     console.print(_trade_off(answer["trade_off"]))
+
+
+def show_report(checks: Iterable[Check], unknown: Iterable[str]) -> None:
+    """Print what ``deniable verify`` asked, and what it could not ask."""
+    console = Console(highlight=False, markup=False)
+    for check in checks:
+        console.print(f"{'yes' if check.passed else 'NO '}  {check.name}: {check.explanation}")
+    console.print("\nWhat this cannot tell:")
+    for sentence in unknown:
+        console.print(f"  - {sentence}")
 
 
 # How laws are called where there is little room.

@@ -1,24 +1,7 @@
-from pathlib import Path
-
 import pytest
 
 from deniable.data.attributes import Attribute
 from deniable.data.schema import Schema
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="session")
-def shared():
-    folder = ROOT.parent / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip(f"the real tables are not here: {folder}")
-    return folder
-
-
-@pytest.fixture(scope="session")
-def examples():
-    return ROOT / "examples"
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ except KeyboardInterrupt:
 
 def test_an_interrupt_is_raised_once_so_that_the_caller_can_clean_up(tmp_path):
     command = [sys.executable, "-c", INTERRUPTED, tmp_path / "t.csv"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.stdout == "cleaned up\n", result.stderr
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from definitions import correlation, entropy, whole_entropy
@@ -199,9 +199,9 @@ def test_a_constant_column_predicts_nothing():
 @given(measured())
 def test_s_of_a_table_is_zero_where_all_records_are_equal(case):
     schema, table = case
-    assume(len(set(table)) == 1)
+    alike = table[:1] * len(table)
     scale = EntropyScale(rows_max=100, bits=4)
-    assert set(measure_entropies(count_in(schema, table), schema, scale).values()) == {0}
+    assert set(measure_entropies(count_in(schema, alike), schema, scale).values()) == {0}
 
 
 def test_growth_is_the_difference_of_c_log_c():

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import definitions
-from chance import assert_distribution
+from chance import assert_distribution, assert_rate
 from deniable.errors import ConfigError, InvariantError
 from deniable.model.perturbation import PerturbationModel
 from deniable.model.synthesis import NetworkModel
+from deniable.privacy.laws import discrete_laplace, exact
 from deniable.randomness import Keyed
 from deniable.release import deniability as module
 from deniable.release.counts import PrefixCounts
@@ -23,6 +24,7 @@ from deniable.release.deniability import (
     count_own_omega,
     is_deniable,
     pass_deterministic_test,
+    pass_randomized_test,
     range_index,
     scan_plausible_seeds,
 )
@@ -436,8 +438,18 @@ def test_a_hidden_omega_count_of_a_foreign_candidate_is_a_bug():
     world, model = counter_example()
     alone = model.at(1)
     counts = PrefixCounts.of(world.codes, (0, 1), alone.kept, (2, 1))
-    with pytest.raises(InvariantError, match="impossible"):
+    with pytest.raises(InvariantError, match="shares no kept"):
         count_hidden_omega(alone, counts, codes_of([(0, 0)], 2), codes_of([(1, 0)], 2), gamma=2.0)
+
+
+def test_a_candidate_that_the_network_cannot_draw_is_a_bug():
+    """It shares all it should with its seed, but one of its drawn values has probability 0."""
+    network, small = small_world()
+    model = NetworkModel(network, (2,))
+    y = d = (1, 0, 1)  # θ(a = 1 | c = 1) = 0
+    counts = PrefixCounts.of(codes_of([d], 3), small.order, model.kept, small.sizes)
+    with pytest.raises(InvariantError, match="impossible"):
+        count_hidden_omega(model, counts, codes_of([y], 3), codes_of([d], 3), gamma=2.0)
 
 
 def test_no_candidates_no_counts():
@@ -524,3 +536,23 @@ def test_the_deterministic_test_compares_with_k():
     assert pass_deterministic_test(np.array([1, 2, 3]), k=2).tolist() == [False, True, True]
     with pytest.raises(ConfigError, match="k ≥ 1"):
         pass_deterministic_test(np.array([1]), k=0)
+    with pytest.raises(ConfigError, match="k ≥ 1"):
+        pass_randomized_test(np.array([1]), Keyed(1).at("threshold"), k=0, law=exact())
+
+
+def test_the_randomized_test_without_noise_is_the_deterministic_one():
+    """ε0 = ∞, by the same path. With noise: its law is held in ``test_mechanism.py``."""
+    plausible = np.arange(1, 9)
+    for k in range(1, 10):
+        noiseless = pass_randomized_test(plausible, Keyed(1).at("threshold"), k=k, law=exact())
+        np.testing.assert_array_equal(noiseless, pass_deterministic_test(plausible, k=k))
+
+
+def test_every_candidate_has_a_threshold_of_its_own():
+    """Independent noise: of 4,000 candidates at k, the share of Pr{noise ≤ 0} passes, not all."""
+    law = discrete_laplace(1.0)
+    passed = pass_randomized_test(
+        np.full(4_000, 50, dtype=np.int64), Keyed(12).at("threshold"), k=50, law=law
+    )
+    chance = float(sum(law.probability(z) for z in range(-law.r, 1)))
+    assert_rate(int(passed.sum()), 4_000, chance)

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deniable
+from deniable.certificates import claimed
+from deniable.config import Config
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.laws import discrete_laplace, exact
 from deniable.privacy.ledger import Spend, cost_of
@@ -206,6 +208,15 @@ def test_a_number_is_rounded_up_to_six_digits_and_no_further(value):
 @pytest.mark.parametrize("value", [0.0, math.inf, 0.5, 1e-9, 123456.0])
 def test_what_has_six_digits_stays(value):
     assert round_up(value) == value
+
+
+def test_a_claim_is_rounded_up_but_not_above_what_was_asked_for():
+    """Six digits of a cost just below the limit would lie above it."""
+    cost = Guarantee(epsilon=0.12345671, delta=1.2345671e-7)
+    asked = Config.assemble({"epsilon": 0.12345675, "delta": 1.2345675e-7})
+    assert claimed(cost, asked) == Guarantee(epsilon=0.12345675, delta=1.2345675e-7)
+    assert claimed(cost, Config()).epsilon == 0.123457
+    assert claimed(Guarantee(epsilon=math.inf, delta=0.0), asked).epsilon == math.inf
 
 
 def test_only_infinity_is_a_text():

@@ -362,6 +362,12 @@ def test_the_message_is_the_same_whether_many_or_none_passed():
     assert message(0) == message(90)
 
 
+def test_collect_gives_up_when_there_are_no_more_blocks():
+    blocks = numbered([2, 3])
+    with pytest.raises(BudgetError, match="too few"):
+        list(collect(blocks, records=6, block_size=10, max_attempts=10**6))
+
+
 def test_a_hopeless_run_ends():
     """The real thing: k above the number of seeds, endless blocks, two workers."""
     with pytest.raises(BudgetError):

@@ -148,7 +148,7 @@ def test_an_artefact_without_a_claim_is_marked_confidential(saved, small_table, 
 
 
 def test_a_folder_that_is_no_artefact(tmp_path):
-    with pytest.raises(ArtefactError, match="is not an artefact: it has no artefact.json"):
+    with pytest.raises(ArtefactError, match=r"is not an artefact: it has no artefact\.json"):
         load(tmp_path)
     with pytest.raises(ArtefactError, match="is not an artefact"):
         load(tmp_path / "absent")
@@ -176,7 +176,7 @@ def test_an_artefact_of_another_version(copy, version):
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe", b"{'format': 1}"])
 def test_an_artefact_json_that_is_none(copy, text):
     (copy / "artefact.json").write_bytes(text)
-    with pytest.raises(ArtefactError, match="broken artefact .artefact.json is not readable"):
+    with pytest.raises(ArtefactError, match=r"broken artefact .artefact\.json is not readable"):
         load(copy)
 
 

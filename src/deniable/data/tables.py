@@ -1,8 +1,10 @@
 """Tables in and out: CSV and Parquet files, data frames."""
 
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, wait
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any, Literal
 
 import polars as pl
@@ -16,12 +18,14 @@ from deniable.data.frames import PLACE, Kind, PolarsKind, take_in
 from deniable.data.schema import Schema
 from deniable.errors import DataError, InputError, OutputError
 
-__all__ = ["FileFormat", "Kind", "read_codes", "write_table"]
-
 FileFormat = Literal[".csv", ".csv.gz", ".parquet"]
 
 # Polars lets a number of frames wait for their turn: small ones take less memory.
 _SLICE = 2**15
+
+# How long, in seconds, to wait for a sink before looking up; and for it to end when told to.
+_PATIENCE = 0.2
+_LAST_BLOCK = 10.0
 
 _FORMATS: tuple[FileFormat, ...] = (".csv", ".csv.gz", ".parquet")
 
@@ -69,20 +73,17 @@ def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema
         OutputError: The file cannot be written there.
     """
     path = Path(path)
-    kind = _format_of(path, OutputError)
+    kind = format_of(path, OutputError)
     blocks = _Blocks(frames)
     records = register_io_source(blocks.read, schema=dict(_dtypes(schema)))
+    if kind == ".parquet":
+        sink = partial(records.sink_parquet, path)
+    else:
+        texts = records.with_columns(map(_missing_as_text, schema.attributes))
+        compression = "gzip" if kind == ".csv.gz" else "uncompressed"
+        sink = partial(texts.sink_csv, path, compression=compression)
     try:
-        if kind == ".parquet":
-            records.sink_parquet(path)
-        else:
-            compression: Literal["gzip", "uncompressed"]
-            compression = "gzip" if kind == ".csv.gz" else "uncompressed"
-            texts = records.with_columns(map(_missing_as_text, schema.attributes))
-            texts.sink_csv(path, compression=compression)
-    except KeyboardInterrupt:
-        _await_second_interrupt()
-        raise
+        _run(sink, blocks)
     except (*POLARS_ERRORS, OSError) as error:
         if blocks.error is not None:
             raise blocks.error from None
@@ -92,20 +93,39 @@ def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema
         ) from None
 
 
-def _await_second_interrupt() -> None:
-    """Take the interrupt that Python raises after that of polars, before a caller cleans up."""
-    try:  # noqa: SIM105 - a call of suppress would be where it is raised
-        time.sleep(0)
+def _run(sink: Callable[[], object], blocks: "_Blocks") -> None:
+    """Run a sink in a thread of its own, so that this one can be interrupted while it waits.
+
+    polars would hold this thread until the next block comes, which may be never.
+    """
+    outcome: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            sink()
+            outcome.set_result(None)
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        while not outcome.done():
+            wait([outcome], timeout=_PATIENCE)
     except KeyboardInterrupt:
-        pass
+        blocks.stopped = True
+        thread.join(timeout=_LAST_BLOCK)
+        raise
+    outcome.result()
 
 
 class _Blocks:
-    """Frames for polars to ask for; remembers an error that is theirs, not the file's."""
+    """Frames for polars to ask for, until told to stop; remembers an error that is theirs."""
 
     def __init__(self, frames: Iterable[pl.DataFrame]) -> None:
         self._frames = frames
         self.error: Exception | None = None
+        self.stopped = False
 
     def read(
         self,
@@ -117,6 +137,8 @@ class _Blocks:
         """Yield the frames: what polars calls an IO source."""
         try:
             for frame in self._frames:
+                if self.stopped:
+                    return
                 yield from (frame if columns is None else frame.select(columns)).iter_slices(_SLICE)
         except Exception as error:
             self.error = error
@@ -136,7 +158,8 @@ def _missing_as_text(attribute: Attribute) -> pl.Expr:
     return cell.cast(pl.String).fill_null(attribute.missing[0])
 
 
-def _format_of(path: Path, error: type[InputError]) -> FileFormat:
+def format_of(path: Path, error: type[InputError]) -> FileFormat:
+    """Return the format that a file's name tells; raise ``error`` if it tells none."""
     for kind in _FORMATS:
         if path.name.lower().endswith(kind):
             return kind
@@ -144,7 +167,7 @@ def _format_of(path: Path, error: type[InputError]) -> FileFormat:
 
 
 def _read_file(path: Path, schema: Schema) -> Codes:
-    if _format_of(path, DataError) != ".parquet":
+    if format_of(path, DataError) != ".parquet":
         return read_csv(path, schema.attributes)
     if not path.is_file():
         raise DataError(f"{path}: there is no such file; check the path")

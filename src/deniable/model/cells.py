@@ -12,6 +12,7 @@ import numpy as np
 
 from deniable.arrays import Codes, Counts, Indices
 from deniable.data.attributes import Attribute
+from deniable.errors import ConfigError
 
 # Counting by array is fastest while the array fits the cache or is no longer than the rows.
 _SMALL_TABLE = 2**20
@@ -98,7 +99,7 @@ def tally(attributes: Sequence[Attribute], codes: Codes, query: Query) -> Tally:
     shape = shape_of(attributes, query)
     size = int(np.prod(shape, dtype=object))
     if size >= 2**62:
-        raise OverflowError(f"a table of {size} cells has no cell numbers")
+        raise ConfigError(f"a table of {size:.3g} cells is too large to count; lower max_cost")
     numbers = number_cells(attributes, codes, query)
     if size <= max(_SMALL_TABLE, 2 * len(codes)):
         table = np.bincount(numbers, minlength=1)

@@ -169,7 +169,7 @@ def learn_correlations(
 def learn_correlations_of_paper(
     rng: Rng, count: Count, attributes: Sequence[Attribute], noise: PaperStructure
 ) -> tuple[Correlations, int, list[Spend]]:
-    """Return the same with the paper's noise: H̃ = H + Lap(Δ_H / ε_H) at a noisy n_T (Eq. 11-13).
+    """Return the same with the paper's noise: H̃ = H + Lap(Δ_H / ε_H) at a noisy n_T (Eq. 8-10).
 
     ``eq:gm:entropy``, ``eq:gm:entropy_sensitivity``, ``eq:gm:n_sensitivity``. The sensitivity is
     that of a safe lower bound of n_T, and entropies are rounded to whole steps of it.

@@ -45,7 +45,7 @@ class Graph:
 
 
 def merit(i: int, parents: Sequence[int], correlations: Correlations) -> float:
-    """Return score(P_G(i)): good predictors of i that say different things (Eq. 3).
+    """Return score(P_G(i)): good predictors of i that say different things (Eq. 4).
 
         score(P) = Σ_{j∈P} corr(x_i, x_j) / sqrt(|P| + Σ_{j≠k∈P} corr(x_j, x_k))
 

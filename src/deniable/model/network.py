@@ -62,6 +62,8 @@ class Network:
 
     def __post_init__(self) -> None:
         check_order(self.graph, self.order)
+        if not len(self.attributes) == len(self.tables) == len(self.order):
+            raise InvariantError("a network has one table an attribute")
         for i, table in enumerate(self.tables):
             expected = (self._configurations(i), self.attributes[i].size)
             if table.probabilities.shape != expected:

@@ -71,7 +71,7 @@ CLEANERS: dict[str, Callable[[Counts], Reals]] = {"clip": clip, "norm-sub": norm
 
 
 def posterior_weights(counts: Reals, *, alpha: float) -> Reals:
-    """Return the parameters α + n of the Dirichlet posterior (Eq. 8).
+    """Return the parameters α + n of the Dirichlet posterior (Eq. 11).
 
     ``eq:gm:multinomial_probability``, with the same α for every value of every configuration.
     """
@@ -81,12 +81,12 @@ def posterior_weights(counts: Reals, *, alpha: float) -> Reals:
 
 
 def posterior_mean(counts: Reals, *, alpha: float) -> Reals:
-    """Return p_l^c = (α + n_l^c) / Σ_l (α + n_l^c) (Eq. 10, ``eq:gm:mlparameters``)."""
+    """Return p_l^c = (α + n_l^c) / Σ_l (α + n_l^c) (Eq. 13, ``eq:gm:mlparameters``)."""
     return _normalise(posterior_weights(counts, alpha=alpha))
 
 
 def posterior_draw(counts: Reals, rng: Rng, *, alpha: float) -> Reals:
-    """Return one draw of the parameters from Dir(α + n), once a configuration (Eq. 9).
+    """Return one draw of the parameters from Dir(α + n), once a configuration (Eq. 12).
 
     ``eq:gm:dirichlet``. Records are then more varied *between* artefacts, as multiple imputation
     wants it. Drawn anew for every record, as the paper does, the records would have the law of
@@ -97,7 +97,9 @@ def posterior_draw(counts: Reals, rng: Rng, *, alpha: float) -> Reals:
     from scipy.special import gammaincinv, gammaln  # noqa: PLC0415 - slow to import, seldom used
 
     weights = posterior_weights(counts, alpha=alpha)
-    uniform = rng.random(weights.size).reshape(weights.shape) + 2.0**-54
+    # Strictly between 0 and 1, so that no logarithm below is infinite at both ends.
+    uniform = np.minimum(rng.random(weights.size) + 2.0**-54, 1 - 2.0**-53)
+    uniform = uniform.reshape(weights.shape)
     # Near zero gammainc(a, x) = x^a / Γ(a+1): exact where the inverse would underflow.
     tiny = (np.log(uniform) + gammaln(weights + 1)) / weights
     with np.errstate(divide="ignore"):

@@ -26,8 +26,7 @@ class PerturbationModel:
 
     Attributes:
         attributes: What each column of the codes may hold.
-        stay: How likely a category is kept; else it is drawn uniformly, 0 ≤ stay < 1.
-        step: A number moves from a to b with probability ∝ exp(-|a - b| / step), step > 0.
+        tables: Pr{value → value'} of each attribute, one row a value of the seed.
     """
 
     attributes: tuple[Attribute, ...]
@@ -37,7 +36,13 @@ class PerturbationModel:
     def of(
         cls, attributes: Sequence[Attribute], *, stay: float, step: float
     ) -> "PerturbationModel":
-        """Return the model for these attributes."""
+        """Return the model for these attributes.
+
+        Args:
+            attributes: What each column of the codes may hold.
+            stay: How likely a category is kept; else it is drawn uniformly, 0 ≤ stay < 1.
+            step: A number moves from a to b with probability ∝ exp(-|a - b| / step), step > 0.
+        """
         if not (0 <= stay < 1 and 0 < step < np.inf):
             raise ConfigError(f"need 0 ≤ stay < 1 and step > 0; got {stay} and {step}")
         large = [a.name for a in attributes if a.size > _MOST_VALUES]

@@ -54,7 +54,7 @@ class NetworkModel:
         candidates = empty_codes(len(seeds), self.network.attributes)
         for omega in self.omegas:
             which = slice(None) if len(self.omegas) == 1 else np.flatnonzero(omegas == omega)
-            part = np.asfortranarray(seeds[which])
+            part = seeds[which].copy(order="F")  # seeds stay as they are
             self.network.draw(part, rng, kept=len(self.network.order) - omega)
             candidates[which] = part
         return candidates
@@ -72,7 +72,8 @@ class NetworkModel:
         drawn = np.zeros((len(terms), terms.shape[1] + 1))
         drawn[:, :-1] = np.cumsum(terms[:, ::-1], axis=1)[:, ::-1]
         weighted = drawn[:, list(self.kept)] - np.log(len(self.omegas))
-        return np.logaddexp.accumulate(weighted, axis=1)
+        # Equal weights may sum to a hair above one: no probability is.
+        return np.minimum(np.logaddexp.accumulate(weighted, axis=1), 0.0)
 
     def log_probability(self, candidates: Codes, seeds: Codes) -> Reals:
         """Return ln Pr{y = M(d)}, ω hidden: one row a candidate y, one column a seed d.

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from scipy.special import ndtr
-
 from deniable.errors import BudgetError, InvariantError
 from deniable.privacy.composition import (
     Gaussian,
@@ -21,13 +19,16 @@ from deniable.privacy.composition import (
     sequential,
     total,
 )
+from deniable.privacy.grain import delta_before_grain, growth_of, with_grain
 from deniable.privacy.laws import Law
 
 Part = Literal["seeds", "structure", "parameters"]
 PARTS: tuple[Part, ...] = ("structure", "parameters", "seeds")
 # Beyond this much loss a distribution on a grid takes more room than there is.
 _MOST_LOSS = 40.0
-_LARGEST_EPSILON = 20.0
+# The largest ε that is certified; a lower one where tables of noise would cost a share of δ there.
+_LARGEST_EPSILONS = (40.0, 20.0, 8.0, 2.0)
+_MOST_ROUNDING = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,17 +67,22 @@ class Spend:
 
     @property
     def table_error(self) -> float:
-        """How far, in total variation, the tables may be from the law that was accounted for.
+        """How far its tables of noise may be from the law: ``mass`` of ``grain.with_grain``.
 
-        For bounded noise nothing: its very table is what is accounted for.
+        That includes what was cut off at the ends, wherever a record moves a number to. For
+        bounded noise nothing: its very table is what is accounted for.
         """
-        if self.law.name == "discrete_laplace":
-            return self.moved * self.law.tv
-        if self.law.name == "rounded_gaussian":
-            sigma = dict(self.law.parameters)["sigma"]
-            beyond = 2 * float(ndtr(-(self.law.r - self.sensitivity) / sigma))
-            return self.moved * (self.law.tv + beyond)
-        return 0.0
+        return 0.0 if self._is_of_table else self.moved * self.times * self.law.tv
+
+    @property
+    def table_growth(self) -> float:
+        """By what factor they may be, as a logarithm: ``growth`` of ``grain.with_grain``."""
+        each = 0.0 if self._is_of_table else growth_of(self.law.relative)
+        return self.moved * self.times * each
+
+    @property
+    def _is_of_table(self) -> bool:
+        return self.law.name not in ("discrete_laplace", "rounded_gaussian")
 
 
 def losses_of(spends: Sequence[Spend]) -> list[Loss]:
@@ -120,25 +126,36 @@ def cost_of(spends: tuple[Spend, ...], *, delta: float) -> Guarantee:
     many = [s for s in spends if s.each is not None and s.times * s.each.epsilon > _MOST_LOSS]
     if many:
         share = delta / (len(many) + 1)
-        apart = [optimal(s.each, times=s.times, delta=share) for s in many if s.each is not None]
+        apart = [
+            optimal(_with_table(s, s.each), times=s.times, delta=share)
+            for s in many
+            if s.each is not None
+        ]
         rest = tuple(spend for spend in spends if spend not in many)
         if rest:
             apart.append(cost_of(rest, delta=share))
         total_of_them = sequential(apart)
         return Guarantee(epsilon=total_of_them.epsilon, delta=delta)
-    error = math.fsum(spend.table_error for spend in spends)
-    # (1 + e^ε) · error is δ that the tables cost; ε is not known yet, so take it at its largest.
-    for epsilon in (2.0, 8.0, _LARGEST_EPSILON):
-        left = delta - above((2 + math.expm1(epsilon)) * error)
-        if left > 0:
-            found = total(losses_of(spends), delta=left)
-            if found.epsilon <= epsilon:
-                return Guarantee(epsilon=found.epsilon, delta=delta)
+    growth = above(math.fsum(spend.table_growth for spend in spends))
+    mass = above(math.fsum(spend.table_error for spend in spends))
+    # What tables cost in δ grows with ε, which is not known yet: so take it at its largest.
+    for largest in _LARGEST_EPSILONS:
+        left = delta_before_grain(delta, epsilon=largest, growth=growth, mass=mass)
+        if left >= (1 - _MOST_ROUNDING) * delta:
+            found = above(total(losses_of(spends), delta=left).epsilon + growth)
+            if found <= largest:
+                return Guarantee(epsilon=found, delta=delta)
+            break
     raise BudgetError(
-        f"what these stages cost cannot be certified at δ = {delta:.2g}: an ε above about "
-        f"{_LARGEST_EPSILON:g} would show the rounding of the noise. Ask for a larger δ, for a "
+        f"what these stages cost cannot be certified at δ = {delta:.2g}: an ε above "
+        f"{largest:g} would show the rounding of the noise. Ask for a larger δ, for a "
         "smaller ε, or for inf, which promises nothing."
     )
+
+
+def _with_table(spend: Spend, each: Guarantee) -> Guarantee:
+    """Return what one use costs with the table of its noise: one draw decides it."""
+    return with_grain(each, growth=growth_of(spend.law.relative), mass=spend.law.tv)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ _BETA_SHARE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class PaperStructure:
-    """Noise of entropies and of the number of records, as in Eq. 11 and 13 of the paper.
+    """Noise of entropies and of the number of records, as in Eq. 8 and 10 of the paper.
 
     Attributes:
         entropy: The noise of each entropy, in ``STEPS`` to the sensitivity.

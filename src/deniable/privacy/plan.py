@@ -14,6 +14,7 @@ from deniable.privacy import laws
 from deniable.privacy.composition import (
     Guarantee,
     gaussian_mu,
+    optimal,
     partitioned,
     tables_noise,
 )
@@ -32,11 +33,15 @@ EDGE_SHARE = 0.5
 # The probabilities of the parts where each record serves one, with seeds and without.
 SPLIT: Mapping[Part, float] = {"structure": 0.2, "parameters": 0.4, "seeds": 0.4}
 SPLIT_SEEDLESS: Mapping[Part, float] = {"structure": 0.3, "parameters": 0.7}
-# Units of S to the bit. Finer ones need longer tables of noise, whose rounding costs δ.
-_NOISY_BITS = (4, 2, 0)
+# No plan spends more than this, however much is allowed: a table of noise would show its rounding.
+LARGEST_EPSILON = 16.0
+# Units of S to the bit: the finest whose noise fits a table.
+_NOISY_BITS = (4, 3, 2, 1, 0)
+# Twice this share of δ is left to the certificate: to its grid, and to the tables of noise.
 _MOST_ROUNDING = 0.05
-# What is certified must not exceed what was asked for, so calibration aims a little below.
-_AIM = 1 - 1e-5
+# What is certified must not exceed what was asked for. The certificate rounds up on a grid, which
+# calibration does not see, so it aims a little below, and lower where that was not enough.
+_AIMS = (1 - 1e-5, 1 - 1e-3, 1 - 1e-2, 0.97, 0.9, 0.8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,19 +123,21 @@ def make_plan(facts: Facts) -> Plan:
     if facts.limit.epsilon == math.inf:
         exact = laws.exact()
         noise = _Noise(mu_structure=math.inf, counts=exact, seeds=exact if facts.lengths else None)
-    elif facts.of_paper:
+        return _plan_of(facts, noise)
+    if facts.of_paper:
         return _plan_of_paper(facts)
-    elif facts.fractions is None:
-        noise = _calibrate(facts)
-    else:
-        noise = _calibrate_parts(facts, facts.fractions)
-    plan = _plan_of(facts, noise)
-    if not plan.cost.within(facts.limit):
-        raise BudgetError(
-            f"ε = {facts.limit.epsilon:g} and δ = {facts.limit.delta:g} cannot be met: the stages "
-            f"would cost ε = {plan.cost.epsilon:.4g}. Ask for a larger δ or ε."
-        )
-    return plan
+    _require_delta(facts)
+    # Whatever meets a smaller ε meets a larger one, and so little noise is of no more use.
+    asked = min(facts.limit.epsilon, LARGEST_EPSILON)
+    for aim in _AIMS:
+        limit = Guarantee(epsilon=aim * asked, delta=facts.limit.delta)
+        plan = _plan_of(facts, _calibrate(facts, limit))
+        if plan.cost.within(facts.limit):
+            return plan
+    raise BudgetError(
+        f"ε = {facts.limit.epsilon:g} and δ = {facts.limit.delta:g} cannot be met: the stages "
+        f"would cost ε = {plan.cost.epsilon:.4g}. Ask for a larger δ or ε."
+    )
 
 
 def spends_of(
@@ -241,29 +248,46 @@ def _structure(facts: Facts, mu: float) -> tuple[EntropyScale, Law, Law]:
     for bits in _NOISY_BITS:
         scale = EntropyScale(rows_max=facts.rows_max, bits=bits)
         sigma, sigma_n = structure_noise(queries=facts.queries, step=scale.most, mu=mu)
-        entropy = laws.rounded_gaussian(sigma)
-        rounding = (1 + math.exp(facts.limit.epsilon)) * facts.queries * entropy.tv
-        if rounding <= _MOST_ROUNDING * facts.limit.delta:
-            return scale, entropy, laws.rounded_gaussian(sigma_n)
+        if laws.gaussian_reach(sigma) <= laws.WIDEST:
+            return scale, laws.rounded_gaussian(sigma), laws.rounded_gaussian(sigma_n)
     raise BudgetError(
-        f"{facts.queries:,} entropies are too many for δ = {facts.limit.delta:g}: the rounding of "
-        "their noise would cost more. Ask for a larger δ, or give a graph."
+        f"{facts.queries:,} entropies are too many for ε = {facts.limit.epsilon:g}: their noise "
+        "needs a table above 2^26. Ask for a larger ε, or give a graph."
     )
 
 
-def _calibrate(facts: Facts) -> _Noise:
-    """Return the largest noise scale-down that keeps all stages, on all records, in the limit."""
-    epsilon, delta = facts.limit.epsilon, facts.limit.delta
-    _require_delta(facts)
+def _calibrate(facts: Facts, limit: Guarantee) -> _Noise:
+    """Return the noise of every stage that together costs about ``limit``."""
+    if facts.fractions is not None:
+        return _calibrate_parts(facts, facts.fractions, limit)
+    if facts.test is not None:
+        limit = _less(limit, facts.test)
+    return _calibrate_whole(facts, limit)
+
+
+def _less(limit: Guarantee, test: Spend) -> Guarantee:
+    """Return what tested records leave of the limit: half of δ, and what of ε they do not cost."""
+    if test.each is None:
+        return limit
+    half = limit.delta / 2
+    left = limit.epsilon - optimal(test.each, times=test.times, delta=half).epsilon
+    if left <= 0:
+        raise BudgetError(
+            "nothing is left for the model: the records cost all that was asked for. Ask for "
+            "fewer records, a larger k, a larger ε, or --mode one-shot."
+        )
+    return Guarantee(epsilon=left, delta=half)
+
+
+def _calibrate_whole(facts: Facts, limit: Guarantee) -> _Noise:
+    """Return the least noise with which all stages, on all records, stay in the limit."""
+    epsilon, delta = limit.epsilon, limit.delta
     atoms, seeds = Atoms.none(), None
     if facts.lengths:
         seeds = laws.bounded(
             epsilon=SEEDS_SHARE * epsilon, delta=EDGE_SHARE * delta, lengths=facts.lengths
         )
         atoms = Atoms.table(weights_of(seeds)).times(facts.lengths)
-    if facts.test is not None and facts.test.each is not None:
-        atoms = Atoms.stated(facts.test.each.epsilon, facts.test.each.delta)
-        atoms = atoms.times(facts.test.times)
     tables = len(facts.names)
     for_structure = STRUCTURE_SHARE if facts.queries else 0.0
 
@@ -272,12 +296,10 @@ def _calibrate(facts: Facts) -> _Noise:
 
     def with_laplace(mu: float) -> float:
         together = atoms.compose(Atoms.laplace(each_table(mu)).times(tables))
-        return mixture_delta(
-            epsilon=epsilon * _AIM, mu=mu * math.sqrt(for_structure), atoms=together
-        )
+        return mixture_delta(epsilon=epsilon, mu=mu * math.sqrt(for_structure), atoms=together)
 
     def with_gaussian(mu: float) -> float:
-        return mixture_delta(epsilon=epsilon * _AIM, mu=mu, atoms=atoms)
+        return mixture_delta(epsilon=epsilon, mu=mu, atoms=atoms)
 
     aim = delta * (1 - 2 * _MOST_ROUNDING)
     mu_laplace, mu_gaussian = _largest(with_laplace, aim), _largest(with_gaussian, aim)
@@ -290,16 +312,15 @@ def _calibrate(facts: Facts) -> _Noise:
     return _Noise(mu_structure=mu_gaussian * math.sqrt(for_structure), counts=counts, seeds=seeds)
 
 
-def _calibrate_parts(facts: Facts, fractions: Mapping[Part, float]) -> _Noise:
+def _calibrate_parts(facts: Facts, fractions: Mapping[Part, float], limit: Guarantee) -> _Noise:
     """Return the noise of each part when every part may cost the same (PRIVACY.md, Theorem 10).
 
     ε = ln(1 + Σ p_j (e^ε_j - 1)) solved for one ε_j.
     """
-    _require_delta(facts)
     used = [part for part in PARTS if part in fractions]
     whole = sum(fractions[part] for part in used)
-    each = math.log1p(math.expm1(facts.limit.epsilon) / whole) * _AIM
-    delta = facts.limit.delta * (1 - 2 * _MOST_ROUNDING)
+    each = math.log1p(math.expm1(limit.epsilon) / whole)
+    delta = limit.delta * (1 - 2 * _MOST_ROUNDING)
     tables = tables_noise(tables=len(facts.names), epsilon=each, delta=delta)
     if tables.law == "discrete_laplace":
         counts = laws.discrete_laplace(1 / tables.scale)

@@ -73,8 +73,9 @@ def split(fractions: Mapping[str, float]) -> str:
 
 def randomized(cost: Guarantee, *, records: int, each: Guarantee) -> str:
     """Return M4: the paper's randomized test, repaired, for so many records."""
+    those = "This record" if records == 1 else f"These {records} records"
     return (
-        f"These {records} records, and the model they were drawn with, are (ε, δ)-differentially "
+        f"{those}, and the model behind, are (ε, δ)-differentially "
         f"private with respect to {NEIGHBOURS}, for tables of any size [{show(cost)}; noise: "
         "integers, from the operating system's CSPRNG]. The seeds' share is the optimal "
         f"composition of {records} × ({show(each)}); a candidate that failed its test was "

@@ -97,7 +97,8 @@ def plan_test(
             f"{records:,} records cost more than ε = {limit.epsilon:.4g}, δ = {limit.delta:.2g} "
             "with this epsilon0 and t. Leave both out: others meet it."
         )
-    raise BudgetError(_what_could(limit, best, records=records, k=k, gamma=gamma))
+    said = _what_could(limit, best, records=records, k=k, gamma=gamma)
+    raise BudgetError(f"{said} (With the best epsilon0 and t: leave both out.)" if chosen else said)
 
 
 def best_test(
@@ -110,7 +111,7 @@ def best_test(
     t: int | None = None,
 ) -> RandomizedTest | None:
     """Return the test of least ε with this δ; None if δ is out of reach."""
-    if k < 2:
+    if k < 2 or delta <= 0:
         return None
     tried = np.geomspace(1 / (4 * k), 4, 60).tolist() if epsilon0 is None else [epsilon0]
     found = []

@@ -54,11 +54,13 @@ def is_deniable(log_probabilities: Reals, own: int, *, k: int, gamma: float) -> 
         gamma: How far apart, at least 1.
     """
     mine = log_probabilities[own]
-    if not (k >= 1 and gamma >= 1):
-        raise ConfigError(f"Definition 1 needs k ≥ 1 and γ ≥ 1; got k = {k}, γ = {gamma}")
+    if not (k >= 1 and 1 <= gamma < np.inf):
+        raise ConfigError(f"Definition 1 needs k ≥ 1 and 1 ≤ γ < ∞; got k = {k}, γ = {gamma}")
     if mine == -np.inf:
         raise InvariantError("a record's own seed cannot have produced it")
-    width = np.log(gamma)
+    # Logarithms round: a ratio of exactly γ is within γ, so γ is taken up to 2^-40 of its
+    # logarithm larger, as ranges are. Nothing is taken for γ = 1: equal means equal.
+    width = np.log(gamma) * (1 + 2.0**-40)
     near = np.sort(log_probabilities[np.abs(log_probabilities - mine) <= width])
     # Windows may start at any probability not above the own one.
     starts = near[near <= mine]
@@ -120,6 +122,8 @@ def scan_plausible_seeds(
     step = max(1, _AT_ONCE // max(1, len(candidates)))
     for at in range(0, len(seeds), step):
         going = np.flatnonzero(plausible < most)
+        if not len(going):
+            break
         logs = model.log_probability(candidates[going], seeds[at : at + step])
         indices = range_index(logs, gamma=gamma)
         plausible[going] += (indices == mine[going, None]).sum(axis=1)
@@ -189,6 +193,8 @@ def count_hidden_omega(
     """
     indices = range_index(model.log_levels(candidates), gamma=gamma)
     level = _own_level(model, candidates, own)
+    if (level < 0).any():
+        raise InvariantError("a candidate shares no kept attributes with its own seed")
     mine = np.take_along_axis(indices, level[:, None], axis=1)
     if (mine == _NO_RANGE).any():
         raise InvariantError("the model calls a candidate impossible that it made itself")

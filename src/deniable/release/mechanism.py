@@ -57,6 +57,7 @@ def own_omega_kernel(mechanism: Mechanism, model: NetworkModel) -> Kernel:
 
     The test does not read what is drawn, so only candidates that pass are drawn at all.
     """
+    _require_seeds(mechanism)
     seeds, randomness = mechanism.seeds, mechanism.randomness
     counts = _prefix_counts(mechanism, model)
     levels = _level_of_omega(model)
@@ -75,6 +76,7 @@ def own_omega_kernel(mechanism: Mechanism, model: NetworkModel) -> Kernel:
 
 def hidden_omega_kernel(mechanism: Mechanism, model: NetworkModel, *, gamma: float) -> Kernel:
     """Return Mechanism 1 for the built-in model when nobody is told the ω of a record."""
+    _require_seeds(mechanism)
     counts = _prefix_counts(mechanism, model)
 
     def kernel(block: int) -> Codes:
@@ -89,6 +91,7 @@ def scan_kernel(
     mechanism: Mechanism, model: GenerativeModel, *, gamma: float, limits: ScanLimits
 ) -> Kernel:
     """Return Mechanism 1 for any model: the test asks it about every seed."""
+    _require_seeds(mechanism)
 
     def kernel(block: int) -> Codes:
         own, candidates = _propose(mechanism, model, block, SCAN_BLOCK)
@@ -195,6 +198,11 @@ def _draw_records(
     return records
 
 
+def _require_seeds(mechanism: Mechanism) -> None:
+    if not len(mechanism.seeds):
+        raise BudgetError("there are no seeds to draw from: use a mode without them")
+
+
 def _prefix_counts(mechanism: Mechanism, model: NetworkModel) -> PrefixCounts:
     network = model.network
     sizes = [attribute.size for attribute in network.attributes]
@@ -224,8 +232,7 @@ def collect(
         attempts += block_size
         wanted = block[: records - released]
         released += len(wanted)
-        if len(wanted):
-            yield wanted
+        yield wanted  # an empty one too: whoever takes them may want to stop
         if released == records:
             return
         if attempts >= max_attempts:

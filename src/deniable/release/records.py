@@ -11,7 +11,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,8 @@ def staged_file(target: Path) -> Iterator[Path]:
         with _as_output_error(target):
             stage.rename(target)
     finally:
-        stage.unlink(missing_ok=True)
+        with suppress(OSError):
+            stage.unlink(missing_ok=True)
 
 
 def require_free(target: Path) -> None:

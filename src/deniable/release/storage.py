@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from deniable.arrays import CODE, Codes, Counts
 from deniable.data.frames import Foreign, Kind, PolarsKind
 from deniable.data.schema import Schema
-from deniable.errors import ArtefactError, ConfigError, DeniableError
+from deniable.errors import ArtefactError, ConfigError, DeniableError, InvariantError
 from deniable.model.graph import Graph
 from deniable.model.network import ConditionalTable, Network
 from deniable.randomness import Keyed, Randomness
@@ -31,6 +31,7 @@ from deniable.release.manifest import Certificate
 from deniable.release.mechanism import BLOCK, artefact_kernel
 from deniable.release.records import (
     as_json,
+    file_hash,
     hashes_of,
     pack,
     staged_folder,
@@ -64,6 +65,18 @@ class Artefact:
     histogram: SeedHistogram = field(repr=False)
     certificate: Certificate
     kind: Kind = field(repr=False)
+
+    def __post_init__(self) -> None:
+        m = len(self.network.order)
+        ascending = list(self.omegas) == sorted(set(self.omegas))
+        if not (self.omegas and ascending and self.omegas[0] > 0 and self.omegas[-1] <= m):
+            raise InvariantError(f"an artefact draws between 1 and {m} attributes")
+        lengths = [m - omega for omega in reversed(self.omegas) if omega < m]
+        if [level.length for level in self.histogram.levels] != lengths:
+            raise InvariantError("an artefact has kept prefixes of the lengths that ω leaves")
+        shapes = [table.probabilities.shape for table in self.network.tables]
+        if [counts.shape for counts in self.counts] != shapes:
+            raise InvariantError("an artefact has counts for each of its tables")
 
     @property
     def guarantee(self) -> str:
@@ -165,7 +178,10 @@ def _assemble(folder: Path, facts: Mapping[str, Any]) -> Artefact:
     graph = Graph.from_names(schema.names, facts["graph"])
     number = {name: i for i, name in enumerate(schema.names)}
     order = tuple(number[name] for name in facts["order"])
-    with np.load(folder / "tables.npz", allow_pickle=False) as arrays:
+    with (
+        (folder / "tables.npz").open("rb") as file,
+        np.load(file, allow_pickle=False) as arrays,
+    ):
         every = range(len(schema.names))
         counts = tuple(_typed(arrays[f"counts_{i}"], np.int64) for i in every)
         tables = tuple(_typed(arrays[f"probabilities_{i}"], np.float64) for i in every)
@@ -178,15 +194,25 @@ def _assemble(folder: Path, facts: Mapping[str, Any]) -> Artefact:
             for seeds in facts["seeds"]
         )
     _require_fit(schema, order, levels)
+    network = Network(schema.attributes, graph, order, tuple(map(ConditionalTable, tables)))
+    _require_unchanged(folder)
     return Artefact(
         schema=schema,
-        network=Network(schema.attributes, graph, order, tuple(map(ConditionalTable, tables))),
+        network=network,
         counts=counts,
         omegas=tuple(int(omega) for omega in facts["omegas"]),
         histogram=SeedHistogram(levels),
         certificate=Certificate.read(folder / "manifest.json"),
         kind=PolarsKind.of_schema(schema.attributes),
     )
+
+
+def _require_unchanged(folder: Path) -> None:
+    """Refuse files that are not those the manifest lists."""
+    listed = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["files"]
+    for name in ("artefact.json", "schema.toml", "tables.npz"):
+        if listed[name] != file_hash(folder / name):
+            raise ArtefactError(f"{name} is not the file that manifest.json lists")
 
 
 def _require_fit(schema: Schema, order: tuple[int, ...], levels: tuple[KeptPrefixes, ...]) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from deniable.arrays import Codes
 from deniable.data.frames import Foreign, Kind
 from deniable.data.schema import Schema
-from deniable.errors import InvariantError
+from deniable.data.tables import format_of
+from deniable.errors import InvariantError, OutputError
 from deniable.release.manifest import Certificate
 from deniable.release.records import (
     file_hash,
@@ -25,6 +26,19 @@ from deniable.release.records import (
 from deniable.release.storage import Artefact
 
 Format = Literal["csv", "parquet"]
+
+
+def folders(folder: str | Path) -> tuple[Path, Path]:
+    """Return where a release goes, and what must not leave: both must be free.
+
+    Raises:
+        OutputError: Something is there already.
+    """
+    target = Path(folder).absolute().resolve()
+    internal = target.with_name(f"{target.name}.internal")
+    require_free(target)
+    require_free(internal)
+    return target, internal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +80,7 @@ class Release:
         ``folder`` gets the records, manifest.json, schema.toml and artefact/; ``folder``.internal,
         which only its owner may read, the rest. After a crash there is all of it or nothing.
         """
-        target = Path(folder)
-        internal = target.with_name(f"{target.name}.internal")
-        require_free(target)
+        target, internal = folders(folder)
         with (
             staged_folder(target) as public,
             staged_folder(internal, mode=0o700) as private,
@@ -85,6 +97,7 @@ class Release:
     def write_file(self, path: str | Path) -> None:
         """Write the records to a new file, and its manifest beside it: both, or neither."""
         target = Path(path)
+        format_of(target, OutputError)
         manifest = target.with_name(f"{target.name}.manifest.json")
         with staged_file(target) as stage, staged_file(manifest) as beside:
             write_records(stage, self.blocks, self.schema)

@@ -1,0 +1,157 @@
+"""Planted faults: each breaks the promise in one line of the source, and turns a named test red.
+
+The source is copied, one line of the copy is changed, and the named test is run against it. A fault
+whose line is no longer there fails too: the list must follow the code.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A line of the source, what becomes of it, and the test that must notice."""
+
+    name: str
+    file: str
+    line: str
+    becomes: str
+    noticed_by: str
+
+
+FAULTS = [
+    Fault(
+        "the sensitivity of entropies is halved",
+        "privacy/entropies.py",
+        "return 2 * int(np.ceil(",
+        "return int(np.ceil(",
+        "privacy/test_end_to_end.py::"
+        "test_under_the_same_noise_neighbours_move_entropies_by_what_is_charged",
+    ),
+    Fault(
+        "the threshold is one too low",
+        "release/histogram.py",
+        "kept = counted >= k + law.r",
+        "kept = counted >= k + law.r - 1",
+        "release/test_histogram.py::test_what_is_kept_is_what_dense_noise_would_keep",
+    ),
+    Fault(
+        "one draw of noise serves all cells",
+        "privacy/noise.py",
+        "law.draw(rng, counts.shape)",
+        "law.draw(rng, 1)[0]",
+        "privacy/test_noise.py::test_every_cell_has_noise_of_its_own",
+    ),
+    Fault(
+        "one noisy threshold serves a block of candidates",
+        "release/deniability.py",
+        "k + law.draw(rng, len(plausible))",
+        "k + law.draw(rng, 1)[0]",
+        "release/test_deniability.py::test_every_candidate_has_a_threshold_of_its_own",
+    ),
+    Fault(
+        "every candidate is tested at the shortest prefix",
+        "release/deniability.py",
+        "plausible[which] = of_seeds[seeds[which]]",
+        "plausible[which] = counts.of_seeds[0][seeds[which]]",
+        "release/test_mechanism.py::test_records_are_released_with_the_probabilities_of_mechanism_1",
+    ),
+    Fault(
+        "a spend is undercounted in the plan",
+        "privacy/plan.py",
+        "moved=facts.queries,",
+        "moved=1,",
+        "test_pipeline.py",
+    ),
+    Fault(
+        "privacy noise is keyed",
+        "randomness.py",
+        "        return SystemRng()",
+        "        return KeyedRng(np.random.Generator(np.random.SFC64(1)))",
+        "test_randomness.py::test_secret_numbers_do_not_repeat",
+    ),
+    Fault(
+        "the manifest tells an exact count",
+        "pipeline.py",
+        'told={"order": [',
+        'told={"seeds": len(parts["seeds"]), "order": [',
+        "release/test_manifest.py",
+    ),
+    Fault(
+        "kept cells stand in the order of their first appearance",
+        "release/histogram.py",
+        "    return seeds[representative][:, columns], sizes",
+        "    first = np.argsort(representative)\n"
+        "    return seeds[representative[first]][:, columns], sizes[first]",
+        "release/test_histogram.py::test_the_order_of_rows_shows_nowhere",
+    ),
+    Fault(
+        "Δ is odd, so that half of it is no whole number",
+        "privacy/entropies.py",
+        "return 2 * int(np.ceil(2.0**self.bits * _growth(np.array([self.rows_max]))[0] / 2))",
+        "return int(np.ceil(2.0**self.bits * _growth(np.array([self.rows_max]))[0])) | 1",
+        "privacy/test_entropies.py",
+    ),
+    Fault(
+        "integer noise is charged with the constant of continuous noise",
+        "privacy/guarantee.py",
+        '0.5 if noise == "continuous" else 1 / (1 + math.exp(-epsilon0))',
+        "0.5",
+        "privacy/test_exact.py::test_dummy_seeds_keep_the_promise_on_every_outcome_and_every_size",
+    ),
+    Fault(
+        "there are no dummy seeds",
+        "release/mechanism.py",
+        "rng.integers(len(seeds) + dummies, BLOCK)",
+        "rng.integers(len(seeds) + 0 * dummies, BLOCK)",
+        "release/test_mechanism.py::"
+        "test_the_randomized_mechanism_has_its_law_for_tables_of_any_size",
+    ),
+    Fault(
+        "parts are charged the largest of their costs, not their sum",
+        "privacy/composition.py",
+        "growth = math.fsum(",
+        "growth = max(",
+        "privacy/test_exact.py::test_a_random_split_costs_what_theorem_10_says",
+    ),
+    Fault(
+        "a printed cost is rounded to the nearest",
+        "privacy/sentences.py",
+        "rounding=ROUND_CEILING",
+        'rounding="ROUND_HALF_EVEN"',
+        "release/test_manifest.py",
+    ),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_planted_fault_turns_its_test_red(fault, tmp_path):
+    source = tmp_path / "src"
+    shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+    path = source / "deniable" / fault.file
+    text = path.read_text(encoding="utf-8")
+    assert text.count(fault.line) == 1, "the line to change is not there, or there twice"
+    path.write_text(text.replace(fault.line, fault.becomes), encoding="utf-8")
+
+    def run(folder):
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
+             ROOT / "tests" / fault.noticed_by],
+            env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )  # fmt: skip
+
+    outcome = run(source)
+    assert outcome.returncode == 1, f"no test failed:\n{outcome.stdout[-2000:]}"
+    assert "1 failed" in outcome.stdout
