@@ -2,8 +2,8 @@
 
     python benchmarks/speed.py [--rows 735000] [--table ../shared/data/acs24/acs24_table1.csv.gz]
 
-Compares drawing and testing candidates with the paper's scan written in NumPy on the same model, and
-a whole ``deniable synthesize`` with a bare polars program that reads the same file and writes one of
+Compares drawing and testing candidates with the paper's scan, in NumPy and on the same model, and a
+whole ``deniable synthesize`` with a bare polars program that reads the same file and writes one of
 the same size.
 """
 
@@ -129,9 +129,7 @@ def end_to_end(schema_file, codes, schema, rows, records):
                 check=True,
             )
         )
-        print(
-            f"end to end, {rows:,} rows in, {records:,} records out, Parquet, process start included"
-        )
+        print(f"end to end, {rows:,} rows in, {records:,} records out, Parquet, with process start")
         print(f"  bare polars: read, write the same   {bare:8.2f} s")
         for number, mode in enumerate(("one-shot", "tested")):
             command = [

@@ -31,7 +31,7 @@ def entropy(values: Sequence[object]) -> float:
 
 
 def whole_entropy(counts: Sequence[int], *, rows_max: int, bits: int) -> tuple[int, int]:
-    """S = n·H in whole units of 2^-bits, and Δ (PRIVACY.md, section 4, "Integer form").
+    """S = n·H in whole units of 2^-bits, and Δ (the review, section 4, "Integer form").
 
     u(c) = (c+1)·log2(c+1) - c·log2(c) in 60 decimals, so that rounding it is beyond doubt.
     """
@@ -177,7 +177,7 @@ def conditional(
 
 
 def norm_sub(row: Sequence[int]) -> list[Fraction]:
-    """max(X_l - λ, 0) with Σ_l max(X_l - λ, 0) = max(0, Σ_l X_l) (PRIVACY.md, section 7).
+    """max(X_l - λ, 0) with Σ_l max(X_l - λ, 0) = max(0, Σ_l X_l) (the review, section 7).
 
     The values that stay above zero are the j largest, for some j; then λ follows. Try each j.
     """
@@ -250,7 +250,7 @@ def hidden_probability(model: Model, y: Record, d: Record, omegas: Sequence[int]
 
 
 def shared_prefix(d: Record, y: Record, order: Sequence[int]) -> int:
-    """LCP(d, y): how many first attributes, in the order σ, are equal (PRIVACY.md, Theorem 6)."""
+    """LCP(d, y): how many first attributes, in the order σ, are equal (guarantee.md, Theorem 6)."""
     length = 0
     while length < len(order) and d[order[length]] == y[order[length]]:
         length += 1

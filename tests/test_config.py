@@ -96,7 +96,7 @@ def test_a_false_or_zero_flag_was_given(write):
 
 
 def test_the_paper_s_profile_has_the_paper_s_values():
-    """DESIGN.md, Release modes; Sec. 6.1 of the paper: k 50, γ 4, ε0 1, ω 5-11."""
+    """The contract of the profile; Sec. 6.1 of the paper: k 50, γ 4, ε0 1, ω 5-11."""
     config = Config.assemble({"profile": "paper"})
     assert (config.mode, config.data_use) == ("randomized", "split")
     assert (config.k, config.gamma, config.epsilon0, config.omega) == (50, 4.0, 1.0, "5-11")

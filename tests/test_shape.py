@@ -115,7 +115,7 @@ def rank(module: str) -> int | None:
 
 
 def wrong_imports(source: str, module: str) -> Iterator[str]:
-    """Rules 1 and 2 of STYLE.md, section 3."""
+    """Imports point one way: between packages, and inside one."""
     if module == "":
         return  # the public names come from everywhere
     if any(name.startswith(".") for name, _ in imports(source)):

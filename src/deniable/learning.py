@@ -140,7 +140,7 @@ def estimate_tables(counts: list[Counts], config: Config, rng: Rng) -> tuple[Con
 
 
 def _number_of_seeds(structure: Structure, counts: list[Counts], run: RunPlan) -> int:
-    """Return the noisy number of seeds, from numbers that were paid for (PRIVACY.md, 3.4).
+    """Return the noisy number of seeds, from numbers that were paid for (guarantee.md, Theorem 7).
 
     The noisy number of records, or the noisy total of the table with the fewest cells.
     """

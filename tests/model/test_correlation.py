@@ -67,7 +67,7 @@ def test_s_over_n_is_the_entropy_within_one_unit(case, bits):
     st.integers(0, 6),
 )
 def test_one_record_moves_s_by_at_most_most_for_every_rows_max(counts, at, rows_max, bits):
-    """PRIVACY.md, Lemma 9: S(D + d) - S(D) ∈ [0, Δ], whatever the guess of the size."""
+    """guarantee.md, Lemma 9: S(D + d) - S(D) ∈ [0, Δ], whatever the guess of the size."""
     scale = EntropyScale(rows_max=rows_max, bits=bits)
     before = np.array(counts, dtype=np.int64)
     after = before.copy()
@@ -102,7 +102,7 @@ def test_beyond_rows_max_s_still_grows_and_the_bound_still_holds():
 
 
 def test_eleven_bucketed_attributes_need_187_entropies():
-    """m(3m+1)/2 for m = 11 (PRIVACY.md, section 0): not the m(m+1) = 132 of the paper."""
+    """m(3m+1)/2 for m = 11 (the review, section 0): not the m(m+1) = 132 of the paper."""
     schema = [
         Attribute(name=f"x{i}", kind="integer", values=range(4)).with_bucket_width(2)
         for i in range(11)

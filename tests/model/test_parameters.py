@@ -114,7 +114,7 @@ noisy_rows = st.lists(st.integers(-50, 50), min_size=1, max_size=6)
 @property_test
 @given(noisy_rows)
 def test_norm_sub_lowers_all_by_one_number_and_keeps_the_sum(row):
-    """λ with Σ_l max(X_l - λ, 0) = max(0, Σ_l X_l), in fractions (PRIVACY.md, section 7)."""
+    """λ with Σ_l max(X_l - λ, 0) = max(0, Σ_l X_l), in fractions (the review, section 7)."""
     expected = definitions.norm_sub(row)
     found = norm_sub(np.array([row, row]))
     np.testing.assert_allclose(found, [[float(x) for x in expected]] * 2, atol=1e-12)

@@ -48,7 +48,7 @@ def test_log_probability_is_that_of_the_paper(situation):
 @property_test
 @given(situations())
 def test_a_known_omega_has_one_probability_for_all_who_share_the_prefix(situation):
-    """PRIVACY.md, Theorem 6.1, to the last bit: equal floats, so equal ranges."""
+    """guarantee.md, Theorem 6.1, to the last bit: equal floats, so equal ranges."""
     world, omegas, candidates = situation
     for omega in omegas:
         logs = (
@@ -68,7 +68,7 @@ def test_a_known_omega_has_one_probability_for_all_who_share_the_prefix(situatio
 @property_test
 @given(situations())
 def test_levels_never_decrease_and_are_what_their_seeds_get(situation):
-    """PRIVACY.md, Theorem 6.2: P_ℓ(y) for a seed that shares exactly its first ℓ attributes."""
+    """guarantee.md, Theorem 6.2: P_ℓ(y) for a seed that shares exactly its first ℓ attributes."""
     world, omegas, candidates = situation
     model = NetworkModel(world.network, omegas)
     assert model.kept == tuple(sorted(world.m - omega for omega in omegas))

@@ -98,7 +98,7 @@ def test_it_shares_no_code_with_the_first_accountant():
     }
 
 
-# Golden: PRIVACY.md, computed there by other programs
+# Golden: the review, computed there by other programs
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_it_shares_no_code_with_the_first_accountant():
     ],
 )
 def test_the_thresholds_of_truncated_geometric_noise(epsilon, lengths, r):
-    """PRIVACY.md, sections 3.1 and 3.2: the smallest r at δ = 2^-30."""
+    """the review, sections 3.1 and 3.2: the smallest r at δ = 2^-30."""
     enough = epsilon_of([geometric(epsilon / lengths, r, moved=lengths)], delta=DELTA)
     too_few = epsilon_of([geometric(epsilon / lengths, r - 1, moved=lengths)], delta=DELTA)
     assert enough <= epsilon * (1 + 1e-9)
@@ -124,7 +124,7 @@ def test_the_thresholds_of_truncated_geometric_noise(epsilon, lengths, r):
     ],
 )
 def test_the_thresholds_of_bounded_gaussian_noise(epsilon, lengths, r, sigma):
-    """PRIVACY.md, section 3.2; σ is given there to one decimal, so the best nearby is taken."""
+    """the review, section 3.2; σ is given there to one decimal, so the best nearby is taken."""
 
     def best(reach):
         near = np.linspace(sigma - 0.06, sigma + 0.06, 13)
@@ -145,14 +145,14 @@ def test_the_thresholds_of_bounded_gaussian_noise(epsilon, lengths, r, sigma):
     ],
 )
 def test_the_scales_of_gaussian_noise(epsilon, queries, sigma, digits):
-    """PRIVACY.md, section 5: "Gaussian exact", to the digits printed there."""
+    """the review, section 5: "Gaussian exact", to the digits printed there."""
     assert epsilon_of([gaussian(sigma, moved=queries)], delta=DELTA) == pytest.approx(
         epsilon, rel=digits
     )
 
 
 def test_the_joint_cost_of_two_parts_of_a_split():
-    """PRIVACY.md, section 5 (ii): ε = 3 in two parts of p = (e-1)/(e³-1) each: 1.4899, not 1."""
+    """the review, section 5 (ii): ε = 3 in two parts of p = (e-1)/(e³-1) each: 1.4899, not 1."""
     rate = (math.e - 1) / (math.e**3 - 1)
     uses = [stated(3.0, 0.0, part="structure"), stated(3.0, 0.0, part="parameters")]
     shares = {"structure": rate, "parameters": rate}
@@ -164,7 +164,7 @@ def test_the_joint_cost_of_two_parts_of_a_split():
 
 
 def test_what_one_randomized_test_costs():
-    """PRIVACY.md, Theorem 4' with integer noise: k = 50, γ = 4, ε0 = 1, t = 29 by hand."""
+    """guarantee.md, Theorem 4' with integer noise: k = 50, γ = 4, ε0 = 1, t = 29 by hand."""
     epsilon, delta = audit.cost_of_one_test(k=50, epsilon0=1.0, t=29, gamma=4.0, dummies=8)
     assert epsilon == pytest.approx(1 + math.log(33 / 29), rel=1e-15)
     assert delta == pytest.approx(math.exp(-21) / (1 + math.exp(-1)), rel=1e-14)

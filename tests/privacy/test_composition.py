@@ -90,7 +90,7 @@ def test_advanced_composition_is_the_paper_word_for_word():
     ],
 )
 def test_advanced_composition_needs_the_noise_of_the_reference_table(epsilon, queries, scale):
-    """PRIVACY.md, section 5, column "paper adv.": b, to three digits."""
+    """the review, section 5, column "paper adv.": b, to three digits."""
     low = advanced(Guarantee(epsilon=1 / (scale * 1.005)), times=queries, slack=DELTA)
     high = advanced(Guarantee(epsilon=1 / (scale * 0.995)), times=queries, slack=DELTA)
     assert low.epsilon < epsilon < high.epsilon
@@ -182,7 +182,7 @@ def test_gaussian_delta_is_the_formula_in_fifty_digits_rounded_up(epsilon, mu):
 
 
 def test_gaussian_noise_has_the_scale_of_the_reference():
-    """PRIVACY.md, section 5: σ₁(ε=1) = 5.507, and √q σ₁ for q queries, to three digits."""
+    """the review, section 5: σ₁(ε=1) = 5.507, and √q σ₁ for q queries, to three digits."""
     assert 1 / gaussian_mu(epsilon=1, delta=DELTA) == pytest.approx(5.507, abs=5e-4)
     for epsilon, q, sd in [(0.1, 11, 167), (0.1, 132, 578), (0.1, 187, 688), (1, 11, 18.3)]:
         assert math.sqrt(q) / gaussian_mu(epsilon=epsilon, delta=DELTA) == pytest.approx(
@@ -213,7 +213,7 @@ def test_gaussian_mu_and_epsilon_invert_delta_on_the_safe_side(epsilon, delta):
 
 
 def test_laplace_beats_gaussian_noise_up_to_fifteen_tables():
-    """PRIVACY.md, section 5: crossing at m ≈ 15 (ε = 1), 12.7 (0.1), 17.1 (3)."""
+    """the review, section 5: crossing at m ≈ 15 (ε = 1), 12.7 (0.1), 17.1 (3)."""
     for epsilon, most in [(1.0, 15), (0.1, 12), (3.0, 17)]:
         few = tables_noise(tables=most, epsilon=epsilon, delta=DELTA)
         many = tables_noise(tables=most + 1, epsilon=epsilon, delta=DELTA)
@@ -235,7 +235,7 @@ def test_amplification_is_the_paper_and_one_part_of_a_partition():
 
 
 def test_two_amplified_parts_cost_more_than_the_larger():
-    """PRIVACY.md, section 5: ε = 3 in T and in P, p = 0.09 each, costs at least 1.4899, not 1."""
+    """the review, section 5: ε = 3 in T and in P, p = 0.09 each, costs at least 1.4899, not 1."""
     part, rate = Guarantee(epsilon=3.0), (math.e - 1) / (math.e**3 - 1)
     assert partitioned([(rate, part)] * 2).epsilon == pytest.approx(1.4899, abs=5e-5)
     assert amplified(part, rate=rate).epsilon == pytest.approx(1.0)
@@ -260,7 +260,7 @@ def test_shares_that_are_none_are_refused_and_infinite_costs_stay_infinite():
 
 
 def test_a_group_of_two_rows_bounds_replacing_one():
-    """PRIVACY.md, section 4: (2ε, δ (1 + e^ε))."""
+    """the review, section 4: (2ε, δ (1 + e^ε))."""
     two = of_a_group(Guarantee(epsilon=0.7, delta=1e-8), rows=2)
     assert is_just_above(two.epsilon, 1.4)
     assert is_just_above(two.delta, 1e-8 * (1 + math.exp(0.7)))
@@ -270,7 +270,7 @@ def test_a_group_of_two_rows_bounds_replacing_one():
 
 
 def test_a_table_near_the_law_adds_its_distance_to_delta():
-    """PRIVACY.md, section 8: (1 + e^ε) · TV for each number that one record moves."""
+    """the review, section 8: (1 + e^ε) · TV for each number that one record moves."""
     law = laws.discrete_laplace(1 / 11)
     near = with_tables(Guarantee(epsilon=1.0), tv=law.tv, moved=11)
     assert is_just_above(near.delta, (1 + math.e) * law.tv * 11)
@@ -303,7 +303,7 @@ def test_a_total_by_pld_knows_the_table_of_mechanism_b():
     [(0.1, 132, 570), (0.1, 187, 681), (1, 187, 74.4), (1, 132, 61.9)],
 )
 def test_laplace_tables_cost_what_the_reference_says(epsilon, queries, scale):
-    """PRIVACY.md, section 5, column "PLD Laplace"; at ε = 1, q = 132 it prints 63.2.
+    """the review, section 5, column "PLD Laplace"; at ε = 1, q = 132 it prints 63.2.
 
     There dp_accounting, with discrete and with continuous noise, agrees with ours: 0.98 at
     63.2. Discrete Laplace noise has two losses, ±ε: its optimal composition is exact.

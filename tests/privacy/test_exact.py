@@ -1,7 +1,7 @@
 """Tiny tables, every neighbour, every outcome: the promised (ε, δ) against the true one.
 
 The mechanisms are written out word for word, with exact probabilities instead of draws. A
-promise holds when no hockey stick is above it; where PRIVACY.md says that a bound is attained,
+promise holds when no hockey stick is above it; where the review says that a bound is attained,
 the worst of them must come within 1 % of it.
 """
 
@@ -64,7 +64,7 @@ def independent(parts):
 
 
 def mechanism_b(law, *, k, threshold, lengths):
-    """Mechanism B (PRIVACY.md, section 3.1), with the law of its output."""
+    """Mechanism B (the review, section 3.1), with the law of its output."""
 
     def of(table):
         cells = Counter(record[:j] for record in table for j in lengths)
@@ -310,7 +310,7 @@ def test_a_random_split_costs_what_theorem_10_says(parts):
 
 
 def test_the_epsilon_of_a_random_split_is_attained_and_exceeds_the_maximum():
-    """PRIVACY.md, section 5 (ii): randomized response with ε = 3 in two parts, p = 0.09."""
+    """the review, section 5 (ii): randomized response with ε = 3 in two parts, p = 0.09."""
     rate = (math.e - 1) / (math.e**3 - 1)
     parts = [(rate, Guarantee(epsilon=3.0))] * 2
     of = split(parts)

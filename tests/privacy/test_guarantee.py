@@ -74,7 +74,7 @@ def test_the_tight_theorem_is_never_above_the_paper(test, data):
 
 
 def test_knowing_many_records_makes_delta_thirty_thousand_times_smaller():
-    """PRIVACY.md, section 1.1: n = 735,000, t = 14, γ = 4, against the paper's δ."""
+    """the review, section 1.1: n = 735,000, t = 14, γ = 4, against the paper's δ."""
     paper = of_one_record(k=50, gamma=4, epsilon0=1, t=14)
     tight = of_one_record_tight(k=50, gamma=4, epsilon0=1, t=14, n_min=735_000, noise="continuous")
     assert paper.delta / tight.delta == pytest.approx(2 * 735_001 / 53)
@@ -144,7 +144,7 @@ def test_k_from_n_is_the_smallest_with_delta_below_n_to_the_minus_c(t, epsilon0,
     ],
 )
 def test_one_shot_costs_what_the_reference_table_says(k, geometric, laplace):
-    """PRIVACY.md, section 3.3: threshold τ = k, floor 1, δ = 2^-30; three digits."""
+    """the review, section 3.3: threshold τ = k, floor 1, δ = 2^-30; three digits."""
 
     def delta_geometric(epsilon):
         return one_shot_geometric(epsilon=epsilon, r=k - 1).delta
@@ -177,7 +177,7 @@ def test_a_wider_bound_never_costs_more(epsilon, r, lengths):
     ("releases", "k", "epsilon"), [(1, 50, 0.335), (100, 50, 34.0), (10_000, 1000, 24.1)]
 )
 def test_the_tight_theorem_composed_costs_what_the_reference_says(releases, k, epsilon):
-    """PRIVACY.md, section 3.3, column "Thm 1′ KOV": γ = 1, n = 735,000, best t and ε0.
+    """the review, section 3.3, column "Thm 1′ KOV": γ = 1, n = 735,000, best t and ε0.
 
     It is not optimised to the last digit there: at N = 1 ours finds 0.323.
     """
@@ -220,7 +220,7 @@ def test_entropy_sensitivity_is_attained_by_the_worst_of_all_histograms(n):
 
 
 def test_the_papers_entropy_bound_is_twice_too_large():
-    """PRIVACY.md, Lemma 8: 2.03 times at n = 280,000."""
+    """guarantee.md, Lemma 8: 2.03 times at n = 280,000."""
     ratio = entropy_sensitivity_of_paper(280_000) / entropy_sensitivity(280_000)
     assert ratio == pytest.approx(2.03, abs=0.005)
 

@@ -44,7 +44,7 @@ LONG_LAWS = [  # weighed in doubles
 ]
 BOUNDED_LONG_LAWS = [law for law in LONG_LAWS if law.name.startswith("truncated")]
 
-# ε, L, r, and for Gaussian noise the deviation, at δ = 2^-30: PRIVACY.md, sections 3.1 and 3.2.
+# ε, L, r, and for Gaussian noise the deviation, at δ = 2^-30: the review, sections 3.1 and 3.2.
 GEOMETRIC_TABLE = [
     *((1, 1, 21), (0.5, 1, 39), (0.391, 1, 49), (0.1, 1, 178), (1, 2, 41), (1, 3, 61)),
     *((1, 5, 101), (1, 7, 141), (0.1, 3, 534), (0.1, 7, 1246)),
@@ -185,7 +185,7 @@ def test_the_scale_of_laplace_noise_is_that_of_opendp():
 
 
 def test_the_table_adds_to_the_ideal_delta_what_the_reference_measured():
-    """PRIVACY.md, section 8: 1.8e-18 (r=21), 2.7e-17 (r=178); ours rounds no worse."""
+    """the review, section 8: 1.8e-18 (r=21), 2.7e-17 (r=178); ours rounds no worse."""
     for epsilon, r, measured in [(1.0, 21, 1.8e-18), (0.1, 178, 2.7e-17)]:
         mpmath.mp.dps = 40
         alpha = mpmath.exp(-mpmath.mpf(epsilon))
@@ -199,7 +199,7 @@ def test_the_table_adds_to_the_ideal_delta_what_the_reference_measured():
     GEOMETRIC_TABLE,
 )
 def test_the_smallest_geometric_threshold_is_the_reference_table(epsilon, lengths, r):
-    """PRIVACY.md, sections 3.1 and 3.2, δ = 2^-30: worked out there by exact enumeration."""
+    """the review, sections 3.1 and 3.2, δ = 2^-30: worked out there by exact enumeration."""
     assert laws.r_for(epsilon=epsilon, delta=DELTA, lengths=lengths) == r
     below = one_shot_geometric(epsilon=epsilon, r=r - 1, lengths=lengths)
     assert below.delta > DELTA
@@ -210,7 +210,7 @@ def test_the_smallest_geometric_threshold_is_the_reference_table(epsilon, length
     GAUSSIAN_TABLE,
 )
 def test_the_smallest_gaussian_threshold_is_the_reference_table(epsilon, lengths, r, deviation):
-    """PRIVACY.md, section 3.2, δ = 2^-30; it prints deviations to one decimal."""
+    """the review, section 3.2, δ = 2^-30; it prints deviations to one decimal."""
     sigma, found = laws.sigma_and_r_for(epsilon=epsilon, delta=DELTA, lengths=lengths)
     assert found == r
     law = laws.truncated_discrete_gaussian(sigma, found)
@@ -218,7 +218,7 @@ def test_the_smallest_gaussian_threshold_is_the_reference_table(epsilon, lengths
 
 
 def test_one_gaussian_threshold_is_one_below_the_reference_table():
-    """PRIVACY.md prints 297 for ε = 0.1, L = 1; at σ = 51.43 the exact δ of 296 is enough."""
+    """the review prints 297 for ε = 0.1, L = 1; at σ = 51.43 the exact δ of 296 is enough."""
     sigma, r = laws.sigma_and_r_for(epsilon=0.1, delta=DELTA)
     assert r == 296
     assert laws.truncated_discrete_gaussian(sigma, r).delta(0.1) <= DELTA

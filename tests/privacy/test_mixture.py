@@ -84,7 +84,7 @@ def test_a_table_is_the_hockey_stick_of_its_outcomes(law, epsilon):
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1.0, 0.1)])
 def test_a_stated_cost_is_what_it_states(epsilon, delta):
-    atoms = Atoms.stated(epsilon, delta)
+    atoms = Atoms.stated(epsilon, delta, times=1)
     assert delta_of(atoms, epsilon) == pytest.approx(delta, rel=1e-12)
     assert atoms.chances.sum() + atoms.never == pytest.approx(1, rel=1e-12)
 
@@ -147,7 +147,7 @@ def test_gaussian_and_laplace_together_are_an_integral_over_all_outcomes(mu, cop
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 0.0), (0.3, 1e-4)])
 def test_copies_of_a_stated_cost_are_optimal_composition(times, epsilon, delta):
     """Kairouz, Oh and Viswanath have a formula for that; atoms are composed by doubling."""
-    atoms = Atoms.stated(epsilon, delta).times(times)
+    atoms = Atoms.stated(epsilon, delta, times=times)
     cost = Guarantee(epsilon=epsilon, delta=delta)
     for whole in (0.0, 0.5 * epsilon, 2 * epsilon, 5 * epsilon):
         exact = optimal_delta(cost, times=times, epsilon=whole)
@@ -188,7 +188,7 @@ MIXES = [
     ),
     (
         [Gaussian(mu=0.2), Stated(cost=Guarantee(epsilon=0.1, delta=1e-9), times=3)],
-        Atoms.stated(0.1, 1e-9).times(3),
+        Atoms.stated(0.1, 1e-9, times=3),
         0.2,
         4,
     ),

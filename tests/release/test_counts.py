@@ -12,7 +12,7 @@ from worlds import codes_of, property_test, schemas, tables
 
 
 def shared(table, x, order, length) -> int:
-    """N_ℓ(x), record by record (PRIVACY.md, Theorem 6)."""
+    """N_ℓ(x), record by record (guarantee.md, Theorem 6)."""
     return sum(definitions.shared_prefix(d, x, order) >= length for d in table)
 
 

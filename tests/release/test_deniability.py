@@ -144,7 +144,7 @@ def test_a_certain_record_is_in_range_zero_however_its_probability_is_summed(lev
 @property_test
 @given(runs(), gammas)
 def test_count_own_omega_is_privacy_test_1_for_every_gamma(run, gamma):
-    """PRIVACY.md, Theorem 6.1: with a known ω, no boundary can matter."""
+    """guarantee.md, Theorem 6.1: with a known ω, no boundary can matter."""
     counted = look_up_own(run)
     for a, y in enumerate(records_of(run.candidates)):
         probabilities = own(run.world, y, int(run.omegas[a]))
@@ -187,7 +187,7 @@ def test_who_passes_under_its_own_omega_is_k_1_deniable(run, k):
 @property_test
 @given(runs(), st.integers(1, 4))
 def test_at_least_k_records_share_the_highest_posterior_if_omega_is_hidden_later(run, k):
-    """PRIVACY.md, section 2, Proposition: the own-ω test, deterministic, ω not told."""
+    """the review, section 2, Proposition: the own-ω test, deterministic, ω not told."""
     world, omegas = run.world, run.model.omegas
     passed = pass_deterministic_test(look_up_own(run), k=k)
     for a in np.flatnonzero(passed):
@@ -206,7 +206,7 @@ def test_at_least_k_records_share_the_highest_posterior_if_omega_is_hidden_later
 @property_test
 @given(runs(), gammas)
 def test_count_hidden_omega_is_privacy_test_1(run, gamma):
-    """PRIVACY.md, Theorem 6.2; where some p is exactly some γ^-i, the next test."""
+    """guarantee.md, Theorem 6.2; where some p is exactly some γ^-i, the next test."""
     counted = look_up_hidden(run, gamma)
     for a, y in enumerate(records_of(run.candidates)):
         probabilities = hidden(run.world, run.model, y)
@@ -270,7 +270,7 @@ def test_who_passes_test_1_is_k_gamma_deniable(run, gamma, k):
 
 
 def counter_example() -> tuple[World, NetworkModel]:
-    """PRIVACY.md's m = 1, θ = (½, ½), ω ∈ {0, 1}, D = {0, 0, 1}, with ω ≥ 1.
+    """the review's m = 1, θ = (½, ½), ω ∈ {0, 1}, D = {0, 0, 1}, with ω ≥ 1.
 
     One more attribute, of one value, is drawn last: ω = 1 draws it alone, as good as nothing.
     """

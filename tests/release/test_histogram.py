@@ -103,7 +103,7 @@ def test_every_kept_prefix_has_k_seeds_and_its_count_is_within_r(situation):
 @property_test
 @given(situations(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_shows_nowhere(situation, random):
-    """PRIVACY.md 9, 10b: same words, rows in another order, the same histogram, rows ascending."""
+    """the review 9, 10b: same words, rows in another order, the same histogram, rows ascending."""
     sizes, table, order, length, key, k = situation
     turned = list(table)
     random.shuffle(turned)

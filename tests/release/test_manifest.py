@@ -19,7 +19,7 @@ from deniable.randomness import Keyed
 from deniable.release.manifest import Certificate, entries, number, round_up
 from worlds import property_test
 
-# DESIGN.md, The manifest.
+# The contract of the manifest.
 FIELDS = {
     *("format", "version", "mode", "profile", "data_use", "parameters", "guarantee", "spends"),
     *("accountants", "not_covered", "files", "schema"),
@@ -165,7 +165,7 @@ def test_of_a_model_of_the_user_s_own_no_cost_is_said(small_table, small_schema)
 def test_under_the_paper_s_profile_its_own_formula_stands_beside_the_claim(
     small_table, small_schema
 ):
-    """DESIGN.md: the manifest calls it ``paper_formula``; only the true total is claimed."""
+    """The manifest calls it ``paper_formula``; only the true total is claimed."""
     release = deniable.synthesize(
         small_table, small_schema, records=1, profile="paper", omega="3", delta=1e-6
     )

@@ -250,7 +250,7 @@ def pass_probability(plausible: int, k: int) -> Fraction:
 
 
 def randomized_law(seeds: list, *, k: int, known: bool, dummies: int = DUMMIES) -> dict:
-    """Pr of every record (PRIVACY.md, Theorem 4'): who fails is replaced by a seedless record."""
+    """Pr of every record (guarantee.md, Theorem 4'): who fails is replaced by a seedless record."""
     _, model = small_world()
     universe = model.universe()
     seeded = dict.fromkeys(universe, Fraction(0))

@@ -14,7 +14,7 @@ def split_records(codes: Codes, fractions: Mapping[str, float], rng: Rng) -> dic
 
     Privacy:
         Neighbours: add or remove one record of the whole.
-        Covers: what PRIVACY.md, Theorem 10 says of parts that are drawn so: record by record, with
+        Covers: what guarantee.md, Theorem 10 says of parts drawn so: record by record, with
             public probabilities that do not depend on the number of records.
         Assumes: nobody learns who went where, nor how many; ``rng`` is secret.
     """

@@ -2,7 +2,7 @@
 
 The paper scores parents by symmetrical uncertainty (Eq. 5, ``eq:gm:correlation``), a ratio of
 entropies. Multiplied by the number of records, an entropy is S = n·H; the ratio does not change,
-and S needs no secret n and has a small sensitivity (PRIVACY.md, Lemma 9). So S is what is
+and S needs no secret n and has a small sensitivity (guarantee.md, Lemma 9). So S is what is
 measured, in whole numbers, and what noise is added to.
 """
 
@@ -132,7 +132,7 @@ def learn_correlations(
 ) -> tuple[Correlations, int, list[Spend]]:
     """Return the correlations from noisy entropies, the noisy number of records, and the bill.
 
-    PRIVACY.md, Lemma 9: a record raises n by one and each S_i by something in [0, Δ], so it moves
+    guarantee.md, Lemma 9: a record raises n by one and each S_i by something in [0, Δ], so it moves
     each Q_i = S_i - (Δ/2)·n by at most Δ/2. Noise is added to n and to the Q_i, all of them whole
     numbers; S̃_i = Q̃_i + (Δ/2)·ñ is made of noisy numbers only.
 

@@ -54,7 +54,7 @@ def norm_sub(counts: Counts) -> Reals:
     """Return, row by row, the counts nearest to the noisy ones that could be counts.
 
     None below zero, and their sum that of the noisy ones (zero if that is below): each row is
-    lowered by one number λ and cut at zero, with Σ_l max(X_l - λ, 0) = N (PRIVACY.md, section 7).
+    lowered by one number λ and cut at zero, with Σ_l max(X_l - λ, 0) = N.
     Counts without noise stay as they are.
     """
     noisy = counts.astype(np.float64)
@@ -90,7 +90,7 @@ def posterior_draw(counts: Reals, rng: Rng, *, alpha: float) -> Reals:
 
     ``eq:gm:dirichlet``. Records are then more varied *between* artefacts, as multiple imputation
     wants it. Drawn anew for every record, as the paper does, the records would have the law of
-    the posterior mean, exactly (PRIVACY.md, section 7): that is ``posterior_mean``.
+    the posterior mean, exactly (guarantee.md, Post-processing): that is ``posterior_mean``.
 
     Gamma variates by inversion, in logarithms: a small α would underflow otherwise.
     """

@@ -60,7 +60,7 @@ class NetworkModel:
         return candidates
 
     def log_levels(self, candidates: Codes) -> Reals:
-        """Return ln P_ℓ(y), one column for each level ℓ of ``kept`` (PRIVACY.md, Theorem 6).
+        """Return ln P_ℓ(y), one column for each level ℓ of ``kept`` (guarantee.md, Theorem 6).
 
             P_ℓ(y) = Σ_{j ∈ kept, j ≤ ℓ} w_j · T_j(y)          T_j(y) = Π_{i > j} θ_σ(i)(y)
 

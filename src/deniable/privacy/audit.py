@@ -261,7 +261,7 @@ def _off_laplace(epsilon: float) -> tuple[float, float]:
 
 
 def _truncated_geometric(epsilon: float, r: int, moved: int) -> Loss:
-    """PRIVACY.md, Theorem 7: losses +ε and -ε, and with probability g(r) the edge."""
+    """guarantee.md, Theorem 7: losses +ε and -ε, and with probability g(r) the edge."""
     alpha, to_edge = math.exp(-epsilon), math.exp(-epsilon * r)
     whole = (1 + alpha - 2 * alpha * to_edge) / -math.expm1(-epsilon)
     half = -math.expm1(-epsilon * r) / -math.expm1(-epsilon) / whole
@@ -271,7 +271,7 @@ def _truncated_geometric(epsilon: float, r: int, moved: int) -> Loss:
 
 
 def _truncated_gaussian(sigma: float, r: int, moved: int) -> Loss:
-    """PRIVACY.md, section 3.2: the loss of z is (1 - 2z)/(2σ²); of L numbers, that of their sum."""
+    """guarantee.md, Theorem 7: the loss of z is (1 - 2z)/(2σ²); of L numbers, that of their sum."""
     require(r <= 2**22, "bounded noise of such a range is more than can be audited")
     z = np.arange(-r, r + 1)
     weights = np.exp(-0.5 * (z / sigma) ** 2)
@@ -292,7 +292,7 @@ def _off_bounded(r: int) -> float:
 
 
 def _rounded_gaussian(use: Use) -> Loss:
-    """PRIVACY.md, section 8: rounding is post-processing, so it costs what N(0, σ²) costs."""
+    """guarantee.md, Noise tables: rounding is post-processing, so it costs what N(0, σ²) costs."""
     sigma = use.scale[0]
     r = math.ceil(_REACH[1] * sigma - 0.5)
     growth = _FACTOR if r > _FINE_GAUSSIAN else 0.0
@@ -329,7 +329,7 @@ def epsilon_of(uses: Sequence[Use], *, delta: float) -> float:
 
 
 def split_epsilon_of(uses: Sequence[Use], fractions: Mapping[str, float], *, delta: float) -> float:
-    """Return the least ε when each record serves one part (PRIVACY.md, Theorem 10).
+    """Return the least ε when each record serves one part (guarantee.md, Theorem 10).
 
         ε' = ln(1 + Σ p_j (e^ε_j - 1)),   every ε_j at δ' / Σ p_j, the sum over parts in use
 
@@ -352,7 +352,7 @@ def split_epsilon_of(uses: Sequence[Use], fractions: Mapping[str, float], *, del
 def cost_of_one_test(
     *, k: int, epsilon0: float, t: int, gamma: float, dummies: int
 ) -> tuple[float, float]:
-    """Return (ε, δ) of one candidate of the randomized test (PRIVACY.md, Theorem 4').
+    """Return (ε, δ) of one candidate of the randomized test (guarantee.md, Theorem 4').
 
     ε = ε0 + ln(1 + γ/t),   δ = α0^(k-t) / (1 + α0),   α0 = e^-ε0,   with ⌈t/γ⌉ dummy seeds
     """
@@ -365,7 +365,7 @@ def cost_of_one_test(
 def entropy_steps(rows_max: int) -> set[int]:
     """Return what Δ/2 may be: Δ = 2·⌈2^s u(n)/2⌉ at n = rows_max, 2^s units to the bit.
 
-    u(n) = (n+1)·log2(n+1) - n·log2(n) (PRIVACY.md, section 4). Any s serves the guarantee.
+    u(n) = (n+1)·log2(n+1) - n·log2(n) (guarantee.md, Lemma 9). Any s serves the guarantee.
     """
     growth = math.log2(rows_max + 1) + rows_max * math.log1p(1 / rows_max) / math.log(2)
     near = (growth * (1 - 1e-12), growth * (1 + 1e-12))

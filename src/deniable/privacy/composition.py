@@ -99,7 +99,7 @@ def amplified(cost: Guarantee, *, rate: float) -> Guarantee:
 
 
 def partitioned(parts: Sequence[tuple[float, Guarantee]]) -> Guarantee:
-    """Return the cost of parts that share the records by lot (PRIVACY.md, Theorem 10).
+    """Return the cost of parts that share the records by lot (guarantee.md, Theorem 10).
 
         ε' = ln(1 + Σ p_j (e^ε_j - 1))
         δ' = max{ Σ p_j δ_j,  Σ p_j e^-ε_j δ_j / q },   q = 1 - Σ p_j + Σ p_j e^-ε_j
@@ -127,7 +127,7 @@ def partitioned(parts: Sequence[tuple[float, Guarantee]]) -> Guarantee:
 
 
 def of_a_group(cost: Guarantee, *, rows: int) -> Guarantee:
-    """Return the cost for one who has up to g ``rows`` (group privacy; PRIVACY.md, section 4).
+    """Return the cost for one who has up to g ``rows`` (group privacy; guarantee.md, Lemma 9).
 
         ε' = g ε            δ' = δ (1 + e^ε + … + e^((g-1) ε))
 
@@ -141,7 +141,7 @@ def of_a_group(cost: Guarantee, *, rows: int) -> Guarantee:
 
 
 def with_tables(cost: Guarantee, *, tv: float, moved: int) -> Guarantee:
-    """Return the cost when the noise is a table near the law of the theorem (PRIVACY.md, 8).
+    """Return the cost when the noise is a table near the law of the theorem (guarantee.md).
 
         δ' = δ + (1 + e^ε) · tv · moved
 
@@ -222,7 +222,7 @@ class _Composed:
 
 
 def gaussian_delta(*, epsilon: float, mu: float) -> float:
-    """Return δ of Gaussian noise at ε, exactly (Balle and Wang; PRIVACY.md, section 3.1).
+    """Return δ of Gaussian noise at ε, exactly (Balle and Wang; guarantee.md, Theorem 7).
 
         δ_G(ε; μ) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ),   μ = (L2 sensitivity) / σ
 
@@ -274,7 +274,7 @@ class TableNoise:
 
 
 def tables_noise(*, tables: int, epsilon: float, delta: float) -> TableNoise:
-    """Return the smaller of two noises for m tables of counts (PRIVACY.md, section 5).
+    """Return the smaller of two noises for m tables of counts (guarantee.md, Composition).
 
         Laplace:  b = m / ε            Gaussian:  σ = √m / μ,   δ_G(ε; μ) = δ
 

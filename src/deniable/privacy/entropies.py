@@ -14,7 +14,7 @@ EXACT_BITS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class EntropyScale:
-    """S = n·H in whole numbers: 2^bits units to the bit (PRIVACY.md, section 4).
+    """S = n·H in whole numbers: 2^bits units to the bit (guarantee.md, Lemma 9).
 
         u(c) = (c+1)·log2(c+1) - c·log2(c)
         U(c) = min(round(2^bits · u(c)), Δ)        Δ = 2·⌈2^bits · u(rows_max) / 2⌉

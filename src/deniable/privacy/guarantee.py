@@ -60,7 +60,7 @@ def of_one_record_tight(
     n_min: int | None = None,
     noise: Noise = "discrete",
 ) -> Guarantee:
-    """Return what Theorem 1 should have said (PRIVACY.md, Theorem 1′).
+    """Return what Theorem 1 should have said (guarantee.md, Theorem 1′).
 
         ε = max{ ε0 + ln(1 + γ / t), ln(1 + 1 / n) }
         δ = Pr{L ≥ k - t} · min{ 1, (1 + (t - 1) γ) / (n + 1) }
@@ -196,7 +196,7 @@ def one_shot_geometric(*, epsilon: float, r: int, lengths: int = 1, tv: float = 
 def one_shot_gaussian(
     *, epsilon: float, sigma: float, r: int, lengths: int = 1, tv: float = 0.0
 ) -> Guarantee:
-    """Return the same for a discrete Gaussian on -r … r (PRIVACY.md, section 3.2).
+    """Return the same for a discrete Gaussian on -r … r (guarantee.md, Theorem 7).
 
         δ = 1 - (1 - g(r))^L + Σ_s G_L(s) · max(0, 1 - e^(ε - loss(s))),
         loss(s) = (2 s + L) / (2 σ²)
@@ -244,7 +244,7 @@ def _finite_losses(log_g: Reals, *, epsilon: float, sigma: float, lengths: int) 
 
 
 def one_shot_laplace(*, epsilon0: float, k: int, threshold: int) -> Guarantee:
-    """Return what a histogram costs with untruncated noise and a floor (PRIVACY.md, 3.1).
+    """Return what a histogram costs with untruncated noise and a floor (guarantee.md, Theorem 7).
 
         ε = ε0            δ = Pr{Z ≥ τ - k} = α^(τ - k) / (1 + α),   α = e^-ε0
 
@@ -263,7 +263,7 @@ def one_shot_laplace(*, epsilon0: float, k: int, threshold: int) -> Guarantee:
 
 
 def entropy_sensitivity(n: int) -> float:
-    """Return the most that one more record changes an entropy, in bits (PRIVACY.md, Lemma 8).
+    """Return the most that one more record changes an entropy, in bits (guarantee.md, Lemma 8).
 
         sup |H(D) - H(D')| = h_b(1 / (n + 1)) = u(n) / (n + 1),   |D| = n, |D'| = n + 1
 
@@ -284,7 +284,7 @@ def entropy_sensitivity_of_paper(n: int) -> float:
 
 
 def entropy_step(n: int) -> float:
-    """Return u(n), the most that the (n + 1)-th record adds to S = n · H (PRIVACY.md, Lemma 9).
+    """Return u(n), the most that the (n + 1)-th record adds to S = n · H (guarantee.md, Lemma 9).
 
         u(n) = log2(n + 1) + n log2(1 + 1 / n)
 
@@ -295,7 +295,7 @@ def entropy_step(n: int) -> float:
 
 
 def number_of_entropies(*, attributes: int, bucketed: int) -> int:
-    """Return how many distinct entropies structure learning asks for (PRIVACY.md, section 5).
+    """Return how many distinct entropies structure learning asks for (guarantee.md, Composition).
 
     H(x_i), H(x_i, x_j), and for each of b attributes with buckets of their own H(bkt x_i) and
     H(x_j, bkt x_i): m(m + 1)/2 + b m of them, m(3m + 1)/2 when every attribute has buckets.
@@ -307,7 +307,7 @@ def number_of_entropies(*, attributes: int, bucketed: int) -> int:
 
 
 def structure_noise(*, queries: int, step: int, mu: float) -> tuple[float, float]:
-    """Return σ of the q centred entropies and σ_n of the count, by Lemma 9 (PRIVACY.md, 4).
+    """Return σ of the q centred entropies and σ_n of the count, by Lemma 9 (guarantee.md, Lemma 9).
 
         σ² = (Δ²/4) (q + √q) / μ²            σ_n² = (√q + 1) / μ²
 
@@ -327,7 +327,7 @@ def structure_noise(*, queries: int, step: int, mu: float) -> tuple[float, float
 
 
 def structure_mu(*, queries: int, step: int, sigma: float, sigma_n: float) -> float:
-    """Return μ of the noisy entropies and count together (PRIVACY.md, Lemma 9).
+    """Return μ of the noisy entropies and count together (guarantee.md, Lemma 9).
 
         μ² = q Δ² / (4 σ²) + 1 / σ_n²
 

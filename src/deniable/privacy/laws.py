@@ -170,7 +170,7 @@ def discrete_laplace(epsilon: float) -> Law:
 
 
 def truncated_geometric(epsilon: float, r: int) -> Law:
-    """Return the truncated geometric law, the noise of Mechanism B (PRIVACY.md, Theorem 7).
+    """Return the truncated geometric law, the noise of Mechanism B (guarantee.md, Theorem 7).
 
         g(z) = α^|z| · (1 - α) / (1 + α - 2 α^(r+1)),  α = e^-ε,  |z| ≤ r
 
@@ -196,7 +196,7 @@ def rounded_gaussian(sigma: float) -> Law:
         g(z) = Φ((z + ½) / σ) - Φ((z - ½) / σ)
 
     A whole shift of it is the rounding of a shifted normal: post-processing, so what is proved
-    of the Gaussian mechanism holds exactly (PRIVACY.md, section 8), but for the table.
+    of the Gaussian mechanism holds exactly (guarantee.md, Noise tables), but for the table.
 
     Privacy:
         Neighbours: add or remove one record, which moves some numbers by whole steps.
@@ -245,7 +245,7 @@ def truncated_discrete_gaussian(sigma: float, r: int) -> Law:
 def r_for(*, epsilon: float, delta: float, lengths: int = 1) -> int:
     """Return the smallest r at which Mechanism B with truncated geometric noise is (ε, δ).
 
-    Each of the L ``lengths`` gets ε / L, which is best (PRIVACY.md, section 3.2); the rounding
+    Each of the L ``lengths`` gets ε / L, which is best (guarantee.md, Theorem 7); the rounding
     of the table is paid for. Then ``truncated_geometric(epsilon / lengths, r)`` is the law.
     """
 

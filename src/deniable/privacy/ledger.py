@@ -24,7 +24,6 @@ from deniable.privacy.laws import Law
 
 Part = Literal["seeds", "structure", "parameters"]
 PARTS: tuple[Part, ...] = ("structure", "parameters", "seeds")
-# Beyond this much loss a distribution on a grid takes more room than there is.
 _MOST_LOSS = 40.0
 # The largest ε that is certified; a lower one where tables of noise would cost a share of δ there.
 _LARGEST_EPSILONS = (40.0, 20.0, 8.0, 2.0)
@@ -85,6 +84,11 @@ class Spend:
         return self.law.name not in ("discrete_laplace", "rounded_gaussian")
 
 
+def is_heavy(each: Guarantee, times: int) -> bool:
+    """Return whether so many uses have more loss than a distribution on a grid has room for."""
+    return times * each.epsilon > _MOST_LOSS
+
+
 def losses_of(spends: Sequence[Spend]) -> list[Loss]:
     """Return what the accountant sees: all Gaussian noise as one, the rest entry by entry."""
     losses: list[Loss] = []
@@ -113,8 +117,8 @@ def weights_of(law: Law) -> tuple[int, ...]:
 def cost_of(spends: tuple[Spend, ...], *, delta: float) -> Guarantee:
     """Return the least ε we can show of all these uses of one and the same data at ``delta``.
 
-    Privacy loss distributions, where they are small enough to compute; a great many tested
-    records are composed optimally by themselves, and added.
+    By privacy loss distributions, where they are small enough to compute; a great many tested
+    records are composed optimally by themselves, with half of δ, and added.
 
     Privacy:
         Neighbours: add or remove one record of the data that all of them read.
@@ -123,7 +127,7 @@ def cost_of(spends: tuple[Spend, ...], *, delta: float) -> Guarantee:
     """
     if any(spend.law.name == "exact" for spend in spends):
         return Guarantee(epsilon=math.inf, delta=0.0)
-    many = [s for s in spends if s.each is not None and s.times * s.each.epsilon > _MOST_LOSS]
+    many = [s for s in spends if s.each is not None and is_heavy(s.each, s.times)]
     if many:
         share = delta / (len(many) + 1)
         apart = [

@@ -13,12 +13,16 @@ from typing import Self
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
+from scipy.stats import binom
 
 from deniable.arrays import Reals
 from deniable.errors import BudgetError
 
 # Atoms nearer than this are merged, upwards, so that composing does not multiply them for ever.
 _GRID = 1e-6
+_MOST_ATOMS = 2_000
+# What is less likely is left out, and charged as if it told all.
+_NEVER = 1e-30
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,18 @@ class Atoms:
         return cls(np.array([epsilon, -epsilon]), np.array([likely, 1 - likely]))
 
     @classmethod
-    def stated(cls, epsilon: float, delta: float) -> Self:
-        """Return the worst loss of a mechanism of which only (ε, δ) is known."""
-        known = cls.laplace(epsilon)
-        return cls(known.losses, known.chances * (1 - delta), never=delta)
+    def stated(cls, epsilon: float, delta: float, *, times: int) -> Self:
+        """Return the worst loss of so many mechanisms of which only (ε, δ) of each is known.
+
+        Each loses ε or -ε, as discrete Laplace noise does, or with probability δ everything: of N
+        the losses are (2l - N) ε with a binomial law.
+        """
+        hits = np.arange(times + 1)
+        chances: Reals = binom.pmf(hits, times, 1 / (1 + math.exp(-epsilon)))
+        seen = chances > _NEVER
+        never = -math.expm1(times * math.log1p(-delta))
+        losses: Reals = ((2.0 * hits[seen] - times) * epsilon).astype(np.float64)
+        return cls(losses, chances[seen] * (1 - never), never=never + times * _NEVER)
 
     @classmethod
     def table(cls, weights: Sequence[int]) -> Self:
@@ -67,13 +79,26 @@ class Atoms:
 
     def compose(self, other: "Atoms") -> "Atoms":
         """Return the loss of both, independent of each other."""
-        losses = np.add.outer(self.losses, other.losses).ravel()
-        chances = np.multiply.outer(self.chances, other.chances).ravel()
+        one, two = self._coarse(), other._coarse()
         never = self.never + other.never - self.never * other.never
-        places = np.ceil(losses / _GRID - 1e-6).astype(np.int64)
+        return Atoms(
+            np.add.outer(one.losses, two.losses).ravel(),
+            np.multiply.outer(one.chances, two.chances).ravel(),
+            never,
+        )._merged(_GRID)
+
+    def _coarse(self) -> "Atoms":
+        """Return few enough atoms to be composed: losses are rounded up to a grid."""
+        if len(self.losses) <= _MOST_ATOMS:
+            return self
+        return self._merged(float(np.ptp(self.losses)) / _MOST_ATOMS)
+
+    def _merged(self, grid: float) -> "Atoms":
+        """Return the same with losses rounded up to multiples of ``grid``, equal ones as one."""
+        places = np.ceil(self.losses / grid - 1e-6).astype(np.int64)
         unique, place = np.unique(places, return_inverse=True)
-        merged: Reals = np.bincount(place, weights=chances).astype(np.float64)
-        return Atoms((unique * _GRID).astype(np.float64), merged, never)
+        merged: Reals = np.bincount(place, weights=self.chances).astype(np.float64)
+        return Atoms((unique * grid).astype(np.float64), merged, self.never)
 
     def times(self, number: int) -> "Atoms":
         """Return the loss of ``number`` independent copies."""

@@ -47,7 +47,7 @@ class PaperStructure:
     beta: float
 
     def lower_bound(self, noisy: int) -> int:
-        """Return n_low ≤ n, but for a chance β (PRIVACY.md, section 4); at least 2.
+        """Return n_low ≤ n, but for a chance β (guarantee.md, Lemma 9); at least 2.
 
         The paper takes the noisy number itself, which half the time is above n: then its
         sensitivity is too small, and nothing is proved.

@@ -21,7 +21,7 @@ from deniable.privacy.composition import (
 from deniable.privacy.entropies import EXACT_BITS, EntropyScale
 from deniable.privacy.guarantee import structure_noise
 from deniable.privacy.laws import Law
-from deniable.privacy.ledger import PARTS, Part, Spend, cost_of, weights_of
+from deniable.privacy.ledger import PARTS, Part, Spend, cost_of, is_heavy, weights_of
 from deniable.privacy.mixture import Atoms, mixture_delta
 from deniable.privacy.paper import PaperNoise, paper_noise
 
@@ -33,8 +33,8 @@ EDGE_SHARE = 0.5
 # The probabilities of the parts where each record serves one, with seeds and without.
 SPLIT: Mapping[Part, float] = {"structure": 0.2, "parameters": 0.4, "seeds": 0.4}
 SPLIT_SEEDLESS: Mapping[Part, float] = {"structure": 0.3, "parameters": 0.7}
-# No plan spends more than this, however much is allowed: a table of noise would show its rounding.
-LARGEST_EPSILON = 16.0
+# No plan spends more than this, however much is allowed: beyond, nothing is certified.
+LARGEST_EPSILON = 38.0
 # Units of S to the bit: the finest whose noise fits a table.
 _NOISY_BITS = (4, 3, 2, 1, 0)
 # Twice this share of δ is left to the certificate: to its grid, and to the tables of noise.
@@ -118,7 +118,7 @@ def make_plan(facts: Facts) -> Plan:
     Privacy:
         Neighbours: add or remove one record.
         Covers: every use of the data listed in ``spends``, together, by privacy loss
-            distributions; under a split by PRIVACY.md, Theorem 10.
+            distributions; under a split by guarantee.md, Theorem 10.
     """
     if facts.limit.epsilon == math.inf:
         exact = laws.exact()
@@ -224,7 +224,7 @@ def total_cost(
     Privacy:
         Neighbours: add or remove one record of the whole table.
         Covers: all outputs together; with ``fractions``, for records that each serve one part
-            by an independent, secret draw (PRIVACY.md, Theorem 10).
+            by an independent, secret draw (guarantee.md, Theorem 10).
     """
     if fractions is None:
         return cost_of(spends, delta=delta)
@@ -260,8 +260,9 @@ def _calibrate(facts: Facts, limit: Guarantee) -> _Noise:
     """Return the noise of every stage that together costs about ``limit``."""
     if facts.fractions is not None:
         return _calibrate_parts(facts, facts.fractions, limit)
-    if facts.test is not None:
-        limit = _less(limit, facts.test)
+    test = facts.test
+    if test is not None and test.each is not None and is_heavy(test.each, test.times):
+        return _calibrate_whole(replace(facts, test=None), _less(limit, test))
     return _calibrate_whole(facts, limit)
 
 
@@ -288,6 +289,9 @@ def _calibrate_whole(facts: Facts, limit: Guarantee) -> _Noise:
             epsilon=SEEDS_SHARE * epsilon, delta=EDGE_SHARE * delta, lengths=facts.lengths
         )
         atoms = Atoms.table(weights_of(seeds)).times(facts.lengths)
+    if facts.test is not None and facts.test.each is not None:
+        each = facts.test.each
+        atoms = Atoms.stated(each.epsilon, each.delta, times=facts.test.times)
     tables = len(facts.names)
     for_structure = STRUCTURE_SHARE if facts.queries else 0.0
 
@@ -313,7 +317,7 @@ def _calibrate_whole(facts: Facts, limit: Guarantee) -> _Noise:
 
 
 def _calibrate_parts(facts: Facts, fractions: Mapping[Part, float], limit: Guarantee) -> _Noise:
-    """Return the noise of each part when every part may cost the same (PRIVACY.md, Theorem 10).
+    """Return the noise of each part when every part may cost the same (guarantee.md, Theorem 10).
 
     ε = ln(1 + Σ p_j (e^ε_j - 1)) solved for one ε_j.
     """

@@ -1,6 +1,6 @@
 """What may be said about a release: each mode's sentence, with its slots, here and nowhere else.
 
-PRIVACY.md, section 10, written out. ``manifest.json`` carries them, the command line prints them,
+guarantee.md, written out. ``manifest.json`` carries them, the command line prints them,
 and ``verify`` composes them again from the manifest's numbers.
 """
 

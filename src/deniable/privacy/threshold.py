@@ -1,6 +1,6 @@
 """The randomized test's parameters: from (ε, δ) and a number of records to ε0 and t, or to "no".
 
-Privacy Test 2 with dummy seeds (PRIVACY.md, Theorem 4'): each candidate costs ε0 + ln(1 + γ/t)
+Privacy Test 2 with dummy seeds (guarantee.md, Theorem 4'): each candidate costs ε0 + ln(1 + γ/t)
 and δ_t, and N of them what optimal composition says. A larger t lowers ε and raises δ; a larger ε0
 lowers δ.
 """

@@ -1,7 +1,7 @@
 """Who else could have made this record? Definition 1, Privacy Tests 1 and 2 (Sec. 2).
 
 The tests need one number, k': how many seeds could have produced the candidate with about the
-probability of its own. For the built-in model that number is a look-up (PRIVACY.md, Theorem 6); for
+probability of its own. For the built-in model it is a look-up (guarantee.md, Theorem 6); for
 any model it can be counted by scanning the seeds. Both are here, and must agree.
 """
 
@@ -152,7 +152,7 @@ def count_own_omega(counts: PrefixCounts, seeds: Indices, omega_at: Indices) -> 
     the candidate itself (Eq. 3, ``eq:gm:seedbased_synthesis``). So Pr{y = M(d)} is one and the
     same positive number for every seed d that agrees with y on the kept attributes, and zero
     for every other: the plausible seeds are those that share them, whatever γ is
-    (PRIVACY.md, Theorem 6.1). They do not depend on what is drawn, so the test can come first.
+    (guarantee.md, Theorem 6.1). They do not depend on what is drawn, so the test can come first.
 
     Args:
         counts: The seeds by their prefixes.
@@ -178,7 +178,7 @@ def count_hidden_omega(
 
     Pr{y = M(d)} depends on d only through how many kept prefixes it shares with y, and grows
     with that number. So a range of probabilities is a run of levels, and its seeds are those who
-    reach its first level less those who go beyond its last (PRIVACY.md, Theorem 6.2). The
+    reach its first level less those who go beyond its last (guarantee.md, Theorem 6.2). The
     range of a level is computed once, never for each seed: equal probabilities cannot straddle.
 
     Args:

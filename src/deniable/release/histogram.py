@@ -1,6 +1,6 @@
 """The one-shot seed histogram: how many seeds share each prefix, noised once, for ever.
 
-Mechanism B of PRIVACY.md, section 3. What is kept here is all that generation will ever know of the
+Mechanism B of guarantee.md, Theorem 7. What is kept is all that generation will ever know of the
 seeds, so any number of records costs what one costs.
 """
 
@@ -49,7 +49,7 @@ class KeptPrefixes:
     def kept_share(self) -> float:
         """The share of seeds whose prefix was kept, by noisy totals only, between 0 and 1.
 
-        The rest goes to the seedless model (PRIVACY.md, section 3.4).
+        The rest goes to the seedless model (guarantee.md, Theorem 7).
         """
         kept = int(self.counts.sum())
         return min(1.0, kept / max(self.records, kept, 1))
@@ -85,7 +85,7 @@ def learn_histogram(
     law: Law,
     records: int,
 ) -> tuple[SeedHistogram, Spend]:
-    """Return the prefixes that are kept of each length, and the bill (PRIVACY.md, Theorem 7).
+    """Return the prefixes that are kept of each length, and the bill (guarantee.md, Theorem 7).
 
     Of each length, every prefix that at least ``k`` seeds share gets noise of its own; it is kept
     if its noisy count is at least k + r, r being the most that the noise can add.

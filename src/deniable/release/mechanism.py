@@ -107,7 +107,7 @@ def scan_kernel(
 def randomized_kernel(
     mechanism: Mechanism, model: NetworkModel, *, dummies: int, gamma: float | None
 ) -> Kernel:
-    """Return Mechanism 1 with Privacy Test 2, repaired by dummy seeds (PRIVACY.md, Theorem 4').
+    """Return Mechanism 1 with Privacy Test 2, repaired by dummy seeds (guarantee.md, Theorem 4').
 
     Seeds are drawn from the table and ``dummies`` beside it, whose candidates always fail; who
     fails is replaced by a record drawn without a seed. So every candidate gives a record, and
