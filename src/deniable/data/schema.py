@@ -65,8 +65,9 @@ class Schema:
         try:
             text = path.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
-            draft = "make a first one with: deniable init TABLE"
-            raise SchemaError(f"{path}: there is no such file; {draft}") from None
+            raise SchemaError(
+                f"{path}: there is no such file; describe the table's columns there (README.md)"
+            ) from None
         except UnicodeDecodeError as error:
             raise SchemaError(
                 f"{path}: byte {error.start:,} is not UTF-8; save the file as UTF-8"
