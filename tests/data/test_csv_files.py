@@ -1,9 +1,12 @@
 import gzip
+import itertools
 
 import polars as pl
 import pytest
 
+from deniable.data import csv_files
 from deniable.data.attributes import Attribute
+from deniable.data.codec import Source
 from deniable.data.csv_files import CsvFile, read_csv
 from deniable.errors import DataError
 
@@ -209,3 +212,47 @@ def test_a_large_table_takes_the_fast_way(tmp_path, monkeypatch):
     )
     monkeypatch.setattr("deniable.data.csv_files._encode_text", None)
     assert len(read_csv(tmp_path / "t.csv", (AGE, JOB))) == 2000
+
+
+CELLS = [
+    *("", " ", "  ", "\t", "5", " 5", "5 ", "\t5", "+5", "-5", "--5", "05", "5.0", "5.", "5e0"),
+    *("1e1", "0x5", "5_0", "٥", "\u00a05", "nan", "NaN", "inf", "null", "NA", "true", "-0", "-"),
+    *(
+        "+",
+        ".",
+        "5\r",
+        "9223372036854775807",
+        "9223372036854775808",
+        "1" * 30,
+        " -5",
+        "- 5",
+        "\x0b5",
+    ),
+]
+
+
+@pytest.mark.parametrize("missing", [(), ("",), ("NA",), ("", "NA"), ("-8",), ("", "-8")])
+@pytest.mark.parametrize("cell", CELLS, ids=repr)
+def test_what_a_cell_means_does_not_depend_on_how_the_table_was_read(tmp_path, cell, missing):
+    """One record that forces the slower pass must not change the code of any other: else the
+    promise of one row more or less would be broken before any noise is added."""
+    kinds = [
+        Attribute(name="a", kind="integer", values=range(-7, 100), missing=missing, outside="drop"),
+        Attribute(name="a", kind="categorical", values=(1, 5, 50), missing=missing, outside="drop"),
+        Attribute(
+            name="a", kind="categorical", values=("5", " 5"), missing=missing, outside="drop"
+        ),
+    ]
+    other = Attribute(name="b", kind="categorical", values=("x",))
+    for attribute, quote, last in itertools.product(kinds, ("", '"'), (False, True)):
+        written = f"{quote}{cell}{quote}"
+        rows = ("b,a", f"x,{written}", "x,5") if last else ("a,b", f"{written},x", "5,x")
+        path = tmp_path / "table.csv"
+        path.write_text("\n".join(rows) + "\n", newline="")
+        file = csv_files.CsvFile.open(path)
+        source = Source(place="t", origin="csv", unit="line", number=file.line_numbers)
+        attributes = (attribute, other)
+        quickly = csv_files._encode_typed(file, attributes, source)
+        if quickly is not None:
+            slowly = csv_files._encode_text(file, attributes, source)
+            assert quickly.tolist() == slowly.tolist()

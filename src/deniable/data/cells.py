@@ -93,15 +93,25 @@ def _is_empty(column: Column) -> pl.Expr:
     if column.dtype.is_float():
         return cell.is_null() | cell.is_nan()
     if column.origin == "csv" and column.dtype == pl.String:
-        return cell == ""
+        return _text(column) == ""
     return cell.is_null()
+
+
+def _text(column: Column) -> pl.Expr:
+    """Return the text of a CSV cell; around a number, blanks are no part of it.
+
+    What a cell means must not depend on what the other cells of the table made polars do: a
+    number column that is read as numbers has lost its blanks, so one read as text loses them too.
+    """
+    cell = pl.col(column.attribute.name)
+    return cell.str.strip_chars(" \t") if column.attribute.is_numeric else cell
 
 
 def _number(column: Column) -> pl.Expr:
     """Return the cells' whole numbers, cut to 64 bits; null where a cell is no whole number."""
     cell, dtype = pl.col(column.attribute.name), column.dtype
     if dtype == pl.String:
-        text = cell.str.strip_chars(" \t")
+        text = _text(column)
         whole = text.cast(pl.Int64, strict=False)
         # Only where that failed: pandas writes 5.0 for the 5 of a column with missing cells.
         return pl.coalesce(whole, _whole(text.cast(pl.Float64, strict=False)))
@@ -139,12 +149,12 @@ def _code_of_number(column: Column) -> pl.Expr:
 
 
 def _is_missing(column: Column, number: pl.Expr) -> pl.Expr:
-    attribute, cell = column.attribute, pl.col(column.attribute.name)
+    attribute = column.attribute
     missing = pl.lit(value=False)
     for meant in attribute.missing_numbers:
         missing = missing | number.eq_missing(meant)
     if column.origin == "csv" and column.dtype == pl.String:
-        return missing | cell.is_in(list(attribute.missing))
+        return missing | _text(column).is_in(list(attribute.missing))
     if column.origin == "typed" or "" in attribute.missing:
         return missing | _is_empty(column)
     return missing
