@@ -19,7 +19,7 @@ SWITCHES = ["omega_known", "accept_drafted_schema"]
 # By field: a value just inside, and values just outside.
 BOUNDS = {
     "epsilon": ([1e-300, 5.0, math.inf], [-1e-300, -math.inf, 0.0]),
-    "delta": ([0.0, 1.0], [-1e-300, 1.0000001, math.inf]),
+    "delta": ([0.0, 0.999], [-1e-300, 1.0, 1.0000001, math.inf]),
     "k": ([1, 2**53], [0, -1, 2**53 + 2]),
     "gamma": ([1.001, 2.0**53], [0.999, -4.0, math.inf]),
     "epsilon0": ([1e-6, 4.0], [-1e-6, math.inf]),

@@ -1,7 +1,9 @@
 """``deniable`` and ``python -m deniable``: run a command, turn errors into words and exit codes."""
 
 import os
+import signal
 import sys
+import threading
 import traceback
 from pathlib import Path
 
@@ -18,6 +20,9 @@ def run() -> int:
     from deniable.cli import app
     from deniable.errors import DeniableError
 
+    if threading.current_thread() is threading.main_thread():
+        # To be ended by a scheduler is to be interrupted: nothing half-written stays behind.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except SystemExit as end:

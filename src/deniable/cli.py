@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ app = typer.Typer(
     name="deniable",
     help="Full synthetic records with a privacy guarantee that is proved, printed and checkable.",
     no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -95,9 +97,22 @@ def _assembled(options: dict[str, Any]) -> dict[str, Any]:
 Table = Annotated[Path, typer.Argument(help="The confidential table: .csv, .csv.gz, .parquet.")]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="What its columns may hold.")]
 Records = Annotated[int, typer.Option("--records", help="How many records to release.")]
-Key = Annotated[int | None, typer.Option("--key", help="Same key, same records.")]
+Key = Annotated[int | None, typer.Option("--key", help="Same artefact and key, same records.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@app.callback()
+def common(
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Full synthetic records with a privacy guarantee that is proved, printed and checkable."""
+    if version:
+        from importlib.metadata import version as version_of
+
+        typer.echo(version_of("deniable"))
+        raise typer.Exit
 
 
 @app.command()
@@ -287,8 +302,13 @@ def _tell_release(release: Any, out: Path, records: int, *, quiet: bool, as_json
         if release.certificate.claims_privacy:
             _say(
                 f"Publish {out}/; keep {out}.internal/ to yourself. "
-                f"{out}/manifest.json says what was spent; deniable verify {out} checks it."
+                f"{out}/manifest.json says what was spent; {_program()} verify {out} checks it."
             )
+
+
+def _program() -> str:
+    """Return how this program can be called from here."""
+    return "deniable" if shutil.which("deniable") else sys.argv[0]
 
 
 def _claim(certificate: Any) -> dict[str, Any]:

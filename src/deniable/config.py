@@ -98,6 +98,8 @@ class Config:
                 raise ConfigError(f'{name} = "{value}": must be one of {", ".join(choices)}')
         if self.epsilon == 0:
             raise ConfigError("epsilon = 0: nothing can be learnt; give more than zero, or inf")
+        if self.delta >= 1:
+            raise ConfigError(f"delta = {self.delta}: promises nothing; 1e-9 is a common choice")
         if self.epsilon0 == 0:
             raise ConfigError("epsilon0 = 0: no test passes; give more than zero, or leave it out")
         if self.gamma <= 1:
@@ -148,7 +150,7 @@ def read_options(path: str | Path) -> dict[str, Any]:
     """Return the options of a configuration file."""
     try:
         text = Path(path).read_text(encoding="utf-8")
-        return tomllib.loads(text)
+        return {name.replace("-", "_"): value for name, value in tomllib.loads(text).items()}
     except OSError as fault:
         raise ConfigError(f"{path}: cannot be read ({fault.strerror}); check --config") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:

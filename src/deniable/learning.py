@@ -18,11 +18,10 @@ from deniable.model.correlation import (
 from deniable.model.graph import Graph, check_order, drawing_order, learn_graph
 from deniable.model.network import ConditionalTable, Network
 from deniable.model.parameters import (
-    CLEANERS,
-    conditional_tables,
     learn_counts,
     posterior_draw,
     posterior_mean,
+    posterior_weights,
 )
 from deniable.privacy.ledger import Spend
 from deniable.randomness import Randomness, Rng
@@ -132,11 +131,12 @@ def _given_order(config: Config, schema: Schema, graph: Graph) -> tuple[int, ...
 
 def estimate_tables(counts: list[Counts], config: Config, rng: Rng) -> tuple[ConditionalTable, ...]:
     """Return the conditional tables that the noisy counts give: post-processing."""
-    clean = CLEANERS[config.estimator]
+    weights = [
+        posterior_weights(table, estimator=config.estimator, alpha=config.alpha) for table in counts
+    ]
     if config.parameters == "drawn":
-        estimate = partial(posterior_draw, rng=rng, alpha=config.alpha)
-        return conditional_tables(counts, clean, estimate)
-    return conditional_tables(counts, clean, partial(posterior_mean, alpha=config.alpha))
+        return tuple(ConditionalTable(posterior_draw(table, rng)) for table in weights)
+    return tuple(ConditionalTable(posterior_mean(table)) for table in weights)
 
 
 def _number_of_seeds(structure: Structure, counts: list[Counts], run: RunPlan) -> int:

@@ -9,12 +9,11 @@ from deniable.errors import BudgetError, ConfigError
 from deniable.model.correlation import entropy_queries
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import Part
-from deniable.privacy.plan import SPLIT, SPLIT_SEEDLESS, Facts, Plan, make_plan
+from deniable.privacy.plan import Facts, Plan, make_plan, split_of
 from deniable.privacy.threshold import RandomizedTest, best_test, plan_test
 
 # Of ε and δ asked for, the share of N records tested one by one; the model has the rest.
 TEST_SHARE = 0.5
-PAPER_FRACTIONS: Mapping[Part, float] = {"structure": 0.187, "parameters": 0.187, "seeds": 0.492}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +96,7 @@ def _omegas(schema: Schema, config: Config, mode: Mode) -> tuple[int, ...] | Non
 def _fractions(config: Config, mode: Mode) -> Mapping[Part, float] | None:
     if config.data_use == "whole":
         return None
-    if config.profile == "paper":
-        seeds = mode != "seedless"
-        return {part: p for part, p in PAPER_FRACTIONS.items() if seeds or part != "seeds"}
-    return SPLIT_SEEDLESS if mode == "seedless" else SPLIT
+    return split_of(seeds=mode != "seedless", of_paper=config.profile == "paper")
 
 
 def _test(

@@ -6,6 +6,7 @@ from typing import Any
 from deniable.config import Config
 from deniable.data.frames import Foreign
 from deniable.data.schema import Schema
+from deniable.errors import ConfigError
 from deniable.pipeline import learn
 from deniable.release.storage import Artefact
 
@@ -24,6 +25,13 @@ class Synthesizer:
     def fit(self, table: object, *, schema: Schema) -> "FittedSynthesizer":
         """Learn from a table: a path, or a pandas, polars or Arrow table."""
         return FittedSynthesizer(learn(table, schema, **self._options))
+
+    def sample(self, records: int, *, key: int | None = None) -> Foreign:  # noqa: ARG002
+        """Say that this object has not learnt anything: the one that ``fit`` returned has."""
+        raise ConfigError(
+            "a Synthesizer holds options only; sample from what fit returns: "
+            "fitted = synthesizer.fit(table, schema=schema); fitted.sample(1000)"
+        )
 
 
 @dataclass(frozen=True)

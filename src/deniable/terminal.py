@@ -7,7 +7,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from deniable.release.statements import Check
+from deniable.release.questions import Check
 
 
 def show_plan(answer: dict[str, Any]) -> None:

@@ -9,9 +9,8 @@ from chance import assert_distribution, assert_rate
 from deniable.arrays import CODE
 from deniable.data.split import split_records
 from deniable.errors import ConfigError
-from deniable.privacy.plan import SPLIT, SPLIT_SEEDLESS
+from deniable.privacy.plan import SPLIT, SPLIT_OF_PAPER, SPLIT_SEEDLESS
 from deniable.randomness import Keyed
-from deniable.spending import PAPER_FRACTIONS
 
 KEY = 31
 
@@ -30,7 +29,7 @@ def names_of(codes):
     return (codes[:, 0].astype(int) * 1_000 + codes[:, 1]).tolist()
 
 
-@pytest.mark.parametrize("fractions", [SPLIT, SPLIT_SEEDLESS, PAPER_FRACTIONS])
+@pytest.mark.parametrize("fractions", [SPLIT, SPLIT_SEEDLESS, SPLIT_OF_PAPER])
 def test_a_record_is_in_at_most_one_part_and_is_not_changed(fractions):
     parts = split_records(numbered(10_000), fractions, rng())
     assert list(parts) == list(fractions)
@@ -45,7 +44,7 @@ def test_parts_that_sum_to_one_take_every_record():
     assert sum(map(len, parts.values())) == 5_000
 
 
-@pytest.mark.parametrize("fractions", [SPLIT, SPLIT_SEEDLESS, PAPER_FRACTIONS])
+@pytest.mark.parametrize("fractions", [SPLIT, SPLIT_SEEDLESS, SPLIT_OF_PAPER])
 def test_a_record_goes_to_each_part_with_the_stated_probability(fractions):
     """Fixed key; false-alarm rate 1e-6."""
     n = 200_000

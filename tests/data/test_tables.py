@@ -1,3 +1,4 @@
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -60,10 +61,35 @@ def test_a_frame_without_records_is_refused(people):
         read_codes(empty, people)
 
 
-def test_a_table_of_which_every_record_is_dropped_is_refused():
+def test_a_table_of_which_every_record_is_dropped_is_not_refused(tmp_path):
+    """Else one row more would tell itself by there being a release at all."""
     schema = Schema((Attribute(name="n", kind="integer", values=range(3), outside="drop"),))
-    with pytest.raises(DataError, match='outside = "drop" left all out'):
-        read_codes(pl.DataFrame({"n": [7]}), schema)
+    dropped = pl.DataFrame({"n": [7]})
+    dropped.write_csv(tmp_path / "t.csv")
+    dropped.write_parquet(tmp_path / "t.parquet")
+    for source in (dropped, tmp_path / "t.csv", tmp_path / "t.parquet"):
+        assert read_codes(source, schema)[0].shape == (0, 1)
+    dropped.clear().write_csv(tmp_path / "u.csv")
+    dropped.clear().write_parquet(tmp_path / "u.parquet")
+    for source in (dropped.clear(), tmp_path / "u.csv", tmp_path / "u.parquet"):
+        with pytest.raises(DataError, match="has no records"):
+            read_codes(source, schema)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+def test_a_file_does_not_tell_how_many_records_each_block_had(people, tmp_path, suffix):
+    """In mode tested a block has as many records as passed, and that number is confidential."""
+    frame = pl.DataFrame(
+        {"age": [20, 30] * 60_000, "job": ["cook", "a,b"] * 60_000, "kids": [1, 2] * 60_000}
+    )
+    written = []
+    for sizes in ([120_000], [1, 40_000, 39_999, 40_000], [7] * 50 + [119_650]):
+        ends = [0, *itertools.accumulate(sizes)]
+        blocks = [frame.slice(a, b - a) for a, b in itertools.pairwise(ends)]
+        path = tmp_path / f"{len(sizes)}{suffix}"
+        write_table(path, [frame.clear(), *blocks], people)
+        written.append(path.read_bytes())
+    assert written[0] == written[1] == written[2]
 
 
 def test_an_unknown_ending_is_refused(people, tmp_path):

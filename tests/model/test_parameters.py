@@ -16,11 +16,12 @@ from deniable.model.cells import tally
 from deniable.model.graph import Graph
 from deniable.model.parameters import (
     clip,
-    conditional_tables,
     learn_counts,
+    marginal_prior,
     norm_sub,
     posterior_draw,
     posterior_mean,
+    posterior_weights,
 )
 from deniable.privacy.laws import Law, discrete_laplace, exact
 from deniable.randomness import Keyed
@@ -44,8 +45,8 @@ def learn(case, law: Law, alpha: Fraction):
         Graph(parents),
         law,
     )
-    mean = conditional_tables(counts, clip, lambda n: posterior_mean(n, alpha=float(alpha)))
-    return counts, spends, [t.probabilities for t in mean]
+    weights = [posterior_weights(n, estimator="clip", alpha=float(alpha)) for n in counts]
+    return counts, spends, [posterior_mean(table) for table in weights]
 
 
 def by_definition(case, i, alpha, noise=lambda _c, _l: 0):
@@ -102,10 +103,29 @@ def test_some_of_that_noise_is_below_zero():
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_prior_that_is_none_is_refused(alpha):
-    with pytest.raises(ConfigError, match="alpha"):
-        posterior_mean(np.ones((1, 2)), alpha=alpha)
-    with pytest.raises(ConfigError, match="alpha"):
-        posterior_draw(np.ones((1, 2)), Keyed(1).at("parameters"), alpha=alpha)
+    for estimator in ("clip", "norm-sub"):
+        with pytest.raises(ConfigError, match="alpha"):
+            posterior_weights(np.ones((1, 2), dtype=np.int64), estimator=estimator, alpha=alpha)
+
+
+@property_test
+@given(st.lists(st.lists(st.integers(-20, 90), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_the_prior_has_the_shape_of_the_marginal_and_weighs_alpha_a_value(rows):
+    """α·K in all, in proportion to the cleaned column sums and one more: by hand, in fractions."""
+    counts = np.array(rows, dtype=np.int64)
+    columns = [sum(column) for column in zip(*rows, strict=True)]
+    occurs = [x + 1 for x in definitions.norm_sub(columns)]
+    expected = [float(3 * x / sum(occurs)) for x in occurs]
+    np.testing.assert_allclose(marginal_prior(counts), expected, rtol=1e-9)
+    weights = posterior_weights(counts, estimator="norm-sub", alpha=2.0)
+    added = weights - norm_sub(counts)
+    np.testing.assert_allclose(added, [[2 * x for x in expected]] * len(rows), rtol=1e-9)
+
+
+def test_a_configuration_without_records_has_the_attribute_s_own_distribution():
+    counts = np.array([[60, 30, 8], [0, 0, 0]], dtype=np.int64)
+    table = posterior_mean(posterior_weights(counts, estimator="norm-sub", alpha=1.0))
+    np.testing.assert_allclose(table[1], np.array([61, 31, 9]) / 101, rtol=1e-12)
 
 
 noisy_rows = st.lists(st.integers(-50, 50), min_size=1, max_size=6)
@@ -133,8 +153,9 @@ DRAWS = 20_000
 
 
 def drawn(counts: np.ndarray, alpha: float, draws: int = DRAWS) -> np.ndarray:
-    table = clip(np.tile(counts, (draws, 1)).astype(np.int64))
-    return posterior_draw(table, Keyed(8).at("parameters"), alpha=alpha)
+    table = np.tile(counts, (draws, 1)).astype(np.int64)
+    weights = posterior_weights(table, estimator="clip", alpha=alpha)
+    return posterior_draw(weights, Keyed(8).at("parameters"))
 
 
 @pytest.mark.parametrize("values", [[0], [1], [2], [3], [4], [0, 2], [1, 3], [0, 1, 2, 3]])
@@ -170,7 +191,8 @@ def test_a_small_prior_has_its_law_far_below_one(alpha, below):
 @pytest.mark.parametrize("count", [0, 1, 10**9, 2**62])
 def test_drawn_parameters_are_distributions(alpha, count):
     counts = np.tile(np.array([0, count, 0, -count], dtype=np.int64), (500, 1))
-    probabilities = posterior_draw(clip(counts), Keyed(2).at("parameters"), alpha=alpha)
+    weights = posterior_weights(counts, estimator="clip", alpha=alpha)
+    probabilities = posterior_draw(weights, Keyed(2).at("parameters"))
     assert (probabilities >= 0).all()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)
 
@@ -189,5 +211,5 @@ class Constant:
 @pytest.mark.parametrize("alpha", [1e-6, 1.0])
 def test_no_uniform_number_breaks_a_draw(number, alpha):
     """The first and the last number that ``random`` can give are as likely as any other."""
-    probabilities = posterior_draw(np.array([[0.0, 3.0]]), Constant(number), alpha=alpha)
+    probabilities = posterior_draw(np.array([[alpha, 3.0 + alpha]]), Constant(number))
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)

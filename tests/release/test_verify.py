@@ -18,8 +18,9 @@ from deniable.model.synthesis import NetworkModel
 from deniable.pipeline import generate, learn, synthesize
 from deniable.privacy import audit
 from deniable.randomness import Keyed
+from deniable.release.questions import check
 from deniable.release.records import as_json, file_hash
-from deniable.release.statements import Claims, check, check_claims
+from deniable.release.statements import Claims, check_claims
 from deniable.release.storage import load
 from deniable.release.verify import Report, verify
 
@@ -549,10 +550,13 @@ def test_a_place_without_a_release_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="neither"):
         verify(tmp_path / "nowhere")
     (tmp_path / "records.csv").write_text("a\n1\n")
-    assert failing(verify(tmp_path / "records.csv")) == ["records.csv.manifest.json"]
+    with pytest.raises(ConfigError, match="no manifest beside it"):
+        verify(tmp_path / "records.csv")
+    (tmp_path / "records.csv.manifest.json").write_text("[]\n")
     with pytest.raises(ConfigError, match="artefact"):
         verify(tmp_path / "records.csv", against=TABLE)
-    assert failing(verify(tmp_path)) == ["manifest.json", "schema.toml"]
+    with pytest.raises(ConfigError, match="neither a release nor an artefact"):
+        verify(tmp_path)
     (tmp_path / "manifest.json").write_text("[]\n")
     assert failing(verify(tmp_path)) == ["manifest.json", "schema.toml"]
 

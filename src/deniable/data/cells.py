@@ -154,7 +154,8 @@ def _is_missing(column: Column, number: pl.Expr) -> pl.Expr:
     for meant in attribute.missing_numbers:
         missing = missing | number.eq_missing(meant)
     if column.origin == "csv" and column.dtype == pl.String:
-        return missing | _text(column).is_in(list(attribute.missing))
+        texts = list(attribute.missing)
+        return missing | pl.col(attribute.name).is_in(texts) | _text(column).is_in(texts)
     if column.origin == "typed" or "" in attribute.missing:
         return missing | _is_empty(column)
     return missing

@@ -49,6 +49,11 @@ class CsvFile:
             )
         return cls(path, names)
 
+    @property
+    def has_records(self) -> bool:
+        """Whether anything follows the header."""
+        return next(islice(_walk(self.path), 1, None), None) is not None
+
     @cached_property
     def is_plain(self) -> bool:
         """Whether every line is one record with a cell for each column, and no cell is quoted."""
@@ -128,7 +133,8 @@ def read_csv(path: Path, attributes: Sequence[Attribute]) -> Codes:
     source = Source(place=path.name, origin="csv", unit="line", number=file.line_numbers)
     codes = _encode_typed(file, attributes, source)
     last = next(attribute for attribute in attributes if attribute.name == file.names[-1])
-    if codes is None or _may_be_empty(last):
+    drops = any(attribute.outside == "drop" for attribute in attributes)
+    if codes is None or drops or _may_be_empty(last):
         file.require_even_lines()
     return _encode_text(file, attributes, source) if codes is None else codes
 

@@ -214,8 +214,7 @@ def _arrow_field(attribute: Attribute, found: Foreign) -> Foreign:
 def _arrow_type(attribute: Attribute, found: Foreign) -> Foreign:
     pa = import_module("pyarrow")
     if pa.types.is_dictionary(found):
-        narrow = attribute.size >= 2 ** (found.index_type.bit_width - 1)
-        index = pa.int32() if narrow else found.index_type
+        index = pa.int32()  # whatever the input's: that may tell how many categories occurred
         value = _arrow_type(attribute, found.value_type)
         return pa.dictionary(index, value, ordered=found.ordered)
     if not attribute.is_numeric:

@@ -9,14 +9,11 @@ from deniable.data.attributes import Attribute
 from deniable.errors import ConfigError
 from deniable.model.cells import Count
 from deniable.model.graph import Graph
-from deniable.model.network import ConditionalTable, table_query
+from deniable.model.network import table_query
 from deniable.privacy.laws import Law
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise import add_noise
 from deniable.randomness import Rng
-
-# What turns the cleaned counts of one table into probabilities; rows are configurations.
-Estimator = Callable[[Reals], Reals]
 
 
 def learn_counts(
@@ -67,25 +64,50 @@ def norm_sub(counts: Counts) -> Reals:
     return np.where(total[:, None] > 0, np.maximum(noisy - level, 0.0), 0.0)
 
 
-CLEANERS: dict[str, Callable[[Counts], Reals]] = {"clip": clip, "norm-sub": norm_sub}
+def uniform_prior(counts: Counts) -> Reals:
+    """Return the same default for every value, 1: then α is that of every cell."""
+    return np.ones(counts.shape[1])
 
 
-def posterior_weights(counts: Reals, *, alpha: float) -> Reals:
-    """Return the parameters α + n of the Dirichlet posterior (Eq. 11).
+def marginal_prior(counts: Counts) -> Reals:
+    """Return defaults in proportion to how often each value occurs at all, 1 on the average.
 
-    ``eq:gm:multinomial_probability``, with the same α for every value of every configuration.
+    The hyper-parameters are learnt from the (noisy) data, as Sec. 3.4 has it: a configuration with
+    few records then leans towards the attribute's own distribution, where equal defaults would
+    make it nearly uniform. Never zero: each value has one record more than was counted.
+    """
+    occurs = norm_sub(counts.sum(axis=0, keepdims=True))[0] + 1
+    prior: Reals = len(occurs) * occurs / occurs.sum()
+    return prior
+
+
+# By name, what is done to noisy counts, and the shape of the prior that is added to them.
+ESTIMATORS: dict[str, tuple[Callable[[Counts], Reals], Callable[[Counts], Reals]]] = {
+    "clip": (clip, uniform_prior),
+    "norm-sub": (norm_sub, marginal_prior),
+}
+
+
+def posterior_weights(counts: Counts, *, estimator: str, alpha: float) -> Reals:
+    """Return the parameters α + n of the Dirichlet posterior, from noisy counts (Eq. 11).
+
+    ``eq:gm:multinomial_probability``; all of it is post-processing. Every configuration of an
+    attribute has the same prior, and it weighs as much as α records of every value.
     """
     if not 0 < alpha < np.inf:
         raise ConfigError(f"alpha = {alpha}: a Dirichlet prior needs 0 < alpha < inf")
-    return counts + alpha
+    clean, prior = ESTIMATORS[estimator]
+    weights: Reals = clean(counts) + alpha * prior(counts)
+    return weights
 
 
-def posterior_mean(counts: Reals, *, alpha: float) -> Reals:
+def posterior_mean(weights: Reals) -> Reals:
     """Return p_l^c = (α + n_l^c) / Σ_l (α + n_l^c) (Eq. 13, ``eq:gm:mlparameters``)."""
-    return _normalise(posterior_weights(counts, alpha=alpha))
+    rows: Reals = weights / weights.sum(axis=1, keepdims=True)
+    return rows
 
 
-def posterior_draw(counts: Reals, rng: Rng, *, alpha: float) -> Reals:
+def posterior_draw(weights: Reals, rng: Rng) -> Reals:
     """Return one draw of the parameters from Dir(α + n), once a configuration (Eq. 12).
 
     ``eq:gm:dirichlet``. Records are then more varied *between* artefacts, as multiple imputation
@@ -96,7 +118,6 @@ def posterior_draw(counts: Reals, rng: Rng, *, alpha: float) -> Reals:
     """
     from scipy.special import gammaincinv, gammaln  # noqa: PLC0415 - slow to import, seldom used
 
-    weights = posterior_weights(counts, alpha=alpha)
     # Strictly between 0 and 1, so that no logarithm below is infinite at both ends.
     uniform = np.minimum(rng.random(weights.size) + 2.0**-54, 1 - 2.0**-53)
     uniform = uniform.reshape(weights.shape)
@@ -105,17 +126,4 @@ def posterior_draw(counts: Reals, rng: Rng, *, alpha: float) -> Reals:
     with np.errstate(divide="ignore"):
         logarithm = np.log(gammaincinv(weights, uniform))
     logarithm = np.where(tiny < -200, tiny, logarithm)
-    return _normalise(np.exp(logarithm - logarithm.max(axis=1, keepdims=True)))
-
-
-def conditional_tables(
-    counts: Sequence[Counts], clean: Callable[[Counts], Reals], estimate: Estimator
-) -> tuple[ConditionalTable, ...]:
-    """Return the conditional table of each attribute from its (noisy) counts: post-processing."""
-    return tuple(ConditionalTable(estimate(clean(table))) for table in counts)
-
-
-def _normalise(weights: Reals) -> Reals:
-    """Return each row divided by its sum."""
-    rows: Reals = weights / weights.sum(axis=1, keepdims=True)
-    return rows
+    return posterior_mean(np.exp(logarithm - logarithm.max(axis=1, keepdims=True)))

@@ -33,7 +33,7 @@ LAWS: dict[str, tuple[str, ...]] = {
 _FIELDS = ("what", "part", "law", "sensitivity", "moved", "times", "each", "epsilon", "delta")
 
 # A claim may lie this much below our number, as doubles err, and no more.
-BELOW = 1e-5
+BELOW = 1e-8
 # And so much above it: a share, and a step of the first accountant's grid for every loss.
 ABOVE = 0.02
 GRID = 1e-4

@@ -33,6 +33,7 @@ EDGE_SHARE = 0.5
 # The probabilities of the parts where each record serves one, with seeds and without.
 SPLIT: Mapping[Part, float] = {"structure": 0.2, "parameters": 0.4, "seeds": 0.4}
 SPLIT_SEEDLESS: Mapping[Part, float] = {"structure": 0.3, "parameters": 0.7}
+SPLIT_OF_PAPER: Mapping[Part, float] = {"structure": 0.187, "parameters": 0.187, "seeds": 0.492}
 # No plan spends more than this, however much is allowed: beyond, nothing is certified.
 LARGEST_EPSILON = 38.0
 # Units of S to the bit: the finest whose noise fits a table.
@@ -106,6 +107,13 @@ class _Noise:
     mu_structure: float
     counts: Law
     seeds: Law | None
+
+
+def split_of(*, seeds: bool, of_paper: bool) -> dict[Part, float]:
+    """Return the probabilities of the parts, where each record serves one."""
+    if of_paper:
+        return {part: p for part, p in SPLIT_OF_PAPER.items() if seeds or part != "seeds"}
+    return dict(SPLIT if seeds else SPLIT_SEEDLESS)
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 from deniable.data.schema import Schema
-from deniable.errors import DeniableError
 from deniable.privacy import sentences
 from deniable.privacy.audit import (
     Use,
@@ -25,8 +24,10 @@ from deniable.privacy.audit import (
     split_epsilon_of,
 )
 from deniable.privacy.composition import Guarantee
+from deniable.privacy.plan import split_of
 from deniable.privacy.sentences import round_up
 from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, FORMAT, NOT_COVERED
+from deniable.release.questions import Check, check
 
 # What a manifest stands beside: a release, an artefact, or one file of generated records.
 Place = Literal["release", "artefact", "file"]
@@ -39,36 +40,6 @@ _CLAIM_KEYS = ("sentence", "epsilon", "delta", "unit", "neighbours", "assumption
 _VERSION = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev|\.post)\d+)*(\+[a-z0-9.]+)?")
 # What the printed six digits may add to a number.
 _DIGITS = 1.1e-5
-
-
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """One question about a release, and its answer.
-
-    Attributes:
-        name: What was asked about.
-        passed: Whether it is as it must be.
-        explanation: One sentence: what was found. No cell of a table, no exact count.
-    """
-
-    name: str
-    passed: bool
-    explanation: str
-
-
-def check(name: str, question: Callable[[], str]) -> Check:
-    """Return the answer to a question that says what it found, or raises what is wrong.
-
-    A release under suspicion may hold anything, so anything may go wrong while it is read: every
-    fault is a no.
-    """
-    try:
-        return Check(name=name, passed=True, explanation=question())
-    except DeniableError as fault:
-        return Check(name=name, passed=False, explanation=" ".join(str(fault).split()))
-    except Exception as fault:  # noqa: BLE001, RUF100 - fail closed
-        why = f"it is not what the product writes ({type(fault).__name__})"
-        return Check(name=name, passed=False, explanation=why)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +95,7 @@ class Claims:
             names = ("k", "epsilon0", "t", "gamma", "dummies")
             exact = cost_of_one_test(**{name: self.parameters[name] for name in names})
         else:
-            exact = (use.scale[0], use.each[1])
+            exact = (use.scale[0], 0.5 * self.parameters["delta"])  # β of the paper's profile
         for said, true in zip(use.each, exact, strict=True):
             near = true * (1 - 1e-12) <= said <= true * (1 + _DIGITS)
             require(near, f"{use.what}: one is not said to cost what its theorem says")
@@ -173,6 +144,8 @@ def _ask_form(claims: Claims) -> str:
     require(claims.place == "release" or claims.mode in WITH_ARTEFACT, "the mode has no artefact")
     require(document["profile"] in ("default", "paper"), "no such profile exists")
     require(document["data_use"] in ("whole", "split"), "no such use of the data exists")
+    claims_nothing = claims.cost.epsilon == math.inf and claims.cost.delta == 0
+    require(not claims.of_own_model or claims_nothing, "a user's own model has no known cost")
     words = (sentences.UNIT, sentences.NEIGHBOURS, list(NOT_COVERED))
     said = (claimed["unit"], claimed["neighbours"], document["not_covered"])
     require(said == words, "unit, neighbours or what is not covered are not in our words")
@@ -286,6 +259,10 @@ def _ask_parameters(claims: Claims) -> str:
     consecutive = omegas == list(range(omegas[0], omegas[-1] + 1))
     require(consecutive and omegas[-1] <= m, "omega is no range of numbers of attributes")
     require(claims.mode != "seedless" or omegas == [m], "a seedless release draws all attributes")
+    if "fractions" in said:
+        of_paper = claims.document["profile"] == "paper"
+        known = split_of(seeds=claims.mode != "seedless", of_paper=of_paper)
+        require(said["fractions"] == known, "the parts have other probabilities than ours")
     if "order" in said:
         require(sorted(said["order"]) == sorted(claims.names), "order names other attributes")
     if claims.mode == "randomized":

@@ -22,13 +22,14 @@ from deniable.data.tables import read_codes
 from deniable.errors import VerificationError
 from deniable.model.graph import cost
 from deniable.model.network import empty_codes
-from deniable.model.parameters import CLEANERS, posterior_mean
+from deniable.model.parameters import posterior_mean, posterior_weights
 from deniable.privacy.audit import require
 from deniable.randomness import Keyed
 from deniable.release.counts import PrefixCounts
 from deniable.release.histogram import KeptPrefixes
+from deniable.release.questions import Check, check
 from deniable.release.records import as_json, file_hash, write_records
-from deniable.release.statements import Check, Claims, check
+from deniable.release.statements import Claims
 from deniable.release.storage import Artefact, load
 
 MANIFEST = "manifest.json"
@@ -100,10 +101,9 @@ def _ask_model(artefact: Artefact, claims: Claims) -> str:
     require([counts.shape for counts in artefact.counts] == shapes, "counts of another shape")
     if said["parameters"] == "drawn":
         return "Graph and order fit; the tables were drawn at random, and cannot be computed again."
-    clean = CLEANERS[said["estimator"]]
     for counts, table in zip(artefact.counts, network.tables, strict=True):
-        expected = posterior_mean(clean(counts), alpha=said["alpha"])
-        same = np.array_equal(expected, table.probabilities)
+        weights = posterior_weights(counts, estimator=said["estimator"], alpha=said["alpha"])
+        same = np.array_equal(posterior_mean(weights), table.probabilities)
         require(same, "a conditional table does not follow from its noisy counts")
     return f"Graph and order fit; all {len(shapes)} tables follow from their noisy counts exactly."
 

@@ -16,8 +16,9 @@ from deniable.data.schema import Schema
 from deniable.data.tables import read_codes
 from deniable.errors import ConfigError, VerificationError
 from deniable.privacy.audit import require
+from deniable.release.questions import Check, check
 from deniable.release.records import as_json
-from deniable.release.statements import WITH_ARTEFACT, Check, Claims, Place, check, check_claims
+from deniable.release.statements import WITH_ARTEFACT, Claims, Place, check_claims
 from deniable.release.trust import (
     ARTEFACT_FILES,
     MANIFEST,
@@ -96,11 +97,15 @@ def verify(path: str | Path, *, against: object | None = None) -> Report:
     """
     path = Path(path)
     if path.is_dir():
+        if not (path / MANIFEST).is_file():
+            raise ConfigError(f"{path} has no {MANIFEST}: it is neither a release nor an artefact")
         place: Place = "artefact" if (path / "artefact.json").exists() else "release"
         return _verify_folder(path, place, against)
     file = path.with_name(path.name.removesuffix(f".{MANIFEST}"))
     if not file.is_file():
         raise ConfigError(f"{path} is neither the folder of a release or artefact, nor a file")
+    if not file.with_name(f"{file.name}.{MANIFEST}").is_file():
+        raise ConfigError(f"{file} has no manifest beside it; verify the folder of its release")
     if against is not None:
         raise ConfigError("--against needs the artefact: verify its folder, not a file of records")
     return _verify_file(file)
