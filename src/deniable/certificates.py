@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deniable.config import Config
+from deniable.data.schema import Schema
 from deniable.privacy import sentences
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.paper import records_of_paper
@@ -21,6 +22,7 @@ def certify(
     *,
     omegas: tuple[int, ...],
     is_secret: bool,
+    schema: Schema,
     extra: Mapping[str, Any],
     own_model: bool = False,
 ) -> Certificate:
@@ -31,18 +33,23 @@ def certify(
         config: The options.
         omegas: How many attributes were drawn, one of these for each record.
         is_secret: Whether all noise came from the operating system. If not, nothing is claimed.
+        schema: What the columns may hold; descriptions nobody confirmed are mentioned.
         extra: Further parameters to print, such as the number of records.
         own_model: Whether the model is the user's; then no cost of it is known.
     """
     cost = claimed(plan.noise.cost, config) if is_secret and not own_model else NOTHING
     says_something = is_secret and (own_model or cost.epsilon < math.inf)
     spends = () if own_model else plan.noise.spends
+    said = _sentence(plan, config, cost, omegas, is_secret=is_secret, own_model=own_model)
+    drafted = [attribute.name for attribute in schema.attributes if not attribute.confirmed]
+    if says_something and drafted:
+        said += sentences.drafted(drafted)
     return Certificate(
         mode=plan.mode,
         profile=config.profile,
         data_use=config.data_use,
         parameters=_parameters(plan, config, omegas, own_model=own_model) | dict(extra),
-        sentence=_sentence(plan, config, cost, omegas, is_secret=is_secret, own_model=own_model),
+        sentence=said,
         cost=cost,
         assumptions=ASSUMPTIONS if says_something else (),
         spends=entries(spends, delta=config.delta),

@@ -86,30 +86,7 @@ def learn(
     Raises:
         DeniableError: See ``deniable.errors``; nothing was learnt.
     """
-    config = Config.assemble(options)
-    if (config.mode or "one-shot") not in ("one-shot", "seedless"):
-        raise ConfigError(
-            f"--mode {config.mode} needs the table while it generates, so there is no artefact to "
-            "keep; use deniable synthesize"
-        )
-    run = plan_run(schema, config)
-    watch("read the table", 0, 1)
-    codes, kind = _read(source, schema, config)
-    parts = _parts(codes, run, noise)
-    watch("learn the model", 0, 1)
-    learnt = learn_model(parts, schema, config, run, noise)
-    histogram, spent = _histogram(learnt, parts["seeds"], config, run, noise)
-    Ledger((*learnt.spends, *spent)).require_equal(run.noise.spends)
-    watch("learn the model", 1, 1)
-    return Artefact(
-        schema=schema,
-        network=learnt.network,
-        counts=learnt.counts,
-        omegas=learnt.omegas,
-        histogram=histogram,
-        certificate=certify(run, config, omegas=learnt.omegas, is_secret=noise.is_secret, extra={}),
-        kind=kind,
-    )
+    return _learn(source, schema, Config.assemble(options), noise, watch)[0]
 
 
 def synthesize(
@@ -148,8 +125,9 @@ def synthesize(
     if model is not None and mode != "tested":
         raise ConfigError("a model of your own needs mode = tested: its cost is not known here")
     if mode in ("one-shot", "seedless"):
-        artefact = learn(source, schema, noise=noise, watch=watch, **options)
-        return generate(artefact, records, key=key, workers=config.workers, watch=watch)
+        artefact, internal = _learn(source, schema, config, noise, watch)
+        release = generate(artefact, records, key=key, workers=config.workers, watch=watch)
+        return replace(release, internal=internal)
     if key is not None:
         raise ConfigError(
             f"--mode {mode} draws real records as seeds: its randomness is secret and has no key"
@@ -157,6 +135,43 @@ def synthesize(
     return _tested(
         source, schema, records=records, model=model, config=config, noise=noise, watch=watch
     )
+
+
+def _learn(
+    source: object, schema: Schema, config: Config, noise: Randomness, watch: Watch
+) -> tuple[Artefact, dict[str, int]]:
+    """Return the artefact, and what only the data holder may know of its making."""
+    if (config.mode or "one-shot") not in ("one-shot", "seedless"):
+        raise ConfigError(
+            f"--mode {config.mode} needs the table while it generates, so there is no artefact to "
+            "keep; use deniable synthesize"
+        )
+    run = plan_run(schema, config)
+    watch("read the table", 0, 1)
+    codes, kind = _read(source, schema, config)
+    parts = _parts(codes, run, noise)
+    watch("learn the model", 0, 1)
+    learnt = learn_model(parts, schema, config, run, noise)
+    histogram, spent = _histogram(learnt, parts["seeds"], config, run, noise)
+    Ledger((*learnt.spends, *spent)).require_equal(run.noise.spends)
+    watch("learn the model", 1, 1)
+    artefact = Artefact(
+        schema=schema,
+        network=learnt.network,
+        counts=learnt.counts,
+        omegas=learnt.omegas,
+        histogram=histogram,
+        certificate=certify(
+            run,
+            config,
+            omegas=learnt.omegas,
+            is_secret=noise.is_secret,
+            schema=schema,
+            extra={},
+        ),
+        kind=kind,
+    )
+    return artefact, {"rows": len(codes), "seeds": len(parts["seeds"])}
 
 
 def generate(
@@ -271,6 +286,7 @@ def _tested(
         config,
         omegas=road.omegas,
         is_secret=noise.is_secret,
+        schema=schema,
         extra={"records": records, **road.told},
         own_model=model is not None,
     )

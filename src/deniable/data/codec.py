@@ -108,7 +108,8 @@ def require_columns(attributes: Sequence[Attribute], names: Sequence[str], *, pl
         # The first line of a file without a header is a record: its cells are not quoted.
         raise DataError(
             f"{place} has none of the schema's {len(wanted)} columns. Is its header line missing, "
-            "or is this the schema of another table?"
+            "are its cells separated by something else than commas, or is this the schema of "
+            "another table?"
         )
     if absent := [name for name in wanted if name not in set(names)]:
         raise DataError(

@@ -5,7 +5,7 @@ and ``verify`` composes them again from the manifest's numbers.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal, localcontext
 
 from deniable.privacy.composition import Guarantee
@@ -116,6 +116,14 @@ def tested(cost: Guarantee | None, *, k: int, gamma: float | None, one_omega: bo
             f"[{show(cost)}; noise: integers, from the operating system's CSPRNG]."
         )
     return f"{first} {_NOT_DP} {model}"
+
+
+def drafted(names: Sequence[str]) -> str:
+    """Return what follows any claim where descriptions were read off the table, unconfirmed."""
+    return (
+        f" Given the schema: {len(names)} of its descriptions were read off this table and nobody "
+        "confirmed them, so what they tell of it is not covered."
+    )
 
 
 def nothing_claimed(*, why: str) -> str:

@@ -135,7 +135,7 @@ def randomized_kernel(
             plausible = count_own_omega(counts, chosen[real], levels[omegas[real]])
         else:
             plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
-        # The test of a dummy is made too, and thrown away: every candidate takes as long.
+        # The test of a dummy is made too, and thrown away: thresholds do not tell how many.
         everyone = np.zeros(BLOCK, dtype=np.int64)
         everyone[real] = plausible
         passed = mechanism.passes(everyone, block)[real]

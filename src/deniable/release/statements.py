@@ -186,7 +186,9 @@ def sentence_of(claims: Claims) -> str:
         said = sentences.one_shot(cost, k=parameters["k"])
     else:
         said = sentences.seedless(cost)
-    return said + (sentences.split(parameters["fractions"]) if "fractions" in parameters else "")
+    said += sentences.split(parameters["fractions"]) if "fractions" in parameters else ""
+    names = claims.document["schema"]["drafted"]
+    return said + (sentences.drafted(names) if names else "")
 
 
 def _whole(low: int, high: int = 2**53) -> Callable[[Any], bool]:
