@@ -16,7 +16,7 @@ from deniable.errors import BudgetError, ConfigError, SchemaError
 from deniable.learning import Learnt, learn_model
 from deniable.model.generative import GenerativeModel
 from deniable.model.synthesis import NetworkModel
-from deniable.privacy.laws import exact
+from deniable.privacy.laws import Law, exact
 from deniable.privacy.ledger import PARTS, Ledger, Spend
 from deniable.randomness import Keyed, Randomness, Secret
 from deniable.release.counts import PrefixCounts
@@ -277,7 +277,7 @@ def _tested(
         raise BudgetError("no record went to the seeds: use --data-use whole, or a larger table")
     watch("learn the model", 0, 1)
     if model is None:
-        road = _road(parts, schema, config, run, noise)
+        road = _road(parts, schema, config, run, noise, records=records)
     else:
         road = _road_of(model, parts["seeds"], schema, config, noise)
     watch("learn the model", 1, 1)
@@ -314,15 +314,24 @@ def _released(
 
 
 def _road(
-    parts: dict[str, Codes], schema: Schema, config: Config, run: RunPlan, noise: Randomness
+    parts: dict[str, Codes],
+    schema: Schema,
+    config: Config,
+    run: RunPlan,
+    noise: Randomness,
+    *,
+    records: int,
 ) -> _Road:
     """Return the road of the built-in model: learn it, then test against prefixes."""
     learnt = learn_model(parts, schema, config, run, noise)
-    tests = (run.test.spend,) if run.test is not None else ()
-    Ledger((*learnt.spends, *tests)).require_equal(run.noise.spends)
     model = NetworkModel(learnt.network, learnt.omegas)
+    law = run.test.law if run.test is not None else exact()
+    kernel = _kernel(model, parts["seeds"], config, run, noise, law=law)
+    # The bill of the tests is made of what the kernel was given: its k, its law, so many records.
+    tests = [run.test.bill(law, k=config.k, records=records)] if run.test is not None else []
+    Ledger((*learnt.spends, *tests)).require_equal(run.noise.spends)
     return _Road(
-        kernel=_kernel(model, parts["seeds"], config, run, noise),
+        kernel=kernel,
         block_size=BLOCK,
         omegas=learnt.omegas,
         # σ follows from noisy values; with it the data holder can test every record again.
@@ -356,14 +365,13 @@ def _tallied(blocks: Iterator[Codes], block_size: int, internal: dict[str, int])
 
 
 def _kernel(
-    model: NetworkModel, seeds: Codes, config: Config, run: RunPlan, noise: Randomness
+    model: NetworkModel, seeds: Codes, config: Config, run: RunPlan, noise: Randomness, *, law: Law
 ) -> Kernel:
     """Return Mechanism 1 for the built-in model, with the test of this mode."""
     hidden = not (config.omega_known or len(model.omegas) == 1)
     if run.mode == "randomized":
         # Without noise nothing is promised, but there must be somebody to draw.
         dummies = run.test.dummies if run.test is not None else int(not len(seeds))
-        law = run.test.law if run.test is not None else exact()
 
         def passes(plausible: Counts, block: int) -> Mask:
             rng = noise.at("threshold", block)

@@ -7,7 +7,7 @@ measured, in whole numbers, and what noise is added to.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -182,7 +182,7 @@ def learn_correlations_of_paper(
     exact = measure_entropies(count, attributes, fine)
     records = count([(Axis(0),)])[0].records
     billed = noise.spends(len(exact))
-    number, _ = add_noise(
+    number, spent_number = add_noise(
         rng,
         np.array([records], dtype=np.int64),
         noise.records,
@@ -202,7 +202,9 @@ def learn_correlations_of_paper(
         moved=len(steps),
     )
     named = dict(zip(exact, (noisy * unit).tolist(), strict=True))
-    return correlations_of(attributes, named), int(number[0]), [spent, billed[1]]
+    # The chance that the lower bound is above n is part of what the number costs.
+    paid = replace(spent_number, each=billed[1].each)
+    return correlations_of(attributes, named), int(number[0]), [spent, paid]
 
 
 def correlations_of(attributes: Sequence[Attribute], entropies: dict[Query, float]) -> Correlations:

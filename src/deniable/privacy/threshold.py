@@ -56,14 +56,14 @@ class RandomizedTest:
 
     @property
     def spend(self) -> Spend:
-        """The entry for the ledger."""
-        return Spend(
-            what="deniability tests",
-            part="seeds",
-            law=self.law,
-            each=self.each,
-            times=self.records,
-        )
+        """The entry that a plan has for it."""
+        return self.bill(self.law, k=self.k, records=self.records)
+
+    def bill(self, law: Law, *, k: int, records: int) -> Spend:
+        """Return the entry for the ledger of a test that was made with this law, k and number."""
+        epsilon0 = dict(law.parameters)["epsilon"]
+        each = of_one_candidate(k=k, epsilon0=epsilon0, t=self.t, gamma=self.gamma)
+        return Spend(what="deniability tests", part="seeds", law=law, each=each, times=records)
 
 
 def plan_test(
