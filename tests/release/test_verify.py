@@ -1,7 +1,7 @@
 """verify: every mode passes; whatever is changed is found; nothing confidential is said."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -14,6 +14,7 @@ import pytest
 
 from deniable.data.schema import Schema
 from deniable.errors import ConfigError, DataError, VerificationError
+from deniable.model.perturbation import PerturbationModel
 from deniable.model.synthesis import NetworkModel
 from deniable.pipeline import generate, learn, synthesize
 from deniable.privacy import audit
@@ -594,3 +595,36 @@ def test_a_schema_that_is_not_as_the_product_writes_it_is_found(tmp_path):
     drafted = replace(SCHEMA.attributes[0], confirmed=False)
     Schema((drafted, *SCHEMA.attributes[1:]), rows_max=SCHEMA.rows_max).write(path)
     assert failing(verify(folder)) == ["files", "schema in manifest"]
+
+
+def forged(folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """Change the manifest, and write it as the product would."""
+    path = folder / "manifest.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    change(document)
+    path.write_bytes(as_json(document))
+    return folder
+
+
+def test_a_model_of_the_users_that_is_said_to_have_a_cost_is_refused(tmp_path):
+    model = PerturbationModel.of(SCHEMA.attributes, stay=0.5, step=2.0)
+    folder = make(tmp_path, mode="tested", model=model, k=5)
+
+    def claim(document):
+        for place in (document["guarantee"], document["accountants"][0]):
+            place["epsilon"], place["delta"] = 0.01, 1e-9
+
+    assert verify(folder).passed
+    assert "manifest" in failing(verify(forged(folder, claim)))
+
+
+def test_other_probabilities_of_the_parts_than_ours_are_refused(tmp_path):
+    """Smaller ones would make the same noise look cheaper."""
+    folder = make(tmp_path, mode="tested", data_use="split")
+
+    def shrink(document):
+        parts = document["parameters"]["fractions"]
+        document["parameters"]["fractions"] = {part: p / 10 for part, p in parts.items()}
+
+    assert verify(folder).passed
+    assert "parameters" in failing(verify(forged(folder, shrink)))
