@@ -1,7 +1,6 @@
 """The command line: what it prints, what it leaves, and the number it ends with."""
 
 import json
-import resource
 import signal
 import subprocess
 import sys
@@ -655,8 +654,8 @@ def test_a_fault_inside_ends_with_its_code_and_without_its_cells(
 # In a process of its own
 
 
-def start(*args, cwd, **more):
-    command = [sys.executable, "-m", "deniable", *map(str, args)]
+def start(*args, cwd, within=(), **more):
+    command = [*within, sys.executable, "-m", "deniable", *map(str, args)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
     return subprocess.Popen(command, cwd=cwd, text=True, **pipes)
 
@@ -704,12 +703,9 @@ def test_ctrl_c_in_the_middle_of_a_search_for_records_leaves_nothing(given, tmp_
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet"])
 def test_a_file_that_grows_too_large_leaves_nothing(artefact, tmp_path, name):
     """As on a full disk, writing fails half way: here, by a limit on the size of files."""
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-
+    limited = ["bash", "-c", 'ulimit -f 100; exec "$@"', "limited"]
     process = start(
-        "generate", artefact, "--records", 1_000_000, "--out", name, cwd=tmp_path, preexec_fn=limit
+        "generate", artefact, "--records", 1_000_000, "--out", name, cwd=tmp_path, within=limited
     )
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (2, ""), err

@@ -65,7 +65,7 @@ def test_the_embedded_table_is_part_of_the_repository():
         pytest.skip("not a clone")
     files = [path for path in demo_table().parent.iterdir() if path.is_file()]
     asked = [git, "-C", str(root), "check-ignore", *map(str, files)]
-    answer = subprocess.run(asked, capture_output=True, text=True, check=False)
+    answer = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
     assert answer.stdout == ""
 
 

@@ -150,6 +150,7 @@ def test_a_planted_fault_turns_its_test_red(fault, tmp_path):
             capture_output=True,
             text=True,
             check=False,
+            timeout=240,
         )  # fmt: skip
 
     outcome = run(source)

@@ -1,6 +1,7 @@
 import itertools
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -158,6 +159,22 @@ def test_what_the_blocks_raise_is_raised_as_it_is(people, tmp_path, name, error)
     assert caught.value is error
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_after_an_error_of_the_blocks_nobody_writes_on(people, tmp_path, name):
+    """Were polars told of the error, one of its threads made the file anew in 1 run of 20."""
+
+    def blocks():
+        yield from ()
+        raise ValueError("mine")
+
+    for _ in range(200):
+        with pytest.raises(ValueError, match="mine"):
+            write_table(tmp_path / name, blocks(), people)
+        (tmp_path / name).unlink(missing_ok=True)
+    time.sleep(0.2)
+    assert list(tmp_path.iterdir()) == []
+
+
 INTERRUPTED = """
 import os, signal, sys, time
 import polars as pl
@@ -184,7 +201,7 @@ except KeyboardInterrupt:
 
 def test_an_interrupt_is_raised_once_so_that_the_caller_can_clean_up(tmp_path):
     command = [sys.executable, "-c", INTERRUPTED, tmp_path / "t.csv"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert result.stdout == "cleaned up\n", result.stderr
 
 

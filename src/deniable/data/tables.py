@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from threading import Thread
 from typing import Any, Literal
@@ -95,12 +96,12 @@ def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema
     try:
         _run(sink, blocks)
     except (*POLARS_ERRORS, OSError) as error:
-        if blocks.error is not None:
-            raise blocks.error from None
         raise OutputError(
             f"{path} cannot be written: {error}. Make room, or choose a folder that exists and "
             "that you may write to."
         ) from None
+    if blocks.error is not None:
+        raise blocks.error
 
 
 def _run(sink: Callable[[], object], blocks: "_Blocks") -> None:
@@ -130,7 +131,12 @@ def _run(sink: Callable[[], object], blocks: "_Blocks") -> None:
 
 
 class _Blocks:
-    """Frames for polars to ask for, until told to stop; remembers an error that is theirs."""
+    """Frames for polars to ask for, until told to stop; remembers an error that is theirs.
+
+    Polars is never told of that error, only that there are no more frames: it then ends in good
+    order. Where a source fails, some of its threads go on, may create the file after it was
+    cleaned up, or wait for ever.
+    """
 
     def __init__(self, frames: Iterable[pl.DataFrame]) -> None:
         self._frames = frames
@@ -146,13 +152,10 @@ class _Blocks:
     ) -> Iterator[pl.DataFrame]:
         """Yield the frames: what polars calls an IO source."""
         try:
-            for frame in _evenly(self._frames):
-                if self.stopped:
-                    return
+            for frame in _evenly(takewhile(lambda _: not self.stopped, self._frames)):
                 yield frame if columns is None else frame.select(columns)
         except Exception as error:
             self.error = error
-            raise
 
 
 def _evenly(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
