@@ -15,7 +15,7 @@ import typer
 from conftest import HOMES, PETS, TRADES
 from deniable import __main__ as program
 from deniable import pipeline
-from deniable.cli import app
+from deniable.cli.runs import app
 from deniable.data.schema import Schema
 from deniable.errors import InvariantError
 from deniable.release.records import file_hash
