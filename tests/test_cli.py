@@ -14,7 +14,7 @@ import typer
 
 from conftest import HOMES, PETS, TRADES
 from deniable import __main__ as program
-from deniable import pipeline
+from deniable import candidates, pipeline
 from deniable.cli.runs import app
 from deniable.data.schema import Schema
 from deniable.errors import InvariantError
@@ -532,7 +532,7 @@ def test_a_guarantee_that_cannot_be_met_ends_with_3(deniable, given, more):
 
 
 def test_a_hopeless_run_ends_with_3_and_leaves_nothing(deniable, given, monkeypatch):
-    monkeypatch.setattr(pipeline, "_FEWEST_ATTEMPTS", 2**15)
+    monkeypatch.setattr(candidates, "_FEWEST_ATTEMPTS", 2**15)
     Path("c.toml").write_text("max_attempts = 1\n")
     run = ("synthesize", *given, "--records", 5, "--out", "o", "--mode", "tested", "--k", 1_999)
     result = deniable(*run, "--omega", 1, "--epsilon", "inf", "--config", "c.toml")

@@ -10,7 +10,7 @@ import pytest
 import definitions
 import deniable
 from chance import assert_distribution
-from deniable import learning, pipeline
+from deniable import candidates, learning, pipeline
 from deniable.arrays import CODE
 from deniable.data.attributes import Attribute
 from deniable.data.schema import Schema
@@ -423,7 +423,7 @@ def test_a_tested_record_of_a_hidden_omega_has_k_plausible_seeds(small_schema, s
     learnt = deniable.learn(
         schema.codec.decode(codes), schema, graph=graph, epsilon=INF, omega="1-2", noise=NOISE
     )
-    model = pipeline.NetworkModel(learnt.network, (1, 2))
+    model = candidates.NetworkModel(learnt.network, (1, 2))
     records = schema.codec.encode(release.frame())
     logs = model.log_probability(records, codes)
     for row in logs:
@@ -480,7 +480,7 @@ def test_a_model_of_one_s_own_needs_mode_tested(small_table, small_schema, mode)
 
 def test_the_limits_of_a_scan_are_kept(small_schema, small_codes, monkeypatch):
     """max_plausible below k: no candidate can pass, whatever the table."""
-    monkeypatch.setattr(pipeline, "_FEWEST_ATTEMPTS", 2**10)
+    monkeypatch.setattr(candidates, "_FEWEST_ATTEMPTS", 2**10)
     options = {"mode": "tested", "k": 5, "model": perturbation(small_schema), "max_attempts": 1}
     table = small_schema.codec.decode(small_codes[:50])
     enough = deniable.synthesize(table, small_schema, records=1, max_plausible=5, **options)
@@ -498,7 +498,7 @@ def test_a_hopeless_run_is_refused_and_nothing_is_written(
     small_table, small_schema, tmp_path, monkeypatch
 ):
     """Nobody shares four attributes with 1,999 others."""
-    monkeypatch.setattr(pipeline, "_FEWEST_ATTEMPTS", 2**16)
+    monkeypatch.setattr(candidates, "_FEWEST_ATTEMPTS", 2**16)
     release = synthesize(
         small_table, small_schema, "tested", k=1_999, omega="1", max_attempts=1, epsilon=INF
     )
@@ -509,7 +509,7 @@ def test_a_hopeless_run_is_refused_and_nothing_is_written(
 
 def test_how_many_passed_is_not_said(small_table, small_schema, monkeypatch):
     """Pass rates are confidential: the message is the same whether none passed or nearly enough."""
-    monkeypatch.setattr(pipeline, "_FEWEST_ATTEMPTS", 2**15)
+    monkeypatch.setattr(candidates, "_FEWEST_ATTEMPTS", 2**15)
     options = {"omega": "2", "max_attempts": 1, "epsilon": INF, "noise": NOISE}
     some = synthesize(small_table, small_schema, "tested", 5_000, k=30, **options)
     assert some.frame().height == 5_000

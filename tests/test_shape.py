@@ -28,6 +28,7 @@ LAYERS: list[set[str]] = [
     {"demo", "evaluation", "terminal"},
     {"synthesizer"},
     {"pipeline"},
+    {"candidates"},
     {"certificates", "forecast", "learning"},
     {"spending"},
     {"config"},
