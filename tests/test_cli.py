@@ -15,7 +15,7 @@ import typer
 from conftest import HOMES, PETS, TRADES
 from deniable import __main__ as program
 from deniable import candidates, pipeline
-from deniable.cli.runs import app
+from deniable.cli.studies import app
 from deniable.data.schema import Schema
 from deniable.errors import InvariantError
 from deniable.release.records import file_hash
@@ -407,10 +407,17 @@ def test_a_mode_with_real_seeds_has_no_key_and_no_artefact(deniable, given, mode
 # plan
 
 
-def test_plan_says_what_a_run_would_cost(deniable, small_files):
-    result = deniable("plan", "--schema", small_files / "schema.toml")
+@pytest.mark.parametrize(
+    ("estimator", "stages"),
+    [
+        ("pairs", ("values of years", "values of pet", "pairs of attributes")),
+        ("norm-sub", ("entropies", "tables of counts")),
+    ],
+)
+def test_plan_says_what_a_run_would_cost(deniable, small_files, estimator, stages):
+    result = deniable("plan", "--schema", small_files / "schema.toml", "--estimator", estimator)
     assert (result.code, result.err) == (0, "")
-    for word in ("one-shot", "entropies", "tables of counts", "seed prefixes", "randomized"):
+    for word in ("one-shot", *stages, "seed prefixes", "randomized"):
         assert word in result.out
     assert here() == []
 
@@ -548,6 +555,26 @@ def test_a_schema_that_is_none_ends_with_2(deniable, given):
     for schema in ("absent.toml", "bad.toml"):
         run = ("synthesize", given[0], "--schema", schema, "--records", 5, "--out", "o")
         assert deniable(*run).complains(2, schema)
+
+
+def test_a_draft_that_was_bought_is_part_of_the_total(deniable, given, small_files):
+    """What is left must be something: else exit 3, and the message says what to ask for."""
+    head, attributes = (small_files / "schema.toml").read_text().split("\n[[attribute]]", 1)
+    for epsilon, code in ((0.3, 0), (1.0, 3), (2.5, 3)):
+        bought = f"[draft]\nepsilon = {epsilon}\ndelta = 1e-10\n"
+        Path("bought.toml").write_text(f"{head}\n{bought}\n[[attribute]]{attributes}")
+        out = f"o{epsilon}"
+        run = ("synthesize", given[0], "--schema", "bought.toml", "--records", 5, "--out", out)
+        result = deniable(*run, "--mode", "seedless", "--epsilon", 1.0)
+        if code:
+            assert result.complains(3, "the draft of the schema has cost", "a larger ε")
+        else:
+            assert result.code == 0
+            assert "drafting the schema" in " ".join(result.out.split())
+            assert deniable("verify", out).code == 0
+        assert deniable("plan", "--schema", "bought.toml", "--epsilon", 1.0).code == code
+    folders = {name.partition("/")[0] for name in here()}
+    assert folders == {"bought.toml", "o0.3", "o0.3.internal"}
 
 
 def test_a_drafted_schema_is_refused_unless_it_is_accepted(deniable, given, small_files):

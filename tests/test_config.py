@@ -289,3 +289,44 @@ def test_the_fault_of_a_file_is_found_by_name(write):
         Config.assemble({}, write("k = inf"))
     with pytest.raises(ConfigError, match=r"^profile = "):
         Config.assemble({}, write('profile = ["paper"]'))
+
+
+# How noisy counts become a model
+
+ORDER = ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "estimator", "max_cost"),
+    [
+        ({}, "pairs", None),
+        ({"graph": {}}, "norm-sub", 300),
+        ({"order": ORDER}, "norm-sub", 300),
+        ({"estimator": "clip"}, "clip", 300),
+        ({"estimator": "norm-sub", "graph": {}, "order": ORDER}, "norm-sub", 300),
+        ({"profile": "paper"}, "clip", 300),
+        ({"max_cost": 7}, "pairs", 7),
+        ({"graph": {}, "max_cost": 7}, "norm-sub", 7),
+    ],
+)
+def test_what_is_left_open_is_settled(given, estimator, max_cost):
+    """Pairs, unless a graph or an order is given; a manifest tells what it was."""
+    config = Config.assemble(given)
+    assert config.chosen_estimator == estimator
+    assert config.uses_pairs == (estimator == "pairs")
+    most = config.most_configurations
+    assert most == max_cost or (max_cost is None and most > 300)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"graph": {}}, "finds its own graph and order; say norm-sub"),
+        ({"order": ORDER}, "finds its own graph and order; say norm-sub"),
+        ({"profile": "paper"}, "the paper counts a graph's tables, not pairs; say clip"),
+    ],
+)
+def test_pairs_and_what_they_would_not_use_are_refused(given, complaint):
+    """Or an order that was given would be passed over without a word."""
+    with pytest.raises(ConfigError, match=complaint):
+        Config.assemble({"estimator": "pairs", **given})

@@ -17,7 +17,7 @@ def main() -> None:
 
 def run() -> int:
     """Run the command line and return its exit code."""
-    from deniable.cli.runs import app
+    from deniable.cli.studies import app
     from deniable.errors import DeniableError
 
     if threading.current_thread() is threading.main_thread():

@@ -24,7 +24,9 @@ from deniable.release.mechanism import (
     SCAN_BLOCK,
     Kernel,
     Mechanism,
+    Possible,
     Test,
+    anything,
     collect,
     hidden_omega_kernel,
     own_omega_kernel,
@@ -61,7 +63,13 @@ def built_in_road(
     learnt = learn_model(parts, schema, config, run, noise)
     model = NetworkModel(learnt.network, learnt.omegas)
     law = run.test.law if run.test is not None else exact()
-    kernel = _kernel(model, parts["seeds"], config, run, noise, law=law)
+    mechanism = Mechanism(
+        seeds=parts["seeds"],
+        randomness=noise,
+        passes=_test(config, run, noise, law),
+        possible=_possible(schema),
+    )
+    kernel = _kernel(model, mechanism, config, run)
     # The bill of the tests is made of what the kernel was given: its k, its law, so many records.
     tests = [run.test.bill(law, k=config.k, records=records)] if run.test is not None else []
     Ledger((*learnt.spends, *tests)).require_equal(run.noise.spends)
@@ -78,7 +86,9 @@ def own_road(
     model: GenerativeModel, seeds: Codes, schema: Schema, config: Config, noise: Randomness
 ) -> Road:
     """Return the road of a user's model: nothing is learnt, the test is a scan."""
-    mechanism = Mechanism(seeds=seeds, randomness=noise, passes=_test_1(config))
+    mechanism = Mechanism(
+        seeds=seeds, randomness=noise, passes=_test_1(config), possible=_possible(schema)
+    )
     limits = ScanLimits(
         max_plausible=config.max_plausible, max_check_plausible=config.max_check_plausible
     )
@@ -112,27 +122,34 @@ def _tallied(blocks: Iterator[Codes], block_size: int, internal: dict[str, int])
         yield block
 
 
-def _kernel(
-    model: NetworkModel, seeds: Codes, config: Config, run: RunPlan, noise: Randomness, *, law: Law
-) -> Kernel:
+def _kernel(model: NetworkModel, mechanism: Mechanism, config: Config, run: RunPlan) -> Kernel:
     """Return Mechanism 1 for the built-in model, with the test of this mode."""
     hidden = not (config.omega_known or len(model.omegas) == 1)
     if run.mode == "randomized":
         # Without noise nothing is promised, but there must be somebody to draw.
-        dummies = run.test.dummies if run.test is not None else int(not len(seeds))
-
-        def passes(plausible: Counts, block: int) -> Mask:
-            rng = noise.at("threshold", block)
-            return pass_randomized_test(plausible, rng, k=config.k, law=law)
-
-        mechanism = Mechanism(seeds=seeds, randomness=noise, passes=passes)
+        dummies = run.test.dummies if run.test is not None else int(not len(mechanism.seeds))
         gamma = config.gamma if hidden else None
         return randomized_kernel(mechanism, model, dummies=dummies, gamma=gamma)
-    mechanism = Mechanism(seeds=seeds, randomness=noise, passes=_test_1(config))
     if hidden:
         return hidden_omega_kernel(mechanism, model, gamma=config.gamma)
     return own_omega_kernel(mechanism, model)
 
 
+def _test(config: Config, run: RunPlan, noise: Randomness, law: Law) -> Test:
+    """Return the deniability test of this mode."""
+    if run.mode != "randomized":
+        return _test_1(config)
+
+    def passes(plausible: Counts, block: int) -> Mask:
+        rng = noise.at("threshold", block)
+        return pass_randomized_test(plausible, rng, k=config.k, law=law)
+
+    return passes
+
+
 def _test_1(config: Config) -> Test:
     return lambda plausible, _: pass_deterministic_test(plausible, k=config.k)
+
+
+def _possible(schema: Schema) -> Possible:
+    return schema.rules.possible if schema.rules else anything

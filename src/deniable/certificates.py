@@ -11,7 +11,7 @@ from deniable.privacy.composition import Guarantee
 from deniable.privacy.paper import records_of_paper
 from deniable.privacy.sentences import round_up
 from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, Certificate, entries
-from deniable.spending import RunPlan
+from deniable.spending import RunPlan, settle
 
 NOTHING = Guarantee(epsilon=math.inf, delta=0.0)
 
@@ -37,13 +37,18 @@ def certify(
         extra: Further parameters to print, such as the number of records.
         own_model: Whether the model is the user's; then no cost of it is known.
     """
-    cost = claimed(plan.noise.cost, config) if is_secret and not own_model else NOTHING
+    config = settle(config, schema)
+    cost = claimed(plan.cost, config) if is_secret and not own_model else NOTHING
     says_something = is_secret and (own_model or cost.epsilon < math.inf)
     spends = () if own_model else plan.noise.spends
     said = _sentence(plan, config, cost, omegas, is_secret=is_secret, own_model=own_model)
-    drafted = [attribute.name for attribute in schema.attributes if not attribute.confirmed]
-    if says_something and drafted:
-        said += sentences.drafted(drafted)
+    if says_something:
+        said += sentences.about_schema(
+            unit=plan.unit,
+            rows=plan.rows,
+            draft=plan.draft,
+            drafted=schema.drafted,
+        )
     return Certificate(
         mode=plan.mode,
         profile=config.profile,
@@ -87,13 +92,13 @@ def _parameters(
         "epsilon": config.epsilon,
         "delta": config.delta,
         "omega": list(omegas),
-        "max_cost": config.max_cost,
-        "estimator": config.estimator,
-        "alpha": config.alpha,
-        "parameters": config.parameters,
+        "max_cost": config.most_configurations,
+        "estimator": config.chosen_estimator,
         "graph": "given" if config.graph is not None else "learnt",
         "rows_max": plan.noise.scale.rows_max,
     }
+    if not config.uses_pairs:
+        chosen |= {"alpha": config.alpha, "parameters": config.parameters}
     if plan.mode != "seedless":
         chosen |= {"k": config.k, "omega_known": config.omega_known}
     if plan.noise.seeds is not None:
@@ -106,6 +111,10 @@ def _parameters(
         chosen["gamma"] = test.gamma
     if plan.fractions is not None:
         chosen["fractions"] = dict(plan.fractions)
+    if plan.unit is not None:
+        chosen |= {"unit": plan.unit, "rows_per_unit": plan.rows}
+    if plan.draft is not None:
+        chosen["draft"] = {"epsilon": plan.draft.epsilon, "delta": plan.draft.delta}
     if plan.noise.paper is not None:
         chosen["paper_formula"] = _paper_formula(plan, config)
     return chosen

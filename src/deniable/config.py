@@ -14,7 +14,7 @@ Mode = Literal["one-shot", "seedless", "tested", "randomized"]
 DataUse = Literal["whole", "split"]
 Profile = Literal["default", "paper"]
 Parameters = Literal["mean", "drawn"]
-Estimator = Literal["norm-sub", "clip"]
+Estimator = Literal["pairs", "norm-sub", "clip"]
 
 # What the paper used (Sec. 6.1), and our choice where it is silent.
 _PROFILES: dict[str, dict[str, Any]] = {
@@ -49,8 +49,11 @@ class Config:
         gamma: Width of the ranges of probabilities, for a hidden ω or a user's model.
         epsilon0: Noise of the threshold in mode ``randomized``; None: the best.
         t: Where the proof for ``randomized`` splits small ranges from large; None: the best.
-        max_cost: The most parent configurations of an attribute.
-        estimator: What is done to noisy counts before they are divided: ``clip`` is the paper's.
+        max_cost: The most parent configurations of an attribute; None: 20,000 for ``pairs``, else
+            300.
+        estimator: How noisy counts become a model. ``pairs``: values and pairs are counted, and
+            tables fitted to them. ``norm-sub`` and ``clip``, the paper's: a graph is learnt from
+            entropies, its tables are counted. None: ``pairs``, unless a graph is given.
         alpha: The prior count of every value in every configuration.
         parameters: The posterior's mean, or one draw from it for each configuration.
         graph: Parents by name, in place of a learnt graph.
@@ -74,8 +77,8 @@ class Config:
     gamma: float = 4.0
     epsilon0: float | None = None
     t: int | None = None
-    max_cost: int = 300
-    estimator: Estimator = "norm-sub"
+    max_cost: int | None = None
+    estimator: Estimator | None = None
     alpha: float = 1.0
     parameters: Parameters = "mean"
     graph: Mapping[str, list[str]] | None = field(default=None)
@@ -105,6 +108,34 @@ class Config:
         if self.gamma <= 1:
             raise ConfigError(f"gamma = {self.gamma}: ranges of probabilities need more than 1")
         parse_omega(self.omega)
+        self._require_estimator()
+
+    def _require_estimator(self) -> None:
+        """Refuse an estimator that contradicts what else was said."""
+        given = self.graph is not None or self.order is not None
+        if self.estimator == "pairs" and given:
+            raise ConfigError(
+                "estimator = pairs finds its own graph and order; say norm-sub for given ones"
+            )
+        if self.estimator == "pairs" and self.profile == "paper":
+            raise ConfigError("the paper counts a graph's tables, not pairs; say clip or norm-sub")
+
+    @property
+    def chosen_estimator(self) -> Estimator:
+        """How noisy counts become a model, where nobody said: see ``estimator``."""
+        if self.estimator is not None:
+            return self.estimator
+        return "pairs" if self.graph is None and self.order is None else "norm-sub"
+
+    @property
+    def uses_pairs(self) -> bool:
+        """Whether the model is made of values and pairs, not of a graph's tables."""
+        return self.chosen_estimator == "pairs"
+
+    @property
+    def most_configurations(self) -> int:
+        """The most parent configurations of an attribute."""
+        return self.max_cost or (20_000 if self.uses_pairs else 300)
 
     @classmethod
     def assemble(cls, given: Mapping[str, Any], file: str | Path | None = None) -> Self:

@@ -28,7 +28,7 @@ def forecast(run: RunPlan, config: Config, *, records: int | None = None) -> dic
         "mode": run.mode,
         "data_use": config.data_use,
         "asked": {"epsilon": number(config.epsilon), "delta": config.delta},
-        "cost": _pair(run.noise.cost),
+        "cost": _pair(run.cost),
         "stages": _stages(run, config),
         "k": config.k,
         "r": seeds.r if seeds is not None else None,

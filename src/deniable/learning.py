@@ -1,14 +1,15 @@
 """From parts of the data to a model, with noise: structure, order, parameters, what to keep."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from deniable.arrays import Codes, Counts
 from deniable.config import Config
+from deniable.data.attributes import Attribute
 from deniable.data.schema import Schema
 from deniable.engine.local import count
-from deniable.errors import ConfigError
+from deniable.errors import ConfigError, InvariantError
 from deniable.model.cells import Count
 from deniable.model.correlation import (
     StructureNoise,
@@ -16,17 +17,23 @@ from deniable.model.correlation import (
     learn_correlations_of_paper,
 )
 from deniable.model.graph import Graph, check_order, drawing_order, learn_graph
+from deniable.model.moments import Moments
 from deniable.model.network import ConditionalTable, Network
+from deniable.model.pairs import Measured, in_bins, learn_pairs, look_again
 from deniable.model.parameters import (
+    Statistics,
+    TableCounts,
+    estimate_table,
     learn_counts,
     posterior_draw,
-    posterior_mean,
     posterior_weights,
 )
+from deniable.model.shrinkage import strengths
+from deniable.model.tables import fit_network
 from deniable.privacy.ledger import Spend
 from deniable.randomness import Randomness, Rng
 from deniable.release.omega import choose_omega
-from deniable.spending import RunPlan
+from deniable.spending import RunPlan, settle
 from deniable.workers import all_cores
 
 
@@ -53,14 +60,14 @@ class Learnt:
 
     Attributes:
         network: The distribution.
-        counts: The noisy counts it was estimated from.
+        evidence: The noisy counts it was estimated from.
         omegas: How many attributes are drawn, one of these for each record.
         seeds: The noisy number of seeds.
         spends: The bill.
     """
 
     network: Network
-    counts: tuple[Counts, ...] = field(repr=False)
+    evidence: TableCounts | Measured = field(repr=False)
     omegas: tuple[int, ...]
     seeds: int
     spends: tuple[Spend, ...]
@@ -69,7 +76,57 @@ class Learnt:
 def learn_model(
     parts: Mapping[str, Codes], schema: Schema, config: Config, run: RunPlan, noise: Randomness
 ) -> Learnt:
-    """Learn structure from D_T, then parameters from D_P (Sec. 3.3 and 3.4)."""
+    """Learn a model: of values and pairs, or of a graph and its tables (Sec. 3.3 and 3.4)."""
+    if run.noise.pairs is not None:
+        model = _learn_from_pairs(parts, schema, config, run, noise)
+    else:
+        model = _learn_from_graph(parts, schema, config, run, noise)
+    threshold = config.k + (run.noise.seeds.r if run.noise.seeds is not None else 0)
+    if run.omegas:
+        return replace(model, omegas=run.omegas)
+    omega = choose_omega(model.network, records=model.seeds, threshold=threshold)
+    return replace(model, omegas=(omega,))
+
+
+def _learn_from_pairs(
+    parts: Mapping[str, Codes], schema: Schema, config: Config, run: RunPlan, noise: Randomness
+) -> Learnt:
+    """Count values in D_T, then pairs in D_P; all else follows from those noisy counts."""
+    laws = run.noise.pairs
+    if laws is None:
+        raise InvariantError("values and pairs have no noise: they were not planned")
+    workers = config.workers or all_cores()
+    rng = noise.at("noise")
+
+    def count_pairs(binned: Sequence[Attribute]) -> Count:
+        return partial(count, binned, parts["parameters"], workers=workers)
+
+    measured, spends = learn_pairs(
+        rng,
+        partial(count, schema.attributes, parts["structure"], workers=workers),
+        count_pairs,
+        schema.attributes,
+        laws,
+        ratio=_ratio(run, "parameters", "structure"),
+    )
+    if laws.looks:
+        again = count_pairs(in_bins(schema.attributes, measured.bins))
+        measured, more = look_again(rng, again, measured, strengths(measured), laws)
+        spends += more
+    return Learnt(
+        network=fit_network(measured, schema.attributes, max_cost=config.most_configurations),
+        evidence=measured,
+        omegas=(),
+        seeds=round(measured.records * _ratio(run, "seeds", "structure")),
+        spends=tuple(spends),
+    )
+
+
+def _learn_from_graph(
+    parts: Mapping[str, Codes], schema: Schema, config: Config, run: RunPlan, noise: Randomness
+) -> Learnt:
+    """Learn structure from D_T, then parameters from D_P: the paper's way."""
+    config = settle(config, schema)
     workers = config.workers or all_cores()
     attributes, rng = schema.attributes, noise.at("noise")
     count_t = partial(count, attributes, parts["structure"], workers=workers)
@@ -77,19 +134,23 @@ def learn_model(
 
     structure = learn_structure(rng, count_t, schema, config, run)
     counts, spent = learn_counts(rng, count_p, attributes, structure.graph, run.noise.counts)
-    tables = estimate_tables(counts, config, noise.at("parameters"))
-    network = Network(attributes, structure.graph, structure.order, tables)
-
-    seeds = _number_of_seeds(structure, counts, run)
-    threshold = config.k + (run.noise.seeds.r if run.noise.seeds is not None else 0)
-    omegas = run.omegas or (choose_omega(network, records=seeds, threshold=threshold),)
+    tables = estimate_tables(counts, schema, structure.graph, config, noise.at("parameters"))
+    numbers = [table.records if isinstance(table, Moments) else table for table in counts]
     return Learnt(
-        network=network,
-        counts=tuple(counts),
-        omegas=omegas,
-        seeds=seeds,
+        network=Network(attributes, structure.graph, structure.order, tables),
+        evidence=TableCounts(tuple(counts)),
+        omegas=(),
+        seeds=_number_of_seeds(structure, numbers, run),
         spends=(*structure.spends, *spent),
     )
+
+
+def _ratio(run: RunPlan, part: str, other: str) -> float:
+    """Return how many records one part has for each of another, by public shares."""
+    if run.fractions is None:
+        return 1.0
+    shares = {str(name): share for name, share in run.fractions.items()}
+    return shares.get(part, shares[other]) / shares[other]
 
 
 def learn_structure(
@@ -112,7 +173,7 @@ def learn_structure(
     else:
         noise = StructureNoise(scale=plan.scale, entropy=plan.entropy, records=plan.records)
         correlations, records, spends = learn_correlations(rng, count_t, attributes, noise)
-    graph = learn_graph(correlations, attributes, max_cost=config.max_cost)
+    graph = learn_graph(correlations, attributes, max_cost=config.most_configurations)
     order = _given_order(config, schema, graph) or drawing_order(
         graph, correlations.single.tolist()
     )
@@ -129,14 +190,21 @@ def _given_order(config: Config, schema: Schema, graph: Graph) -> tuple[int, ...
     return check_order(graph, [number[name] for name in config.order])
 
 
-def estimate_tables(counts: list[Counts], config: Config, rng: Rng) -> tuple[ConditionalTable, ...]:
-    """Return the conditional tables that the noisy counts give: post-processing."""
-    weights = [
-        posterior_weights(table, estimator=config.estimator, alpha=config.alpha) for table in counts
-    ]
-    if config.parameters == "drawn":
-        return tuple(ConditionalTable(posterior_draw(table, rng)) for table in weights)
-    return tuple(ConditionalTable(posterior_mean(table)) for table in weights)
+def estimate_tables(
+    statistics: list[Statistics], schema: Schema, graph: Graph, config: Config, rng: Rng
+) -> tuple[ConditionalTable, ...]:
+    """Return the conditional tables that the noisy counts and sums give: post-processing."""
+    estimator, alpha = str(config.chosen_estimator), config.alpha
+    tables = []
+    for i, noisy in enumerate(statistics):
+        if config.parameters == "drawn" and not isinstance(noisy, Moments):
+            weights = posterior_weights(noisy, estimator=estimator, alpha=alpha)
+            tables.append(posterior_draw(weights, rng))
+            continue
+        tables.append(
+            estimate_table(noisy, schema.attributes, graph, i, estimator=estimator, alpha=alpha)
+        )
+    return tuple(map(ConditionalTable, tables))
 
 
 def _number_of_seeds(structure: Structure, counts: list[Counts], run: RunPlan) -> int:
@@ -145,10 +213,6 @@ def _number_of_seeds(structure: Structure, counts: list[Counts], run: RunPlan) -
     The noisy number of records, or the noisy total of the table with the fewest cells.
     """
     if structure.records is not None:
-        known, part = structure.records, "structure"
-    else:
-        known, part = int(min(counts, key=lambda table: table.size).sum()), "parameters"
-    if run.fractions is None:
-        return known
-    shares = {str(name): share for name, share in run.fractions.items()}
-    return round(known * shares.get("seeds", shares[part]) / shares[part])
+        return round(structure.records * _ratio(run, "seeds", "structure"))
+    known = int(min(counts, key=lambda table: table.size).sum())
+    return round(known * _ratio(run, "seeds", "parameters"))

@@ -11,7 +11,8 @@ from deniable.config import Config
 from deniable.data.frames import Kind
 from deniable.data.schema import Schema
 from deniable.data.split import split_records
-from deniable.data.tables import read_codes
+from deniable.data.tables import read_table
+from deniable.data.units import bound_rows
 from deniable.errors import BudgetError, ConfigError, SchemaError
 from deniable.learning import Learnt, learn_model
 from deniable.model.generative import GenerativeModel
@@ -128,7 +129,7 @@ def _learn(
         )
     run = plan_run(schema, config)
     watch("read the table", 0, 1)
-    codes, kind = _read(source, schema, config)
+    codes, kind = _read(source, schema, config, noise)
     parts = _parts(codes, run, noise)
     watch("learn the model", 0, 1)
     learnt = learn_model(parts, schema, config, run, noise)
@@ -138,7 +139,7 @@ def _learn(
     artefact = Artefact(
         schema=schema,
         network=learnt.network,
-        counts=learnt.counts,
+        evidence=learnt.evidence,
         omegas=learnt.omegas,
         histogram=histogram,
         certificate=certify(
@@ -179,22 +180,26 @@ def generate(
         schema=artefact.schema,
         certificate=replace(certificate, parameters=told),
         blocks=_watched(blocks, records, watch),
+        randomness=keyed,
         artefact=artefact,
         kind=artefact.kind,
         internal={},
     )
 
 
-def _read(source: object, schema: Schema, config: Config) -> tuple[Codes, Kind]:
-    """Return the table's codes, if its description may be used."""
-    drafted = [attribute.name for attribute in schema.attributes if not attribute.confirmed]
-    if drafted and not config.accept_drafted_schema:
+def _read(source: object, schema: Schema, config: Config, noise: Randomness) -> tuple[Codes, Kind]:
+    """Return the table's codes, if its description may be used; of each unit as many as count."""
+    if schema.drafted and not config.accept_drafted_schema:
         raise SchemaError(
-            f"{len(drafted)} descriptions were read off the data and nobody has confirmed them, "
-            f'"{drafted[0]}" for one: look at each and set confirmed = true, or say '
+            f"{len(schema.drafted)} descriptions were read off the data and nobody has confirmed "
+            f'them, "{schema.drafted[0]}" for one: look at each and set confirmed = true, or say '
             "--accept-drafted-schema (the manifest will tell)"
         )
-    return read_codes(source, schema)
+    table = read_table(source, schema)
+    if table.units is None:
+        return table.codes, table.kind
+    most = schema.max_rows_per_unit
+    return bound_rows(table.codes, table.units, noise.at("units"), most=most), table.kind
 
 
 def _parts(codes: Codes, run: RunPlan, noise: Randomness) -> dict[str, Codes]:
@@ -240,7 +245,7 @@ def _tested(
     """Return records that each passed a deniability test against the table: the paper's way."""
     run = plan_run(schema, config, records=records)
     watch("read the table", 0, 1)
-    codes, kind = _read(source, schema, config)
+    codes, kind = _read(source, schema, config, noise)
     parts = _parts(codes, run, noise)
     internal = {"rows": len(codes), "seeds": len(parts["seeds"])}
     if run.mode == "tested" and not internal["seeds"]:
@@ -251,19 +256,19 @@ def _tested(
     else:
         road = own_road(model, parts["seeds"], schema, config, noise)
     watch("learn the model", 1, 1)
-    certificate = certify(
-        run,
-        config,
-        omegas=road.omegas,
-        is_secret=noise.is_secret,
-        schema=schema,
-        extra={"records": records, **road.told},
-        own_model=model is not None,
-    )
     return Release(
         schema=schema,
-        certificate=certificate,
+        certificate=certify(
+            run,
+            config,
+            omegas=road.omegas,
+            is_secret=noise.is_secret,
+            schema=schema,
+            extra={"records": records, **road.told},
+            own_model=model is not None,
+        ),
         blocks=_watched(release_from(road, records, config, internal), records, watch),
+        randomness=noise,
         artefact=None,
         kind=kind,
         internal=internal,

@@ -15,7 +15,17 @@ from deniable.arrays import Counts, Reals, Words
 from deniable.errors import ConfigError
 
 Stage = Literal[
-    "seeds", "candidates", "records", "parameters", "scan", "noise", "threshold", "split"
+    "seeds",
+    "candidates",
+    "records",
+    "parameters",
+    "scan",
+    "noise",
+    "threshold",
+    "split",
+    "values",
+    "identifiers",
+    "units",
 ]
 _NUMBER: dict[Stage, int] = {
     "seeds": 1,
@@ -26,6 +36,9 @@ _NUMBER: dict[Stage, int] = {
     "noise": 6,
     "threshold": 7,
     "split": 8,
+    "values": 9,
+    "identifiers": 10,
+    "units": 11,
 }
 
 

@@ -1,16 +1,20 @@
 """From the options of a run and its schema to its plan: what it will cost, before a row is read."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deniable.config import Config, Mode, parse_omega
 from deniable.data.schema import Schema
 from deniable.errors import BudgetError, ConfigError
 from deniable.model.correlation import entropy_queries
-from deniable.privacy.composition import Guarantee
+from deniable.privacy.composition import Guarantee, sequential
 from deniable.privacy.ledger import Part
-from deniable.privacy.plan import Facts, Plan, make_plan, split_of
+from deniable.privacy.moments import TableModel
+from deniable.privacy.parts import Facts
+from deniable.privacy.plan import Plan, make_plan, split_of
 from deniable.privacy.threshold import RandomizedTest, best_test, plan_test
+from deniable.privacy.units import of_unit, per_row
 
 # Of ε and δ asked for, the share of N records tested one by one; the model has the rest.
 TEST_SHARE = 0.5
@@ -26,6 +30,9 @@ class RunPlan:
         fractions: The probability of each part; None: all rows serve every stage.
         noise: The noise and the cost of every stage.
         test: The randomized test, where the mode has one.
+        unit: The column that says whose row it is.
+        rows: The most rows of one unit that are used.
+        draft: What the schema has cost already.
     """
 
     mode: Mode
@@ -33,6 +40,15 @@ class RunPlan:
     fractions: Mapping[Part, float] | None
     noise: Plan
     test: RandomizedTest | None = None
+    unit: str | None = None
+    rows: int = 1
+    draft: Guarantee | None = None
+
+    @property
+    def cost(self) -> Guarantee:
+        """(ε, δ) of all that is done to the data, for one unit, the schema's draft included."""
+        run = of_unit(self.noise.cost, rows=self.rows)
+        return run if self.draft is None else sequential([run, self.draft])
 
 
 def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> RunPlan:
@@ -47,6 +63,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         ConfigError: Options contradict each other or the schema.
         BudgetError: The guarantee asked for cannot be met.
     """
+    config = settle(config, schema)
     mode = config.mode or "one-shot"
     if config.profile == "paper" and mode == "one-shot":
         raise ConfigError(
@@ -55,25 +72,88 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         )
     omegas = _omegas(schema, config, mode)
     fractions = _fractions(config, mode)
-    limit = Guarantee(epsilon=config.epsilon, delta=config.delta)
+    draft = None
+    if schema.draft is not None:
+        draft = Guarantee(epsilon=float(schema.draft.epsilon), delta=float(schema.draft.delta))
+    limit = per_row(_left(config, draft), rows=schema.max_rows_per_unit)
     test = None
     if mode == "randomized" and config.epsilon < float("inf"):
         test = _test(limit, config, omegas, records)
-    lengths = 0
-    if mode == "one-shot":
-        m = len(schema.names)
-        lengths = 1 if omegas is None else sum(omega < m for omega in omegas)
     facts = Facts(
         limit=limit,
         names=schema.names,
-        queries=0 if config.graph is not None else len(entropy_queries(schema.attributes)),
+        queries=_queries(schema, config),
+        sizes=schema.sizes if config.uses_pairs else (),
+        models=_models(schema, config),
         rows_max=config.rows_max or schema.rows_max,
-        lengths=lengths,
+        lengths=_lengths(schema, omegas) if mode == "one-shot" else 0,
         fractions=fractions,
         test=test.spend if test else None,
         of_paper=config.profile == "paper",
     )
-    return RunPlan(mode=mode, omegas=omegas, fractions=fractions, noise=make_plan(facts), test=test)
+    return RunPlan(
+        mode=mode,
+        omegas=omegas,
+        fractions=fractions,
+        noise=make_plan(facts),
+        test=test,
+        unit=schema.unit,
+        rows=schema.max_rows_per_unit,
+        draft=draft,
+    )
+
+
+def settle(config: Config, schema: Schema) -> Config:
+    """Return the options with an estimator that can learn the schema, where none was given."""
+    summed = any(attribute.model != "histogram" for attribute in schema.attributes)
+    if not summed or config.estimator is not None:
+        return config
+    return replace(config, estimator="norm-sub")
+
+
+def _lengths(schema: Schema, omegas: tuple[int, ...] | None) -> int:
+    """Return how many prefix lengths are kept of seeds; one where ω is chosen later."""
+    return 1 if omegas is None else sum(omega < len(schema.names) for omega in omegas)
+
+
+def _left(config: Config, draft: Guarantee | None) -> Guarantee:
+    """Return what a bought draft of the schema leaves of what was asked for."""
+    limit = Guarantee(epsilon=config.epsilon, delta=config.delta)
+    if draft is None or config.epsilon == math.inf:
+        return limit
+    if draft.epsilon >= limit.epsilon or draft.delta >= limit.delta:
+        raise BudgetError(
+            f"the draft of the schema has cost ε = {draft.epsilon:g}, δ = {draft.delta:g} already, "
+            "and nothing is left for the run. Ask for a larger ε and δ: they are the total."
+        )
+    left = Guarantee(epsilon=limit.epsilon - draft.epsilon, delta=limit.delta - draft.delta)
+    return Guarantee(epsilon=left.epsilon * (1 - 1e-9), delta=left.delta * (1 - 1e-9))
+
+
+def _models(schema: Schema, config: Config) -> tuple[TableModel, ...]:
+    """Return how each attribute is learnt; refuse options that are for counts of values only."""
+    summed = [attribute for attribute in schema.attributes if attribute.model != "histogram"]
+    if not summed:
+        return ()
+    which = f'attribute "{summed[0].name}" has model = {summed[0].model}'
+    if config.uses_pairs:
+        raise ConfigError(
+            f"{which}, which is not learnt from pairs: say --estimator norm-sub, or set model = "
+            '"histogram" in the schema'
+        )
+    if config.parameters == "drawn":
+        raise ConfigError(
+            f"{which}, whose parameters are not drawn: leave parameters = drawn out, or set "
+            'model = "histogram" in the schema'
+        )
+    return tuple(attribute.model for attribute in schema.attributes)
+
+
+def _queries(schema: Schema, config: Config) -> int:
+    """Return how many entropies structure learning asks for: none if the graph is not learnt."""
+    if config.graph is not None or config.uses_pairs:
+        return 0
+    return len(entropy_queries(schema.attributes))
 
 
 def _omegas(schema: Schema, config: Config, mode: Mode) -> tuple[int, ...] | None:

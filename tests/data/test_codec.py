@@ -1,3 +1,5 @@
+from datetime import date, datetime
+
 import numpy as np
 import polars as pl
 import pytest
@@ -142,7 +144,7 @@ def test_a_value_outside_a_range_is_a_fault():
     assert message == (
         'column "x", row 3 of the table: the value is outside 5..20 (not shown: input records are '
         "confidential). 2 rows have this fault. "
-        'Widen min or max, or set outside = "drop" or "clip".'
+        'Widen min or max if the data dictionary does, or set outside = "drop" or "clip".'
     )
 
 
@@ -150,8 +152,9 @@ def test_a_value_that_is_not_listed_is_a_fault():
     message = fault(["a", "SECRET", "b"], values=("a", "b"))
     assert message == (
         'column "x", row 2 of the table: the value is none of the 2 in the schema (not shown: '
-        "input records are confidential). 1 row has this fault. Add it to values, to missing if "
-        'that is what it means, or set outside = "drop".'
+        "input records are confidential). 1 row has this fault. If the data dictionary has it, "
+        "add it to values, or to missing if that is what it means; otherwise correct it, or set "
+        'outside = "drop".'
     )
     assert "none of the 3" in fault([7], values=(9, 3, 5))
 
@@ -201,11 +204,14 @@ def test_a_message_lists_twenty_faults_and_counts_the_rest():
 @pytest.mark.parametrize(
     ("series", "options", "message"),
     [
-        (["7"], {"values": (7,)}, "type String, but the schema describes whole numbers. Convert"),
         ([7], {"values": ("7",)}, r"type Int64, but the schema describes text.*without quotes"),
-        ([True], {"values": (1,)}, "columns of type Boolean cannot be described yet"),
-        ([True], {"values": ("t",)}, "columns of type Boolean cannot be described yet"),
-        ([[1]], {"values": (1,)}, r"type List\(Int64\)"),
+        ([True], {"values": (1,)}, r'describes whole numbers.*or describe it as type = "boolean"'),
+        ([True], {"values": ("t",)}, 'describes text.*or describe it as type = "boolean"'),
+        ([date(2020, 1, 1)], {"values": ("t",)}, 'or describe it as type = "date"'),
+        ([datetime(2020, 1, 1)], {"values": (1,)}, 'or describe it as type = "datetime"'),
+        ([[1]], {"values": (1,)}, r"type List\(Int64\) cannot be described"),
+        ([7], {"kind": "date", "values": range(3)}, 'describes dates.*"integer" or "real"'),
+        ([date(2020, 1, 1)], {"kind": "boolean", "values": ("n", "y")}, "true and false"),
     ],
 )
 def test_a_column_of_the_wrong_type_is_refused(series, options, message):

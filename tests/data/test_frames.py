@@ -68,16 +68,29 @@ def test_a_type_too_narrow_for_the_schema_gives_way():
     assert restored(table, schema, codes).schema.field("n").type == pa.int64()
 
 
-def test_numbers_held_as_floats_come_back_whole_whether_or_not_a_cell_was_missing():
-    """A type that depended on it would tell whether the data had missing cells."""
-    with_gap = pl.DataFrame({"n": [1.0], "t": ["a"], "m": [None], "u": ["x"]})
-    with_gap = with_gap.cast({"m": pl.Float64})
-    assert restored(with_gap).schema["n"] == pl.Int64
-    assert restored(with_gap).schema["m"] == pl.Int64
+def test_numbers_held_as_floats_come_back_as_floats():
+    frame = pl.DataFrame({"n": [1.0], "t": ["a"], "m": [None], "u": ["x"]})
+    frame = frame.cast({"m": pl.Float32})
+    assert restored(frame).schema["n"] == pl.Float64
+    assert restored(frame).schema["m"] == pl.Float32
+    frame = pd.DataFrame({"n": [1.0], "t": ["a"], "m": [np.nan], "u": ["x"]})
+    assert restored(frame).dtypes["n"] == "float64"
+    assert restored(frame).dtypes["m"] == "float64"
+
+
+def test_a_pandas_type_does_not_tell_whether_a_cell_was_missing():
+    """Pandas makes floats of a column of integers with a gap; else it would show that one was."""
     for m in (1, np.nan):
-        frame = pd.DataFrame({"n": [1.0], "t": ["a"], "m": [m], "u": ["x"]})
-        assert restored(frame).dtypes["m"] == "Int64"
-        assert restored(frame).dtypes["n"] == "int64"
+        frame = pd.DataFrame({"n": [1], "t": ["a"], "m": [m], "u": ["x"]})
+        assert restored(frame).dtypes["m"] == "float64"
+    large = Attribute(name="n", kind="integer", values=range(2**60, 2**60 + 3), missing=("",))
+    schema = Schema((large,))
+    for frame in (pd.DataFrame({"n": [2**60]}), pd.DataFrame({"n": [float(2**60), np.nan]})):
+        assert restored(frame, schema, np.array([[1], [3]], np.uint16)).dtypes["n"] == "Int64"
+    schema = Schema((Attribute(name="n", kind="integer", values=range(3), outside="drop"),))
+    for cells in ([1, 2], [1, np.nan]):
+        result = restored(pd.DataFrame({"n": cells}), schema, np.array([[1]], np.uint16))
+        assert result.dtypes["n"] == "int64"
 
 
 @pytest.mark.parametrize("numbers", ["int64", "int16", "Int64", "Int8", "int64[pyarrow]", "uint8"])
@@ -93,7 +106,7 @@ def test_a_pandas_frame_comes_back_in_its_order_and_types(numbers, texts):
     assert list(result.index) == [0, 1]
     assert result.dtypes["n"] == frame.dtypes["n"]
     assert result.dtypes["m"] == (
-        frame.dtypes["m"] if numbers[0] == "I" or "[" in numbers else "Int64"
+        frame.dtypes["m"] if numbers[0] == "I" or "[" in numbers else "float64"
     )
     assert result.dtypes["t"] == frame.dtypes["t"]
     assert result.dtypes["u"] == frame.dtypes["u"]
@@ -142,7 +155,7 @@ def test_an_arrow_table_comes_back_in_its_order_and_types():
         pa.dictionary(pa.int32(), pa.string()),
         pa.int16(),
         pa.large_string(),
-        pa.int64(),
+        pa.float64(),
     ]
     assert result.schema.metadata is None
     assert result.column("t").chunk(0).dictionary.to_pylist() == ["a", "b", "c"]

@@ -10,19 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from chance import assert_distribution
-from deniable.model.draws import AliasTables, alias_tables
+from deniable.model.draws import AliasTables, alias_tables, spread_evenly
 from deniable.randomness import Keyed
 from worlds import property_test
-
-
-class Fixed:
-    """A stream that gives the numbers it was given."""
-
-    def __init__(self, *numbers: float) -> None:
-        self._numbers = np.array(numbers)
-
-    def random(self, size: int) -> np.ndarray:
-        return np.resize(self._numbers, size)
 
 
 def implied(tables: AliasTables) -> np.ndarray:
@@ -66,7 +56,7 @@ def test_a_value_of_probability_zero_is_never_drawn(probabilities, spot):
     cells = np.arange(tables.values) / tables.values
     spots = np.concatenate([[spot, 0.0, 1 - 2.0**-53], cells, np.nextafter(cells[1:], 0)])
     for row in range(len(probabilities)):
-        values = tables.draw(np.full(len(spots), row), Fixed(*spots))
+        values = tables.draw(np.full(len(spots), row), spots)
         assert (values < tables.values).all()
         assert (probabilities[row, values] > 0).all()
 
@@ -84,7 +74,7 @@ def test_rounding_in_the_sums_makes_nothing_possible(lack, zeros):
 
 def draw_many(row: list[Fraction], trials: int) -> Counter:
     tables = alias_tables(np.array([[float(p) for p in reversed(row)], [float(p) for p in row]]))
-    values = tables.draw(np.ones(trials, dtype=np.intp), Keyed(11).at("candidates"))
+    values = tables.draw(np.ones(trials, dtype=np.intp), Keyed(11).at("candidates").random(trials))
     return Counter(values.tolist())
 
 
@@ -100,3 +90,38 @@ def test_that_assertion_notices_the_other_row():
     """A draw that took the first row for the second, here its mirror image, is noticed."""
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
         assert_distribution(draw_many(ROW, 200_000), dict(enumerate(reversed(ROW))))
+
+
+# Numbers that are spread evenly among those who draw from one distribution
+
+rows_of_records = st.lists(st.integers(0, 4), min_size=1, max_size=200).map(np.array)
+
+
+@property_test
+@given(rows_of_records, st.integers(0, 2**32))
+def test_equal_rows_share_the_unit_interval_evenly(rows, key):
+    """Of n numbers, n · p are below p, but for a few: 2 + 2 ln n; independent ones miss by √n."""
+    uniform = spread_evenly(rows, Keyed(key).at("records"))
+    assert ((uniform >= 0) & (uniform < 1)).all()
+    for row in set(rows.tolist()):
+        own = uniform[rows == row]
+        for below in (0.1, 0.25, 0.5, 0.9):
+            assert abs((own < below).sum() - len(own) * below) <= 2 + 2 * np.log(len(own))
+
+
+def test_each_number_is_uniform_by_itself_whoever_it_belongs_to():
+    """Ten equal parts of [0, 1), 20,000 keys, the first and the last record; 1e-6, fixed keys."""
+    rows = np.array([1, 0, 1, 1, 2, 0, 1])
+    tenths = [
+        (10 * spread_evenly(rows, Keyed(key).at("records"))[[0, -1]]).astype(int)
+        for key in range(20_000)
+    ]
+    for numbers in zip(*tenths, strict=True):
+        assert_distribution(Counter(map(int, numbers)), dict.fromkeys(range(10), 0.1))
+
+
+def test_two_records_of_one_distribution_are_in_no_fixed_order():
+    """Who gets which number is chance: else a record would tell of its neighbour."""
+    rows = np.zeros(5, dtype=np.intp)
+    first = [int(spread_evenly(rows, Keyed(key).at("records")).argmin()) for key in range(10_000)]
+    assert_distribution(Counter(first), dict.fromkeys(range(5), 0.2))

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from scipy.signal import fftconvolve
 
 from chance import assert_distribution, assert_rate
 from deniable import __main__ as program
@@ -85,10 +86,37 @@ def test_the_true_cost_of_a_run_is_what_it_promises_and_little_less(tiny, mode, 
     assert true_delta(laws, run.noise.cost.epsilon * 0.97) > delta
 
 
+def least_delta(laws, epsilon, step=1e-3):
+    """The same from below, for many numbers of wide noise: losses rounded down to a grid."""
+    lowest, chances, finite = 0, np.ones(1), 1.0
+    for law in laws:
+        losses, likely, never = loss_of(law)
+        finite *= 1 - never
+        places = np.floor(losses / step).astype(int)
+        own = np.bincount(places - places.min(), weights=likely)
+        lowest, chances = lowest + places.min(), fftconvolve(chances, own)
+    losses = (lowest + np.arange(len(chances))) * step
+    return (1 - finite) + float(chances @ np.maximum(0, -np.expm1(epsilon - losses)))
+
+
+@pytest.mark.parametrize("mode", ["seedless", "one-shot"])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-4), (2.0, 1e-3)])
+def test_the_true_cost_of_values_and_pairs_is_what_they_promise(tiny, mode, epsilon, delta):
+    """A record moves one cell of every table that is counted, at every look, by one."""
+    run = plan_run(tiny, Config.assemble({"mode": mode, "epsilon": epsilon, "delta": delta}))
+    noise = run.noise.pairs
+    assert (noise.measured, noise.strength) == (1, None)
+    laws = [*noise.values, noise.pairs, *[noise.again] * noise.looks]
+    laws += [run.noise.seeds] if run.noise.seeds else []
+    assert least_delta(laws, run.noise.cost.epsilon) <= delta
+    # A sharp promise: at 5 % less ε it would be false.
+    assert least_delta(laws, run.noise.cost.epsilon * 0.95) > delta
+
+
 def shown(records, schema, **options):
     """What a run shows before it forgets anything: noisy tables, histogram without threshold."""
     artefact = learn(table(records), schema, noise=Keyed(3), graph=GRAPH, **options)
-    return artefact, np.concatenate([c.ravel() for c in artefact.counts])
+    return artefact, np.concatenate([c.ravel() for c in artefact.evidence.tables])
 
 
 def test_under_the_same_noise_neighbours_differ_by_one_cell_of_each_table(tiny):

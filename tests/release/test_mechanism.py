@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import count, islice
 
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 import definitions
 from chance import assert_distribution
-from deniable.errors import BudgetError
+from deniable.arrays import CODE
+from deniable.errors import BudgetError, SchemaError
 from deniable.model.perturbation import PerturbationModel
 from deniable.model.synthesis import NetworkModel
 from deniable.privacy.laws import discrete_laplace
@@ -22,12 +24,17 @@ from deniable.release.deniability import (
     pass_deterministic_test,
     pass_randomized_test,
 )
+from deniable.release.histogram import KeptPrefixes, SeedHistogram
 from deniable.release.mechanism import (
+    _MOST_REDRAWN,
     BLOCK,
     SCAN_BLOCK,
     Kernel,
     Mechanism,
+    anything,
+    artefact_kernel,
     collect,
+    draw_possible,
     hidden_omega_kernel,
     own_omega_kernel,
     randomized_kernel,
@@ -299,6 +306,232 @@ def test_that_assertion_notices_forgotten_dummies():
     counts = run_randomized(SEEDS, k=3, known=True)
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
         assert_distribution(counts, randomized_law(SEEDS, k=3, known=True, dummies=0))
+
+
+# Constraints: what cannot be is left out, and what is left has the law it had among itself
+
+
+def constrained(records) -> np.ndarray:
+    """a below 2 needs c = 0: neither all records nor few, and not decided by one attribute."""
+    return (records[:, 0] >= 2) | (records[:, 2] == 0)
+
+
+def is_possible(y) -> bool:
+    return bool(constrained(codes_of([y], 3))[0])
+
+
+def impossible(records) -> np.ndarray:
+    return np.zeros(len(records), dtype=bool)
+
+
+CONSTRAINED = {
+    "own": lambda m: own_omega_kernel(m, network_model()),
+    "hidden": lambda m: hidden_omega_kernel(m, network_model(), gamma=float(GAMMA)),
+    "scan": lambda m: scan_kernel(m, network_model(), gamma=float(GAMMA), limits=ScanLimits()),
+}
+
+
+@pytest.mark.parametrize("name", CONSTRAINED)
+def test_tested_records_that_break_a_constraint_are_dropped_and_the_rest_stay_as_likely(name):
+    """A candidate that breaks one counts as no output. False-alarm rate 1e-6 each, fixed key."""
+    _, law, block_size = KERNELS[name]
+    kernel = CONSTRAINED[name](replace(mechanism(2), possible=constrained))
+    expected = {y: p for y, p in law(2).items() if is_possible(y)}
+    assert 0 < sum(expected.values()) < sum(law(2).values())
+    assert_distribution(run(kernel, block_size), with_nothing(expected))
+
+
+def randomized_law_with_constraints(seeds: list, *, k: int) -> dict:
+    """As ``randomized_law`` for a known ω: who fails or cannot be is replaced by a seedless record
+    among those that can be."""
+    _, model = small_world()
+    allowed = [y for y in model.universe() if is_possible(y)]
+    seeded = dict.fromkeys(allowed, Fraction(0))
+    for omega in OMEGAS:
+        for y in allowed:
+            ps = [definitions.hidden_probability(model, y, d, (omega,)) for d in seeds]
+            for a, p in enumerate(ps):
+                if p > 0:
+                    passes = pass_probability(definitions.plausible_seeds(ps, a, GAMMA), k)
+                    seeded[y] += p * passes / (len(seeds) + DUMMIES) / len(OMEGAS)
+    nothing = 1 - sum(seeded.values())
+    seedless = {y: definitions.record_probability(model, y) for y in allowed}
+    can_be = sum(seedless.values())
+    return {y: p + nothing * seedless[y] / can_be for y, p in seeded.items()}
+
+
+@pytest.mark.parametrize("seeds", [SEEDS, []], ids=["nine", "none"])
+def test_the_randomized_mechanism_replaces_what_cannot_be(seeds):
+    """Every candidate gives a record, and every record can be: false-alarm rate 1e-6, fixed key."""
+    randomness = Keyed(KEY)
+    told = Mechanism(
+        seeds=codes_of(seeds, 3),
+        randomness=randomness,
+        passes=lambda plausible, block: pass_randomized_test(
+            plausible, randomness.at("threshold", block), k=3, law=NOISE
+        ),
+        possible=constrained,
+    )
+    kernel = randomized_kernel(told, network_model(), dummies=DUMMIES, gamma=None)
+    counts: Counter = Counter()
+    for block in range(CANDIDATES // BLOCK):
+        records = kernel(block)
+        assert len(records) == BLOCK
+        counts.update(records_of(records))
+    assert_distribution(counts, randomized_law_with_constraints(seeds, k=3))
+
+
+def test_the_thresholds_of_the_randomized_test_do_not_depend_on_constraints():
+    """They are drawn for every candidate before anybody asks what can be."""
+    seen = []
+
+    def passes(plausible, block):
+        seen.append((block, len(plausible)))
+        return np.ones(len(plausible), dtype=bool)
+
+    for possible in (anything, constrained):
+        told = Mechanism(
+            seeds=codes_of(SEEDS, 3), randomness=Keyed(KEY), passes=passes, possible=possible
+        )
+        randomized_kernel(told, network_model(), dummies=DUMMIES, gamma=None)(5)
+    assert seen == [(5, BLOCK), (5, BLOCK)]
+
+
+# Generation from an artefact
+
+
+def kept_prefixes() -> SeedHistogram:
+    """Of length 1: c = 0 or c = 1, noisily 5 and 3 of 10 seeds. Of length 2: one, 4 of 10."""
+    return SeedHistogram(
+        (
+            KeptPrefixes(
+                prefixes=np.array([[0], [1]], dtype=CODE), counts=np.array([5, 3]), records=10
+            ),
+            KeptPrefixes(prefixes=np.array([[0, 1]], dtype=CODE), counts=np.array([4]), records=10),
+        )
+    )
+
+
+def _without_kept(length: int) -> dict:
+    """Seedless records, drawn anew while their prefix is kept, in the last round whatever it is."""
+    _, model = small_world()
+    drawn = {y: definitions.record_probability(model, y) for y in model.universe()}
+    level = {level.length: level.prefixes.tolist() for level in kept_prefixes().levels}
+    columns = list(model.order[:length])
+    kept = {y for y in drawn if length and [y[c] for c in columns] in level[length]}
+    again = sum(drawn[y] for y in kept)
+    rounds = sum(again**r for r in range(_MOST_REDRAWN))
+    last = again ** (_MOST_REDRAWN - 1)
+    return {y: p * (last if y in kept else rounds) for y, p in drawn.items()}
+
+
+def artefact_law(omegas) -> dict:
+    """ω, then a kept prefix in proportion to its noisy count, else none; the rest is drawn."""
+    _, model = small_world()
+    universe = model.universe()
+    total = dict.fromkeys(universe, Fraction(0))
+    kept = {level.length: level for level in kept_prefixes().levels}
+    for omega in omegas:
+        length = 3 - omega
+        level = kept.get(length)
+        left = Fraction(1)
+        listed = [] if level is None else zip(level.prefixes, level.counts, strict=True)
+        for prefix, noisy in listed:
+            share = Fraction(int(noisy), 10)
+            left -= share
+            seed = [0, 0, 0]
+            for place, code in zip(model.order[:length], prefix.tolist(), strict=True):
+                seed[place] = code
+            for y in universe:
+                chance = definitions.synthesis_probability(model, y, tuple(seed), omega)
+                total[y] += share * chance / len(omegas)
+        for y, p in _without_kept(length).items():
+            total[y] += left * p / len(omegas)
+    assert sum(total.values()) == 1
+    return total
+
+
+def generated(omegas, possible=anything, key=KEY) -> Counter:
+    network = small_world()[0]
+    levels = [level for level in kept_prefixes().levels if 3 - level.length in omegas]
+    kernel = artefact_kernel(
+        network, SeedHistogram(tuple(levels)), omegas, Keyed(key), possible=possible
+    )
+    counts: Counter = Counter()
+    for block in range(CANDIDATES // BLOCK):
+        records = kernel(block)
+        assert len(records) == BLOCK
+        counts.update(records_of(records))
+    return counts
+
+
+@pytest.mark.parametrize("omegas", [(1,), (2,), (3,), (1, 2), (1, 2, 3)])
+def test_an_artefact_generates_records_of_its_law(omegas):
+    """Records that share a distribution share it out evenly, so that they scatter less than
+    independent ones; what is rare or common shows all the same. 1e-6 each, fixed key."""
+    assert_distribution(generated(omegas), artefact_law(omegas))
+
+
+@pytest.mark.parametrize("omegas", [(1,), (3,), (1, 2, 3)])
+def test_under_constraints_an_artefact_generates_records_of_its_law_among_those_that_can_be(omegas):
+    """Pr{y | possible}, exactly: not a record more or less likely than another."""
+    law = {y: p for y, p in artefact_law(omegas).items() if is_possible(y)}
+    can_be = sum(law.values())
+    assert 0.2 < can_be < 0.9
+    counts = generated(omegas, possible=constrained)
+    assert_distribution(counts, {y: p / can_be for y, p in law.items()})
+
+
+def test_that_assertion_notices_records_that_are_repaired_and_not_drawn_anew():
+    """As if the attribute that breaks a constraint were changed until it does not."""
+    law = {y: p for y, p in artefact_law((3,)).items() if is_possible(y)}
+    can_be = sum(law.values())
+    counts: Counter = Counter()
+    for y, number in generated((3,)).items():
+        counts[y if is_possible(y) else (*y[:2], 0)] += number
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(counts, {y: p / can_be for y, p in law.items()})
+
+
+def test_constraints_that_leave_nothing_end_with_advice():
+    with pytest.raises(SchemaError, match=r"constraints allow less than once.*contradict"):
+        generated((2,), possible=impossible)
+
+
+def test_a_hopeless_tested_run_under_constraints_ends_with_advice():
+    kernel = own_omega_kernel(replace(mechanism(1), possible=impossible), network_model())
+    with pytest.raises(BudgetError, match="relax the constraints"):
+        list(
+            collect(
+                (kernel(block) for block in count()),
+                records=1,
+                block_size=BLOCK,
+                max_attempts=3 * BLOCK,
+            )
+        )
+
+
+def test_only_what_cannot_be_is_drawn_anew():
+    """Records that can be stay; the others are drawn until they can."""
+    sizes = []
+
+    def draw(number, rng):
+        sizes.append(number)
+        return codes_of([(int(v),) for v in rng.integers(4, number)], 1)
+
+    def not_zero(records):
+        return records[:, 0] > 0
+
+    first = draw(1_000, Keyed(1).at("records"))
+    sizes.clear()
+    records = draw_possible(draw, 1_000, Keyed(1).at("records"), not_zero)
+    stayed = first[:, 0] > 0
+    np.testing.assert_array_equal(records[stayed], first[stayed])
+    assert (records > 0).all()
+    assert sizes[0] == 1_000
+    assert sizes[1] == (~stayed).sum()
+    assert sizes == sorted(sizes, reverse=True)
+    assert_distribution(Counter(records[:, 0].tolist()), {1: 1 / 3, 2: 1 / 3, 3: 1 / 3})
 
 
 # Collecting

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from deniable.errors import BudgetError, OutputError
+from deniable.randomness import Keyed
 from deniable.release.records import (
     as_json,
     file_hash,
@@ -195,7 +196,7 @@ def test_a_full_device_is_an_error_of_the_place():
 def test_records_cannot_be_written_below_a_file(tmp_path, small_schema, small_codes, name):
     (tmp_path / "file").write_text("x")
     with pytest.raises(OutputError, match="cannot be written"):
-        write_records(tmp_path / "file" / name, [small_codes], small_schema)
+        write_records(tmp_path / "file" / name, [small_codes], small_schema, Keyed(1))
 
 
 def test_a_fault_of_the_records_is_not_taken_for_one_of_the_file(
@@ -206,7 +207,7 @@ def test_a_fault_of_the_records_is_not_taken_for_one_of_the_file(
         raise BudgetError("too few passed")
 
     with pytest.raises(BudgetError, match="too few passed"):
-        write_records(tmp_path / "records.csv", blocks(), small_schema)
+        write_records(tmp_path / "records.csv", blocks(), small_schema, Keyed(1))
 
 
 # Bytes

@@ -14,7 +14,7 @@ import deniable
 from deniable.errors import ArtefactError, ConfigError, OutputError
 from deniable.randomness import Keyed
 from deniable.release.mechanism import BLOCK
-from deniable.release.records import pack
+from deniable.release.records import file_hash, pack
 from deniable.release.storage import load
 
 
@@ -37,6 +37,33 @@ def saved(artefact, tmp_path_factory):
 def copy(saved, tmp_path):
     """A copy to break."""
     return shutil.copytree(saved, tmp_path / "copy")
+
+
+@pytest.fixture(scope="module")
+def saved_tables(small_table, small_schema, tmp_path_factory):
+    """The same, of a graph and its tables."""
+    folder = tmp_path_factory.mktemp("tables") / "saved"
+    deniable.learn(
+        small_table,
+        small_schema,
+        mode="seedless",
+        epsilon=5.0,
+        estimator="norm-sub",
+        noise=Keyed(3),
+    ).save(folder)
+    return folder
+
+
+@pytest.fixture
+def copy_of(saved, saved_tables, tmp_path):
+    """A copy, to break, of an artefact that has an array of such a name; and the whole name."""
+
+    def copy(start):
+        source = saved_tables if start.startswith("counts") else saved
+        name = next(name for name in arrays_of(source) if name.startswith(start))
+        return shutil.copytree(source, tmp_path / "copy"), name
+
+    return copy
 
 
 def arrays_of(folder):
@@ -196,7 +223,7 @@ def test_a_file_is_cut_off(copy, name, share):
         load(copy)
 
 
-@pytest.mark.parametrize("name", ["graph", "order", "omegas", "seeds"])
+@pytest.mark.parametrize("name", ["graph", "order", "omegas", "seeds", "evidence"])
 def test_a_fact_is_missing(copy, name):
     change_json(copy / "artefact.json", lambda facts: facts.pop(name))
     with pytest.raises(ArtefactError, match="broken artefact"):
@@ -254,10 +281,16 @@ def test_a_manifest_with_an_impossible_cost(copy, epsilon):
         load(copy)
 
 
-@pytest.mark.parametrize("name", ["counts_0", "probabilities_4", "prefixes_2", "seeds_3"])
-def test_an_array_is_missing(copy, name):
+OF_PAIRS = ["values_0", "bins_1", "pair_0_1", "again", "groups"]
+
+
+@pytest.mark.parametrize(
+    "name", ["counts_0", "probabilities_4", "prefixes_2", "seeds_3", *OF_PAIRS]
+)
+def test_an_array_is_missing(copy_of, name):
+    copy, name = copy_of(name)
     change_arrays(copy, lambda arrays: arrays.pop(name))
-    with pytest.raises(ArtefactError, match="broken artefact"):
+    with pytest.raises(ArtefactError, match=r"broken artefact \(KeyError"):
         load(copy)
 
 
@@ -268,19 +301,70 @@ def test_an_array_is_missing(copy, name):
         ("probabilities_0", np.float32),
         ("prefixes_2", np.int64),
         ("seeds_2", np.uint64),
+        *((name, np.int32) for name in OF_PAIRS),
     ],
 )
-def test_an_array_is_of_another_kind(copy, name, dtype):
+def test_an_array_is_of_another_kind(copy_of, name, dtype):
+    copy, name = copy_of(name)
     change_arrays(copy, lambda arrays: arrays.update({name: arrays[name].astype(dtype)}))
     with pytest.raises(ArtefactError, match="arrays of another kind"):
         load(copy)
 
 
+def put_hashes_right(folder):
+    """So that it is not the hash by which a change is found."""
+
+    def change(document):
+        document["files"] = {name: file_hash(folder / name) for name in document["files"]}
+
+    change_json(folder / "manifest.json", change)
+
+
 @pytest.mark.parametrize(
-    "name", ["counts_1", "probabilities_1", "prefixes_2", "prefixes_3", "seeds_2"]
+    "name", ["counts_1", "probabilities_1", "prefixes_2", "prefixes_3", "seeds_2", *OF_PAIRS]
 )
-def test_an_array_is_of_another_shape(copy, name):
-    change_arrays(copy, lambda arrays: arrays.update({name: arrays[name][:-1]}))
+def test_an_array_is_of_another_shape(copy_of, name):
+    copy, name = copy_of(name)
+    if name.startswith("prefixes"):
+        change_arrays(copy, lambda arrays: arrays.update({name: arrays[name][:, :-1]}))
+    else:
+        change_arrays(copy, lambda arrays: arrays.update({name: arrays[name][:-1]}))
+    put_hashes_right(copy)
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+@pytest.mark.parametrize("change", [1, -1])
+def test_groups_of_a_parent_are_others_than_its_table_has(copy, change):
+    """One more, or one below the first."""
+
+    def move(arrays):
+        groups = next(array for name, array in arrays.items() if name.startswith("groups"))
+        place = groups.argmax() if change > 0 else groups.argmin()
+        groups[place] += change
+
+    change_arrays(copy, move)
+    put_hashes_right(copy)
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kind", "guesses"),
+        ("sigmas", [1.0]),
+        ("sigmas", "none"),
+        ("sigma", "little"),
+        ("ratio", None),
+        ("pairs", [["years", "stranger", 0]]),
+        ("pairs", [["years", "trade"]]),
+        ("pairs", 3),
+    ],
+)
+def test_what_is_told_of_noisy_counts_is_wrong(copy, name, value):
+    change_json(copy / "artefact.json", lambda facts: facts["evidence"].update({name: value}))
+    put_hashes_right(copy)
     with pytest.raises(ArtefactError, match="broken artefact"):
         load(copy)
 
@@ -346,7 +430,7 @@ def test_a_pickle_inside_is_refused_and_not_read(copy):
         for name, array in arrays.items():
             plain = BytesIO()
             np.lib.format.write_array(plain, array, allow_pickle=False)
-            content = member if name == "counts_0" else plain
+            content = member if name == "values_0" else plain
             archive.writestr(f"{name}.npy", content.getvalue())
     with pytest.raises(ArtefactError, match="broken artefact"):
         load(copy)

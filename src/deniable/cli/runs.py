@@ -9,6 +9,8 @@ import typer
 from deniable.cli.answers import claim_of, print_json, program_name, progress, say
 from deniable.cli.options import Json, Key, Quiet, Records, SchemaFile, Table, app, with_options
 
+__all__ = ["app"]
+
 
 @app.command(short_help="The embedded table, start to release.")
 def demo(

@@ -1,15 +1,18 @@
 """Codec: values ↔ codes. Refuses what the schema does not allow, and says all of it at once."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from deniable.arrays import Codes, Mask
+from deniable.arrays import Codes, Counts, Mask
 from deniable.data.attributes import Attribute, show_some
+from deniable.data.beside import Computed, Constant, Described, Identifier
 from deniable.data.cells import NO_CODE, Column, Fault, Origin, find_faults
 from deniable.errors import DataError, InvariantError, SchemaError
+from deniable.randomness import Rng
 
 # A message that lists more columns than this is not read to its end.
 MOST_COLUMNS = 20
@@ -40,17 +43,60 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Codec:
-    """The code of every value of every attribute, and back."""
+class Encoded:
+    """The records of a table.
 
-    attributes: tuple[Attribute, ...]
+    Attributes:
+        codes: A row a record, a column an attribute, columns contiguous.
+        units: Whose record each is: equal numbers, one unit. None where the schema has no unit.
+    """
+
+    codes: Codes = field(repr=False)
+    units: Counts | None = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Codec:
+    """The code of every value of every attribute, and back.
+
+    Attributes:
+        columns: All columns of the table: those that are learnt, and those beside them.
+        unit: The column that says whose record it is; it is an attribute or an identifier.
+    """
+
+    columns: tuple[Described, ...]
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         if not self.attributes:
-            raise SchemaError("the schema describes no column; add an [[attribute]] for each")
-        names = [attribute.name for attribute in self.attributes]
+            raise SchemaError(
+                "the schema describes no column that is learnt; add an [[attribute]] for each"
+            )
+        names = [column.name for column in self.columns]
         if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
             raise SchemaError(f"described more than once: {show_some(twice)}; keep one of each")
+
+    @cached_property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The columns that are learnt, in the order of the columns of codes."""
+        return tuple(column for column in self.columns if isinstance(column, Attribute))
+
+    @cached_property
+    def constants(self) -> tuple[Constant, ...]:
+        """The columns that always hold the same."""
+        return tuple(column for column in self.columns if isinstance(column, Constant))
+
+    @property
+    def owner(self) -> Identifier | None:
+        """The identifier that says whose record it is, where it is not an attribute."""
+        named = (column for column in self.columns if column.name == self.unit)
+        found = next(named, None)
+        return found if isinstance(found, Identifier) else None
+
+    @cached_property
+    def draws(self) -> bool:
+        """Whether some code stands for several values, so that decoding draws one of them."""
+        return any(attribute.is_binned for attribute in self.attributes)
 
     def encode(self, frame: pl.LazyFrame | pl.DataFrame, *, place: str = "the table") -> Codes:
         """Return the codes of a table: a row a record, a column an attribute, columns contiguous.
@@ -63,8 +109,12 @@ class Codec:
             DataError: A column is absent, foreign or of the wrong type, or some cells do not fit.
                 Every column at fault is named, with its first row and the number of faults.
         """
+        return self.encode_frame(frame.lazy(), place=place).codes
+
+    def encode_frame(self, frame: pl.LazyFrame, *, place: str) -> Encoded:
+        """Return the records of a table; as ``encode``, with whose they are."""
         try:
-            return encode_cells(self.attributes, frame.lazy(), Source(place=place))
+            return encode_cells(self, frame, Source(place=place))
         except POLARS_ERRORS as error:
             cause = type(error).__name__
             raise DataError(
@@ -72,64 +122,159 @@ class Codec:
                 "may quote cells). Collect the frame by itself to see it."
             ) from None
 
-    def decode(self, codes: Codes) -> pl.DataFrame:
-        """Return the values that ``codes`` stand for; a missing cell is null."""
+    def decode(self, codes: Codes, rng: Rng | None = None) -> pl.DataFrame:
+        """Return the values that ``codes`` stand for; a missing cell is null.
+
+        Where a code stands for several values, one is drawn uniformly, from ``rng``: same codes,
+        same ``rng``, same values.
+        """
+        return self.values(codes, self.positions(codes, rng))
+
+    def positions(self, codes: Codes, rng: Rng | None = None) -> Counts:
+        """Return a position on its attribute's grid for each cell, drawn inside its bin.
+
+        For a listed kind it is the code; so it is for a missing cell.
+        """
+        self._require(codes)
+        if rng is None and self.draws:
+            raise InvariantError("codes stand for several values: give rng, to draw one of them")
+        places = np.empty(codes.shape, dtype=np.int64, order="F")
+        for j, attribute in enumerate(self.attributes):
+            places[:, j] = codes[:, j]
+            if not attribute.is_numeric:
+                continue
+            there = codes[:, j] < attribute.bins
+            bins = np.where(there, codes[:, j], 0)
+            drawn = attribute.first_positions[bins]
+            if attribute.is_binned and rng is not None:
+                widths = attribute.widths[bins]
+                steps = (rng.random(len(codes)) * widths).astype(np.int64)
+                drawn = drawn + np.minimum(steps, widths - 1)
+            np.copyto(places[:, j], drawn, where=there)
+        return places
+
+    def values(self, codes: Codes, positions: Counts) -> pl.DataFrame:
+        """Return the values of codes, and of positions inside their bins."""
+        self._require(codes)
+        series = []
+        for j, attribute in enumerate(self.attributes):
+            if attribute.is_numeric:
+                series.append(_amounts(attribute, codes[:, j], positions[:, j]))
+            else:
+                series.append(self._lists[attribute.name].gather(pl.Series(codes[:, j])))
+        return pl.DataFrame(series)
+
+    @cached_property
+    def _lists(self) -> dict[str, pl.Series]:
+        """The value of each code, null for a missing cell, of the listed kinds."""
+        lists = {}
+        for attribute in self.attributes:
+            if not attribute.is_numeric:
+                values = [False, True] if attribute.kind == "boolean" else attribute.values
+                missing = [None] if attribute.missing else []
+                listed = pl.Series(attribute.name, [*values, *missing], dtype=dtype_of(attribute))
+                lists[attribute.name] = listed
+        return lists
+
+    def _require(self, codes: Codes) -> None:
         if codes.ndim != 2 or codes.shape[1] != len(self.attributes):
             raise InvariantError(f"codes of {len(self.attributes)} columns: one each is needed")
-        return pl.DataFrame([_decode(a, codes[:, j]) for j, a in enumerate(self.attributes)])
+        for j, attribute in enumerate(self.attributes):
+            if len(codes) and int(codes[:, j].max()) >= attribute.size:
+                raise InvariantError(f'attribute "{attribute.name}": a code stands for no value')
 
 
-def encode_cells(attributes: Sequence[Attribute], frame: pl.LazyFrame, source: Source) -> Codes:
-    """Return the codes of ``frame``, without the records that an attribute asks to drop.
+def dtype_of(attribute: Attribute) -> pl.DataType:
+    """Return the type of an attribute's decoded values."""
+    if attribute.unit is not None:
+        return attribute.unit.dtype
+    if attribute.kind == "boolean":
+        return pl.Boolean()
+    return pl.Int64() if attribute.is_whole else pl.String()
+
+
+def text_of(attribute: Attribute) -> pl.Expr:
+    """Return decoded values as a CSV file has them; a missing cell stays null."""
+    cell = pl.col(attribute.name)
+    if attribute.unit is not None:
+        return attribute.unit.texts(cell).alias(attribute.name)
+    if attribute.kind == "boolean":
+        no, yes = (pl.lit(str(text)) for text in attribute.values)
+        return pl.when(cell).then(yes).when(~cell).then(no).alias(attribute.name)
+    return cell.cast(pl.String)
+
+
+def encode_cells(codec: Codec, frame: pl.LazyFrame, source: Source) -> Encoded:
+    """Return the records of ``frame``, without those that a column asks to drop.
 
     Raises:
         DataError: As ``Codec.encode``.
         PolarsError: The frame cannot be computed. Its message may quote a cell: do not pass it on.
     """
     schema = frame.collect_schema()
-    require_columns(attributes, schema.names(), place=source.place)
-    columns = _columns(attributes, schema, source)
-    coded = frame.select(column.code() for column in columns).collect(engine="streaming")
-    codes = coded.to_numpy(order="fortran")
-    keep = _rows_to_keep(attributes, codes)
+    require_columns(codec.columns, schema.names(), place=source.place)
+    columns = _columns(codec, schema, source)
+    asked = [column.code() for column in columns]
+    if codec.owner is not None:
+        asked.append(_owner(codec.owner, schema, source))
+    coded = frame.select(asked).collect(engine="streaming")
+    codes = coded.select(coded.columns[: len(columns)]).to_numpy(order="fortran")
+    units = coded[codec.owner.name] if codec.owner is not None else None
+    keep = _rows_to_keep(codec, columns, codes, units)
     if keep is None:
         faulty = [j for j in range(len(columns)) if (codes[:, j] == NO_CODE).any()]
     else:
         faulty = [j for j in range(len(columns)) if (codes[keep, j] == NO_CODE).any()]
     if faulty:
         raise _error([columns[j] for j in faulty], frame, keep, source)
-    return codes if keep is None else np.asfortranarray(codes[keep])
+    _require_owners(codec, units, keep, source)
+    codes = codes[:, : len(codec.attributes)]
+    codes = np.asfortranarray(codes if keep is None else codes[keep])
+    return Encoded(codes, _labels(codec, codes, units, keep))
 
 
-def require_columns(attributes: Sequence[Attribute], names: Sequence[str], *, place: str) -> None:
-    """Raise an error unless a table's columns are the attributes, in any order."""
-    wanted = [attribute.name for attribute in attributes]
-    if not set(wanted) & set(names):
+def require_columns(columns: Sequence[Described], names: Sequence[str], *, place: str) -> None:
+    """Raise an error unless a table's columns are the declared ones, in any order.
+
+    What is computed need not be there, nor an identifier that is left out of the release.
+    """
+    declared = [column.name for column in columns]
+    if not set(declared) & set(names):
         # The first line of a file without a header is a record: its cells are not quoted.
         raise DataError(
-            f"{place} has none of the schema's {len(wanted)} columns. Is its header line missing, "
-            "are its cells separated by something else than commas, or is this the schema of "
-            "another table?"
+            f"{place} has none of the schema's {len(declared)} columns. Is its header line "
+            "missing, are its cells separated by something else than commas, or is this the "
+            "schema of another table?"
         )
+    wanted = [column.name for column in columns if not _may_be_absent(column)]
     if absent := [name for name in wanted if name not in set(names)]:
         raise DataError(
             f"{place} has no column {show_some(absent, most=MOST_COLUMNS)}. Correct the header, or "
             "remove the attribute from the schema."
         )
-    if foreign := [name for name in names if name not in set(wanted)]:
+    if foreign := [name for name in names if name not in set(declared)]:
         raise DataError(
             f"the schema does not describe column {show_some(foreign, most=MOST_COLUMNS)} of "
             f"{place}. Add an [[attribute]] for it, or remove the column from the table."
         )
 
 
-def _columns(attributes: Sequence[Attribute], schema: pl.Schema, source: Source) -> list[Column]:
-    """Return the columns to encode; raise one error for all of the wrong type."""
+def _may_be_absent(column: Described) -> bool:
+    is_omitted = isinstance(column, Identifier) and column.release == "omit"
+    return is_omitted or isinstance(column, Computed)
+
+
+def _columns(codec: Codec, schema: pl.Schema, source: Source) -> list[Column]:
+    """Return the columns to encode, constants last; raise one error for all of the wrong type."""
     columns, misfits = [], []
-    for attribute in attributes:
+    asked: list[tuple[Attribute, int | None]] = [(a, None) for a in codec.attributes]
+    asked += [(constant.attribute, constant.code) for constant in codec.constants]
+    for attribute, only in asked:
         dtype = schema[attribute.name]
         try:
-            columns.append(Column(attribute=attribute, dtype=dtype, origin=source.origin))
+            columns.append(
+                Column(attribute=attribute, dtype=dtype, origin=source.origin, only=only)
+            )
         except DataError as error:
             misfits.append(str(error))
     if misfits:
@@ -137,13 +282,73 @@ def _columns(attributes: Sequence[Attribute], schema: pl.Schema, source: Source)
     return columns
 
 
-def _rows_to_keep(attributes: Sequence[Attribute], codes: Codes) -> Mask | None:
-    """Return which rows no attribute asks to drop; None where that is all of them."""
+def _rows_to_keep(
+    codec: Codec, columns: Sequence[Column], codes: Codes, units: pl.Series | None
+) -> Mask | None:
+    """Return which rows no column asks to drop; None where that is all of them."""
     keep: Mask | None = None
-    for j, attribute in enumerate(attributes):
-        if attribute.outside == "drop" and (out := codes[:, j] == NO_CODE).any():
+    for j, column in enumerate(columns):
+        if column.attribute.outside == "drop" and (out := codes[:, j] == NO_CODE).any():
             keep = ~out if keep is None else keep & ~out
+    if codec.owner is not None and codec.owner.outside == "drop" and units is not None:
+        known = units.is_not_null().to_numpy()
+        keep = known if keep is None else keep & known
     return keep
+
+
+def _owner(owner: Identifier, schema: pl.Schema, source: Source) -> pl.Expr:
+    """Return whose record each is, as the table says it; null where it does not."""
+    if owner.name not in schema:
+        raise DataError(
+            f'{source.place} has no column "{owner.name}", which says whose record it is. Correct '
+            "the header, or the unit in the schema."
+        )
+    cell, dtype = pl.col(owner.name), schema[owner.name]
+    if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
+        text = cell.cast(pl.String)
+        return pl.when(~text.is_in(["", *owner.missing])).then(text).alias(owner.name)
+    if dtype.is_float():
+        return pl.when(cell.is_finite()).then(cell).alias(owner.name)
+    if dtype.is_nested() or dtype == pl.Object:
+        raise DataError(
+            f'column "{owner.name}" is of type {dtype}, but says whose record it is. Convert it '
+            "to text or whole numbers."
+        )
+    return cell
+
+
+def _require_owners(
+    codec: Codec, units: pl.Series | None, keep: Mask | None, source: Source
+) -> None:
+    if units is None:
+        return
+    unknown = units.is_null().to_numpy()
+    rows = np.flatnonzero(unknown if keep is None else unknown & keep)
+    if not len(rows):
+        return
+    [number] = source.number([int(rows[0])])
+    often = f"{len(rows):,} {source.unit}s have" if len(rows) > 1 else f"1 {source.unit} has"
+    raise DataError(
+        f'column "{codec.unit}", {source.unit} {number:,} of {source.place}: the cell is missing, '
+        f"so that nobody knows whose record it is. {often} this fault. Fill it in, or set "
+        'outside = "drop" for this column.'
+    )
+
+
+def _labels(
+    codec: Codec, codes: Codes, units: pl.Series | None, keep: Mask | None
+) -> Counts | None:
+    """Return the units as numbers. Of an attribute the codes serve.
+
+    Two units in one bin then count as one, which only bounds their rows more tightly.
+    """
+    if codec.unit is None:
+        return None
+    if units is None:
+        names = [attribute.name for attribute in codec.attributes]
+        return codes[:, names.index(codec.unit)].astype(np.int64)
+    kept = units if keep is None else units.filter(pl.Series(keep))
+    return kept.rank("dense").cast(pl.Int64).to_numpy().copy()
 
 
 def _error(
@@ -173,10 +378,11 @@ def _listed(faults: Iterable[str]) -> str:
     return "\n  ".join(lines)
 
 
-def _decode(attribute: Attribute, codes: Codes) -> pl.Series:
-    dtype = pl.Int64 if attribute.is_numeric else pl.String
-    missing = [None] if attribute.missing else []
-    values = pl.Series(attribute.name, [*attribute.values, *missing], dtype=dtype)
-    if len(codes) and int(codes.max()) >= attribute.size:
-        raise InvariantError(f'attribute "{attribute.name}": a code stands for no value')
-    return values.gather(pl.Series(codes))
+def _amounts(attribute: Attribute, codes: Codes, positions: Counts) -> pl.Series:
+    """Return the values at positions of one attribute; null for a missing cell."""
+    if attribute.unit is None:
+        raise InvariantError(f'attribute "{attribute.name}" has no grid')
+    there = codes < attribute.bins
+    values = attribute.unit.values(np.where(there, positions, attribute.values[0]))
+    kept = pl.when(pl.Series(there)).then(pl.col(attribute.name))
+    return values.alias(attribute.name).to_frame().select(kept).to_series()

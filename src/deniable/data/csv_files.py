@@ -16,9 +16,16 @@ from typing import BinaryIO, TextIO, cast
 
 import polars as pl
 
-from deniable.arrays import Codes
 from deniable.data.attributes import Attribute, show_some
-from deniable.data.codec import POLARS_ERRORS, Source, encode_cells, require_columns
+from deniable.data.beside import Constant, Described
+from deniable.data.codec import (
+    POLARS_ERRORS,
+    Codec,
+    Encoded,
+    Source,
+    encode_cells,
+    require_columns,
+)
 from deniable.errors import DataError
 
 _BAD_GZIP = (gzip.BadGzipFile, zlib.error, EOFError)
@@ -122,37 +129,37 @@ class CsvFile:
         return [line_of[row] for row in rows]
 
 
-def read_csv(path: Path, attributes: Sequence[Attribute]) -> Codes:
-    """Return the codes of a CSV file.
+def read_csv(path: Path, codec: Codec) -> Encoded:
+    """Return the records of a CSV file.
 
     Raises:
-        DataError: The file cannot be read, is no CSV file, or does not fit the attributes.
+        DataError: The file cannot be read, is no CSV file, or does not fit the schema.
     """
     file = CsvFile.open(path)
-    require_columns(attributes, file.names, place=path.name)
+    require_columns(codec.columns, file.names, place=path.name)
     source = Source(place=path.name, origin="csv", unit="line", number=file.line_numbers)
-    codes = _encode_typed(file, attributes, source)
-    last = next(attribute for attribute in attributes if attribute.name == file.names[-1])
-    drops = any(attribute.outside == "drop" for attribute in attributes)
-    if codes is None or drops or _may_be_empty(last):
+    records = _encode_typed(file, codec, source)
+    last = next(column for column in codec.columns if column.name == file.names[-1])
+    drops = any(_drops(column) for column in codec.columns)
+    if records is None or drops or _may_be_empty(last):
         file.require_even_lines()
-    return _encode_text(file, attributes, source) if codes is None else codes
+    return _encode_text(file, codec, source) if records is None else records
 
 
-def _encode_typed(file: CsvFile, attributes: Sequence[Attribute], source: Source) -> Codes | None:
-    """Return the codes of a file without fault; None, quickly, of any other."""
-    types = {attribute.name: _dtype(attribute) for attribute in attributes}
+def _encode_typed(file: CsvFile, codec: Codec, source: Source) -> Encoded | None:
+    """Return the records of a file without fault; None, quickly, of any other."""
+    types = {column.name: _dtype(column) for column in codec.columns}
     try:
-        return encode_cells(attributes, file.scan(types), source)
+        return encode_cells(codec, file.scan(types), source)
     except (*POLARS_ERRORS, OSError, DataError):
         return None
 
 
-def _encode_text(file: CsvFile, attributes: Sequence[Attribute], source: Source) -> Codes:
-    """Return the codes of a file that could not be read at once, or say why it cannot."""
+def _encode_text(file: CsvFile, codec: Codec, source: Source) -> Encoded:
+    """Return the records of a file that could not be read at once, or say why it cannot."""
     frame = file.scan({name: pl.String() for name in file.names})
     try:
-        return encode_cells(attributes, frame, source)
+        return encode_cells(codec, frame, source)
     except (*POLARS_ERRORS, OSError):
         raise DataError(
             f"{file.path.name} cannot be read as CSV. Put a cell that holds a quotation mark in "
@@ -160,16 +167,31 @@ def _encode_text(file: CsvFile, attributes: Sequence[Attribute], source: Source)
         ) from None
 
 
-def _dtype(attribute: Attribute) -> pl.DataType:
-    """Return the type to read a column as: numbers, unless some text may mean missing."""
-    numbers = attribute.missing_numbers
-    texts = [text for text in attribute.missing if text]
-    return pl.Int64() if attribute.is_numeric and len(texts) == len(numbers) else pl.String()
+def _dtype(column: Described) -> pl.DataType:
+    """Return the type to read a column as: numbers, unless some text may mean missing.
+
+    All else is read as text in both passes, so that a cell cannot mean two things.
+    """
+    if not (isinstance(column, Attribute) and (column.is_whole or column.kind == "real")):
+        return pl.String()
+    texts = [text for text in column.missing if text]
+    if len(texts) > len(column.missing_numbers):
+        return pl.String()
+    return pl.Int64() if column.is_whole else pl.Float64()
 
 
-def _may_be_empty(attribute: Attribute) -> bool:
+def _may_be_empty(column: Described) -> bool:
     """Whether an empty cell passes, so that a record cut short before it would pass too."""
-    return "" in (*attribute.missing, *attribute.values) or attribute.outside == "drop"
+    if isinstance(column, Constant):
+        return column.is_empty or _drops(column)
+    if not isinstance(column, Attribute):
+        return True
+    listed = () if column.is_numeric else column.values
+    return "" in (*column.missing, *listed) or _drops(column)
+
+
+def _drops(column: Described) -> bool:
+    return getattr(column, "outside", "error") == "drop"
 
 
 def _open_bytes(path: Path) -> BinaryIO:

@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from threading import Thread
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from deniable.arrays import Codes
-from deniable.data.attributes import Attribute
-from deniable.data.codec import POLARS_ERRORS, Source, encode_cells
+from deniable.arrays import Codes, Counts
+from deniable.data.codec import POLARS_ERRORS, Encoded, Source, encode_cells
+from deniable.data.columns import csv_text, released
 from deniable.data.csv_files import CsvFile, read_csv
 from deniable.data.frames import PLACE, Kind, PolarsKind, take_in
 from deniable.data.schema import Schema
@@ -31,8 +32,23 @@ _LAST_BLOCK = 10.0
 _FORMATS: tuple[FileFormat, ...] = (".csv", ".csv.gz", ".parquet")
 
 
-def read_codes(source: object, schema: Schema) -> tuple[Codes, Kind]:
-    """Return the codes of a table, and the kind of frame in which to give records back.
+@dataclass(frozen=True)
+class Table:
+    """A table that was read.
+
+    Attributes:
+        codes: Its records, encoded.
+        kind: The kind of frame in which to give records back.
+        units: Whose record each is: equal numbers, one unit. None where the schema has no unit.
+    """
+
+    codes: Codes = field(repr=False)
+    kind: Kind = field(repr=False)
+    units: Counts | None = field(repr=False)
+
+
+def read_table(source: object, schema: Schema) -> Table:
+    """Return the records of a table, encoded, without those that the schema asks to drop.
 
     Args:
         source: The path of a .csv, .csv.gz or .parquet file; or a pandas DataFrame, a polars
@@ -46,21 +62,27 @@ def read_codes(source: object, schema: Schema) -> tuple[Codes, Kind]:
     kind: Kind
     if isinstance(source, str | Path):
         path = Path(source)
-        place, kind = path.name, PolarsKind.of_schema(schema.attributes)
-        codes = _read_file(path, schema)
+        place, kind = path.name, PolarsKind.of_schema(schema.columns)
+        records = _read_file(path, schema)
     else:
-        frame, kind = take_in(source, schema.attributes)
-        place, codes = PLACE, schema.codec.encode(frame, place=PLACE)
+        frame, kind = take_in(source, schema.columns)
+        place, records = PLACE, schema.codec.encode_frame(frame, place=PLACE)
     # That all rows were dropped is no reason to stop: whether one is left may depend on one row.
-    if not len(codes) and not _has_records(source, schema):
+    if not len(records.codes) and not _has_records(source, schema):
         raise DataError(f"{place} has no records. Check that it is the table you mean.")
-    return codes, kind
+    return Table(records.codes, kind, records.units)
+
+
+def read_codes(source: object, schema: Schema) -> tuple[Codes, Kind]:
+    """Return the codes of a table, and the kind of its frame; see ``read_table``."""
+    table = read_table(source, schema)
+    return table.codes, table.kind
 
 
 def _has_records(source: object, schema: Schema) -> bool:
     """Return whether there was anything to drop."""
     if not isinstance(source, str | Path):
-        frame, _ = take_in(source, schema.attributes)
+        frame, _ = take_in(source, schema.columns)
     elif format_of(Path(source), DataError) == ".parquet":
         frame = pl.scan_parquet(source)
     else:
@@ -69,15 +91,15 @@ def _has_records(source: object, schema: Schema) -> bool:
 
 
 def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema) -> None:
-    """Write decoded records to a file, block after block, holding no more than a few blocks.
+    """Write whole records to a file, block after block, holding no more than a few blocks.
 
     A missing cell is written as the first text that means missing; in Parquet, as null. After an
     error, part of a file may be there: write to a temporary name and rename.
 
     Args:
         path: Where to; .csv, .csv.gz or .parquet.
-        frames: The records, as ``Codec.decode`` returns them. They are asked for in a thread of
-            polars. What they raise is raised here.
+        frames: The records, as ``Schema.records`` returns them. They are asked for in a thread
+            of polars. What they raise is raised here.
         schema: What their columns hold.
 
     Raises:
@@ -86,11 +108,11 @@ def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema
     path = Path(path)
     kind = format_of(path, OutputError)
     blocks = _Blocks(frames)
-    records = register_io_source(blocks.read, schema=dict(_dtypes(schema)))
+    records = register_io_source(blocks.read, schema=schema.dtypes)
     if kind == ".parquet":
         sink = partial(records.sink_parquet, path)
     else:
-        texts = records.with_columns(map(_missing_as_text, schema.attributes))
+        texts = records.with_columns(map(csv_text, released(schema.columns)))
         compression = "gzip" if kind == ".csv.gz" else "uncompressed"
         sink = partial(texts.sink_csv, path, compression=compression)
     try:
@@ -181,19 +203,6 @@ def _evenly(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         yield pl.concat(waiting, rechunk=True)
 
 
-def _dtypes(schema: Schema) -> Iterator[tuple[str, Any]]:
-    for attribute in schema.attributes:
-        yield attribute.name, pl.Int64 if attribute.is_numeric else pl.String
-
-
-def _missing_as_text(attribute: Attribute) -> pl.Expr:
-    cell = pl.col(attribute.name)
-    # Null is written as an empty cell without quotes, the text "" as one with quotes.
-    if not (attribute.missing and attribute.missing[0]):
-        return cell
-    return cell.cast(pl.String).fill_null(attribute.missing[0])
-
-
 def format_of(path: Path, error: type[InputError]) -> FileFormat:
     """Return the format that a file's name tells; raise ``error`` if it tells none."""
     for kind in _FORMATS:
@@ -202,14 +211,14 @@ def format_of(path: Path, error: type[InputError]) -> FileFormat:
     raise error(f'{path}: the name of a table ends in ".csv", ".csv.gz" or ".parquet"')
 
 
-def _read_file(path: Path, schema: Schema) -> Codes:
+def _read_file(path: Path, schema: Schema) -> Encoded:
     if format_of(path, DataError) != ".parquet":
-        return read_csv(path, schema.attributes)
+        return read_csv(path, schema.codec)
     if not path.is_file():
         raise DataError(f"{path}: there is no such file; check the path")
     try:
         frame = pl.scan_parquet(path, glob=False)
-        return encode_cells(schema.attributes, frame, Source(place=path.name))
+        return encode_cells(schema.codec, frame, Source(place=path.name))
     except (*POLARS_ERRORS, OSError) as error:
         raise DataError(
             f"{path.name} cannot be read as Parquet (polars: {type(error).__name__}). Check that "

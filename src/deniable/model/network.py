@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
-from deniable.arrays import CODE, Codes, Counts, Reals
+from deniable.arrays import CODE, Codes, Counts, Indices, Reals
 from deniable.data.attributes import Attribute
 from deniable.errors import InvariantError
-from deniable.model.cells import Axis, Query, number_cells
-from deniable.model.draws import AliasTables, alias_tables
+from deniable.model.cells import Axis, Query
+from deniable.model.draws import AliasTables, alias_tables, spread_evenly
 from deniable.model.graph import Graph, check_order
 from deniable.randomness import Rng
 
@@ -53,28 +53,46 @@ class Network:
         graph: Who depends on whom.
         order: σ, a linear extension of the graph: attributes in the order they are drawn.
         tables: The conditional table of each attribute, in the schema's order.
+        groups: For each attribute, the group of every code of each of its parents. Left out, a
+            parent enters by its buckets.
     """
 
     attributes: tuple[Attribute, ...]
     graph: Graph
     order: tuple[int, ...]
     tables: tuple[ConditionalTable, ...] = field(repr=False)
+    groups: tuple[tuple[Indices, ...], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         check_order(self.graph, self.order)
         if not len(self.attributes) == len(self.tables) == len(self.order):
             raise InvariantError("a network has one table an attribute")
+        if not self.groups:
+            own = [tuple(self.attributes[j].bucket_of for j in p) for p in self.graph.parents]
+            object.__setattr__(self, "groups", tuple(own))
+        self._require_groups()
         for i, table in enumerate(self.tables):
             expected = (self._configurations(i), self.attributes[i].size)
             if table.probabilities.shape != expected:
                 raise InvariantError(f"table {i} has another shape than its graph gives it")
 
+    def _require_groups(self) -> None:
+        for i, parents in enumerate(self.graph.parents):
+            sizes = [len(groups) for groups in self.groups[i]]
+            below = any(int(groups.min()) < 0 for groups in self.groups[i])
+            if below or sizes != [self.attributes[j].size for j in parents]:
+                raise InvariantError(f"table {i} groups other codes than its parents have")
+
     def _configurations(self, i: int) -> int:
-        return int(np.prod([self.attributes[j].buckets for j in self.graph.parents[i]], dtype=int))
+        return int(np.prod([groups.max() + 1 for groups in self.groups[i]], dtype=int))
 
     def configuration(self, codes: Codes, i: int) -> Counts:
         """Return, for each record, the configuration of the parents of attribute ``i``."""
-        return number_cells(self.attributes, codes, parents_query(self.graph, i))
+        numbers = np.zeros(len(codes), dtype=np.int64)
+        for j, groups in zip(self.graph.parents[i], self.groups[i], strict=True):
+            numbers *= int(groups.max()) + 1
+            numbers += groups[codes[:, j]]
+        return numbers
 
     def log_terms(self, codes: Codes) -> Reals:
         """Return ln Pr{x_σ(i) | its parents}, one column an attribute **in the order σ**."""
@@ -89,14 +107,24 @@ class Network:
         total: Reals = self.log_terms(codes).sum(axis=1)
         return total
 
-    def draw(self, codes: Codes, rng: Rng, *, kept: int) -> None:
+    def draw(self, codes: Codes, rng: Rng, *, kept: int, evenly: bool = False) -> None:
         """Draw, in place, every attribute after the first ``kept`` of σ (Eq. 3).
 
         ``eq:gm:seedbased_synthesis``: a value depends on kept attributes of the seed and on
         those drawn before it, which is what the record holds at that moment.
+
+        Args:
+            codes: The records.
+            rng: Where the draws come from.
+            kept: How many attributes stay as they are.
+            evenly: Whether records that draw from one distribution share it out among them. Each
+                has the same law as ever, but they are not independent: not for candidates that
+                are tested one by one.
         """
         for i in self.order[kept:]:
-            codes[:, i] = self.tables[i].alias.draw(self.configuration(codes, i), rng)
+            rows = self.configuration(codes, i)
+            uniform = spread_evenly(rows, rng) if evenly else rng.random(len(rows))
+            codes[:, i] = self.tables[i].alias.draw(rows, uniform)
 
     def most_likely(self, codes: Codes, i: int) -> Codes:
         """Return the most likely value of attribute ``i`` given all others (Sec. 6.2).
@@ -113,15 +141,15 @@ class Network:
     def _log_likelihood(self, codes: Codes, i: int) -> Reals:
         """Return the logarithm of the product above: one row a record, one column a value."""
         score = self.tables[i].logarithms[self.configuration(codes, i)].copy()
-        bucket_of = self.attributes[i].bucket_of
         other = codes.copy(order="F")
         for child in [c for c, parents in enumerate(self.graph.parents) if i in parents]:
-            by_bucket = np.empty((len(codes), self.attributes[i].buckets))
-            for bucket in range(self.attributes[i].buckets):
-                other[:, i] = np.flatnonzero(bucket_of == bucket)[0]
+            group_of = self.groups[child][self.graph.parents[child].index(i)]
+            by_group = np.empty((len(codes), int(group_of.max()) + 1))
+            for group in range(by_group.shape[1]):
+                other[:, i] = np.flatnonzero(group_of == group)[0]
                 row = self.configuration(other, child)
-                by_bucket[:, bucket] = self.tables[child].logarithms[row, codes[:, child]]
-            score += by_bucket[:, bucket_of]
+                by_group[:, group] = self.tables[child].logarithms[row, codes[:, child]]
+            score += by_group[:, group_of]
         return score
 
 

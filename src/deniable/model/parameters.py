@@ -1,6 +1,7 @@
-"""From counts to conditional tables: the Dirichlet posterior of Sec. 3.4."""
+"""From counts to conditional tables: the Dirichlet posterior of Sec. 3.4, or sums of values."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -8,35 +9,83 @@ from deniable.arrays import Counts, Reals
 from deniable.data.attributes import Attribute
 from deniable.errors import ConfigError
 from deniable.model.cells import Count
+from deniable.model.estimates import norm_sub
 from deniable.model.graph import Graph
+from deniable.model.moments import Moments, design_of, fit_table, learn_moments
 from deniable.model.network import table_query
 from deniable.privacy.laws import Law
 from deniable.privacy.ledger import Spend
+from deniable.privacy.moments import moment_noise
 from deniable.privacy.noise import add_noise
 from deniable.randomness import Rng
+
+# What the table of one attribute is estimated from: noisy counts, or noisy sums of its values.
+Statistics = Counts | Moments
+
+
+@dataclass(frozen=True)
+class TableCounts:
+    """The noisy counts, or sums, of every attribute: what the tables are estimated from.
+
+    Attributes:
+        tables: One an attribute.
+        fitted_with: The computer that stored tables were fitted to sums on; "": this one.
+    """
+
+    tables: tuple[Statistics, ...] = field(repr=False)
+    fitted_with: str = ""
+
+    @property
+    def moments(self) -> dict[int, Moments]:
+        """The noisy sums, by the number of their attribute."""
+        return {i: noisy for i, noisy in enumerate(self.tables) if isinstance(noisy, Moments)}
 
 
 def learn_counts(
     rng: Rng, count: Count, attributes: Sequence[Attribute], graph: Graph, law: Law
-) -> tuple[list[Counts], list[Spend]]:
+) -> tuple[list[Statistics], list[Spend]]:
     """Return noisy n_{i,l}^c of every attribute i, configurations c by values l, and the bill.
+
+    Of an attribute that is learnt as a Normal or by regression, noisy sums in their place.
 
     Privacy:
         Neighbours: add or remove one record of the part that is counted. It is counted once in
-            every table, in one cell: each table has L1 and L2 sensitivity 1.
-        Covers: all noisy tables, empty cells included, and all that is made of them.
+            every table, in one cell: each table has L1 and L2 sensitivity 1. What it does to
+            sums is said in ``moments.sum_up``.
+        Covers: all noisy tables and sums, empty cells included, and all that is made of them.
         Does not cover: the domains, which must be public.
     """
     tallies = count([table_query(graph, i) for i in range(len(attributes))])
-    tables, spends = [], []
-    for tally, attribute in zip(tallies, attributes, strict=True):
-        exact = tally.dense().reshape(-1, attribute.size)
-        noisy, spent = add_noise(
-            rng, exact, law, what=f"counts of {attribute.name}", part="parameters"
-        )
-        tables.append(noisy)
-        spends.append(spent)
+    tables: list[Statistics] = []
+    spends: list[Spend] = []
+    for i, (tally, attribute) in enumerate(zip(tallies, attributes, strict=True)):
+        exact, name = tally.dense().reshape(-1, attribute.size), attribute.name
+        if attribute.model == "histogram":
+            noisy, spent = add_noise(rng, exact, law, what=f"counts of {name}", part="parameters")
+            tables.append(noisy)
+            spends.append(spent)
+            continue
+        model, noise = attribute.model, moment_noise(law, attribute.model)
+        design = design_of(attributes, graph.parents[i], i, model=model, bound=noise.bound)
+        moments, bill = learn_moments(rng, exact, design, noise, model=model, name=name)
+        tables.append(moments)
+        spends += bill
     return tables, spends
+
+
+def estimate_table(
+    noisy: Statistics,
+    attributes: Sequence[Attribute],
+    graph: Graph,
+    i: int,
+    *,
+    estimator: str,
+    alpha: float,
+) -> Reals:
+    """Return the conditional table of attribute ``i``: of its counts, the posterior's mean."""
+    if isinstance(noisy, Moments):
+        return fit_table(noisy, attributes, graph.parents[i], i, alpha=alpha)
+    return posterior_mean(posterior_weights(noisy, estimator=estimator, alpha=alpha))
 
 
 def clip(counts: Counts) -> Reals:
@@ -45,23 +94,6 @@ def clip(counts: Counts) -> Reals:
     It adds half a scale of noise to every empty cell: see ``norm_sub``.
     """
     return np.maximum(counts, 0).astype(np.float64)
-
-
-def norm_sub(counts: Counts) -> Reals:
-    """Return, row by row, the counts nearest to the noisy ones that could be counts.
-
-    None below zero, and their sum that of the noisy ones (zero if that is below): each row is
-    lowered by one number λ and cut at zero, with Σ_l max(X_l - λ, 0) = N.
-    Counts without noise stay as they are.
-    """
-    noisy = counts.astype(np.float64)
-    total = np.maximum(noisy.sum(axis=1), 0.0)
-    descending = -np.sort(-noisy, axis=1)
-    lowered = (np.cumsum(descending, axis=1) - total[:, None]) / np.arange(1, noisy.shape[1] + 1)
-    # λ is that of the last value, in descending order, that stays above zero.
-    last = (descending > lowered).sum(axis=1) - 1
-    level = np.take_along_axis(lowered, np.maximum(last, 0)[:, None], axis=1)
-    return np.where(total[:, None] > 0, np.maximum(noisy - level, 0.0), 0.0)
 
 
 def uniform_prior(counts: Counts) -> Reals:

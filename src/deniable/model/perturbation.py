@@ -55,7 +55,7 @@ class PerturbationModel:
         """Return one candidate for each seed."""
         candidates = empty_codes(len(seeds), self.attributes)
         for i, table in enumerate(self.tables):
-            candidates[:, i] = table.alias.draw(seeds[:, i].astype(np.intp), rng)
+            candidates[:, i] = table.alias.draw(seeds[:, i].astype(np.intp), rng.random(len(seeds)))
         return candidates
 
     def log_probability(self, candidates: Codes, seeds: Codes) -> Reals:
@@ -72,7 +72,7 @@ def _transition(attribute: Attribute, stay: float, step: float) -> Reals:
     np.fill_diagonal(keep_or_flip, keep_or_flip[0, 0] + stay)
     if attribute.kind != "integer":
         return keep_or_flip
-    numbers = len(attribute.values)
+    numbers = attribute.bins
     places = np.arange(numbers)
     moves = np.exp(-np.abs(places[:, None] - places) / step)
     # What is missing stays missing, or not, as a category does; a number does not get lost.

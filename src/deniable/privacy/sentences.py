@@ -118,12 +118,42 @@ def tested(cost: Guarantee | None, *, k: int, gamma: float | None, one_omega: bo
     return f"{first} {_NOT_DP} {model}"
 
 
-def drafted(names: Sequence[str]) -> str:
-    """Return what follows any claim where descriptions were read off the table, unconfirmed."""
-    return (
-        f" Given the schema: {len(names)} of its descriptions were read off this table and nobody "
-        "confirmed them, so what they tell of it is not covered."
-    )
+def unit_of(unit: str | None) -> str:
+    """Return whom the guarantee protects: a row, or all rows of one unit."""
+    return UNIT if unit is None else f'all input rows of one "{unit}"'
+
+
+def neighbours_of(unit: str | None) -> str:
+    """Return which tables are neighbours."""
+    return f"adding or removing {unit_of(unit)}"
+
+
+def about_schema(
+    *, unit: str | None, rows: int, draft: Guarantee | None, drafted: Sequence[str]
+) -> str:
+    """Return what follows any claim, where the schema asks for it.
+
+    Args:
+        unit: The column that says whose row it is.
+        rows: The most rows of one unit that were used.
+        draft: What the schema cost, where it was bought from the table.
+        drafted: The columns whose description was read off the table, unconfirmed.
+    """
+    said = ""
+    if unit is not None:
+        those = "one row" if rows == 1 else f"{rows} rows"
+        said += (
+            f' At most {those} of each "{unit}", chosen at random, were used, and all that is said '
+            f"here of one input row holds, with the same ε and δ, of {unit_of(unit)}."
+        )
+    if draft is not None:
+        said += f" Of the total, {show(draft)} were spent on drafting the schema."
+    if drafted:
+        said += (
+            f" Given the schema: {len(drafted)} of its descriptions were read off this table and "
+            "nobody confirmed them, so what they tell of it is not covered."
+        )
+    return said
 
 
 def nothing_claimed(*, why: str) -> str:

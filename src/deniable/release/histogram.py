@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from deniable.arrays import Codes, Counts, Indices
+from deniable.arrays import Codes, Counts, Indices, Mask
 from deniable.errors import InvariantError
 from deniable.privacy.laws import Law
 from deniable.privacy.ledger import Spend
@@ -57,6 +57,16 @@ class KeptPrefixes:
     @cached_property
     def _ends(self) -> Counts:
         return np.cumsum(self.counts)
+
+    @cached_property
+    def _rows(self) -> frozenset[bytes]:
+        return frozenset(row.tobytes() for row in np.ascontiguousarray(self.prefixes))
+
+    def holds(self, prefixes: Codes) -> Mask:
+        """Return which of some prefixes are kept."""
+        distinct, place = np.unique(np.ascontiguousarray(prefixes), axis=0, return_inverse=True)
+        known = np.array([row.tobytes() in self._rows for row in distinct], dtype=bool)
+        return known[place.ravel()]
 
     def draw(self, records: int, rng: Rng) -> Indices:
         """Return the number of a kept prefix for each record, or -1: none, draw everything."""

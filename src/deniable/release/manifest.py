@@ -15,7 +15,7 @@ from typing import Any, Self
 from deniable.data.schema import Schema
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import Spend, cost_of
-from deniable.privacy.sentences import NEIGHBOURS, UNIT, round_up
+from deniable.privacy.sentences import neighbours_of, round_up, unit_of
 
 FORMAT = "deniable manifest 1"
 
@@ -27,12 +27,17 @@ ASSUMPTIONS = (
     "noise came from the operating system's CSPRNG, as whole numbers, and nobody saw it",
 )
 
-NOT_COVERED = (
-    "several rows of one person: the unit is a row",
+_SEVERAL_ROWS = "several rows of one person: the unit is a row"
+_NOT_COVERED = (
     "what the schema says, where it was read off the data",
     "anything else made from the same table, an evaluation against it included: costs add up",
     "side channels such as run times, and the computer the table is on",
 )
+
+
+def not_covered(unit: str | None) -> list[str]:
+    """Return what no claim is about; rows of one person, only where nobody said whose they are."""
+    return [*([_SEVERAL_ROWS] if unit is None else []), *_NOT_COVERED]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,17 +84,17 @@ class Certificate:
                 "sentence": self.sentence,
                 "epsilon": number(self.cost.epsilon),
                 "delta": self.cost.delta,
-                "unit": UNIT,
-                "neighbours": NEIGHBOURS,
+                "unit": unit_of(schema.unit),
+                "neighbours": neighbours_of(schema.unit),
                 "assumptions": list(self.assumptions),
             },
             "spends": [dict(spend) for spend in self.spends],
             "accountants": [dict(accountant) for accountant in self.accountants],
-            "not_covered": list(NOT_COVERED),
+            "not_covered": not_covered(schema.unit),
             "files": dict(hashes),
             "schema": {
                 "sha256": hashlib.sha256(schema.text().encode()).hexdigest(),
-                "drafted": [a.name for a in schema.attributes if not a.confirmed],
+                "drafted": list(schema.drafted),
             },
         }
 

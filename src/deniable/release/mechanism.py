@@ -7,11 +7,12 @@ of the blocks until there are enough.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from deniable.arrays import Codes, Counts, Mask
-from deniable.errors import BudgetError
+from deniable.errors import BudgetError, SchemaError
 from deniable.model.generative import GenerativeModel
 from deniable.model.network import Network, empty_codes
 from deniable.model.synthesis import NetworkModel
@@ -31,10 +32,27 @@ Kernel = Callable[[int], Codes]
 # From k' of each candidate, and the number of the block, to who passes: Privacy Test 1 or 2.
 Test = Callable[[Counts, int], Mask]
 
+# Which records satisfy the schema's constraints: asked of records alone, never of the data.
+Possible = Callable[[Codes], Mask]
+
 # Candidates in a block: many enough to hide Python, few enough to stay in the cache.
 BLOCK = 2**15
 # The scan holds a matrix of candidates by seeds.
 SCAN_BLOCK = 2**9
+# Records of the first blocks share their distributions out among them. Among more than a million
+# the noise of drawing is far below all other noise.
+_EVEN_BLOCKS = 32
+# How often a record without a kept prefix is drawn again because it has one.
+_MOST_REDRAWN = 50
+# Constraints that less than one record in so many keeps are said to leave nothing; it takes so many
+# times as much without success before that is sure.
+_RAREST = 1_000
+_SURE = 25
+
+
+def anything(records: Codes) -> Mask:
+    """Return that every record is possible: there are no constraints."""
+    return np.ones(len(records), dtype=bool)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +63,14 @@ class Mechanism:
         seeds: The records of D_S.
         randomness: Where seeds, candidates and scans are drawn from.
         passes: The deniability test.
+        possible: The constraints. They look at a candidate alone, so dropping those that break
+            them takes nothing from the deniability of the rest.
     """
 
     seeds: Codes = field(repr=False)
     randomness: Randomness
     passes: Test
+    possible: Possible = anything
 
 
 def own_omega_kernel(mechanism: Mechanism, model: NetworkModel) -> Kernel:
@@ -69,7 +90,8 @@ def own_omega_kernel(mechanism: Mechanism, model: NetworkModel) -> Kernel:
         plausible = count_own_omega(counts, chosen, levels[omegas])
         passed = np.flatnonzero(mechanism.passes(plausible, block))
         own = seeds[chosen[passed]]
-        return model.propose_with(own, omegas[passed], randomness.at("candidates", block))
+        drawn = model.propose_with(own, omegas[passed], randomness.at("candidates", block))
+        return drawn[mechanism.possible(drawn)]
 
     return kernel
 
@@ -82,7 +104,7 @@ def hidden_omega_kernel(mechanism: Mechanism, model: NetworkModel, *, gamma: flo
     def kernel(block: int) -> Codes:
         own, candidates = _propose(mechanism, model, block, BLOCK)
         plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
-        return candidates[mechanism.passes(plausible, block)]
+        return candidates[mechanism.passes(plausible, block) & mechanism.possible(candidates)]
 
     return kernel
 
@@ -99,7 +121,7 @@ def scan_kernel(
         plausible = scan_plausible_seeds(
             model, mechanism.seeds, candidates, own, rng, gamma=gamma, limits=limits
         )
-        return candidates[mechanism.passes(plausible, block)]
+        return candidates[mechanism.passes(plausible, block) & mechanism.possible(candidates)]
 
     return kernel
 
@@ -111,7 +133,8 @@ def randomized_kernel(
 
     Seeds are drawn from the table and ``dummies`` beside it, whose candidates always fail; who
     fails is replaced by a record drawn without a seed. So every candidate gives a record, and
-    how many failed shows nowhere, for tables of any size, empty ones too.
+    how many failed shows nowhere, for tables of any size, empty ones too. A candidate that breaks
+    a constraint counts as failed: that is a function of what the theorem already covers.
 
     Args:
         mechanism: Its test must be the randomized one.
@@ -122,6 +145,9 @@ def randomized_kernel(
     seeds, randomness = mechanism.seeds, mechanism.randomness
     counts = _prefix_counts(mechanism, model)
     levels = _level_of_omega(model)
+
+    def seedless(number: int, rng: Rng) -> Codes:
+        return _draw_seedless(model.network, number, rng)
 
     def kernel(block: int) -> Codes:
         rng = randomness.at("seeds", block)
@@ -138,9 +164,8 @@ def randomized_kernel(
         # The test of a dummy is made too, and thrown away: thresholds do not tell how many.
         everyone = np.zeros(BLOCK, dtype=np.int64)
         everyone[real] = plausible
-        passed = mechanism.passes(everyone, block)[real]
-        records = empty_codes(BLOCK, model.network.attributes)
-        model.network.draw(records, draw, kept=0)
+        passed = mechanism.passes(everyone, block)[real] & mechanism.possible(candidates)
+        records = draw_possible(seedless, BLOCK, draw, mechanism.possible)
         records[real[passed]] = candidates[passed]
         return records
 
@@ -158,6 +183,7 @@ def artefact_kernel(
     histogram: SeedHistogram,
     omegas: Sequence[int],
     randomness: Randomness,
+    possible: Possible = anything,
 ) -> Kernel:
     """Return generation from an artefact: kept prefixes in place of seeds, and no test.
 
@@ -167,34 +193,89 @@ def artefact_kernel(
     m = len(network.order)
     choices = np.asarray(omegas)
 
+    def draw(number: int, rng: Rng, *, evenly: bool) -> Codes:
+        source = _Source(network=network, histogram=histogram, evenly=evenly)
+        if len(choices) == 1:
+            return _draw_records(source, m - omegas[0], number, rng)
+        records = empty_codes(number, network.attributes)
+        chosen = choices[rng.integers(len(choices), number)]
+        for omega in omegas:
+            which = np.flatnonzero(chosen == omega)
+            records[which] = _draw_records(source, m - omega, len(which), rng)
+        return records
+
     def kernel(block: int) -> Codes:
         rng = randomness.at("records", block)
-        records = empty_codes(BLOCK, network.attributes)
-        chosen = choices[rng.integers(len(choices), BLOCK)] if len(choices) > 1 else None
-        for omega in omegas:
-            which = np.arange(BLOCK) if chosen is None else np.flatnonzero(chosen == omega)
-            records[which] = _draw_records(network, histogram, m - omega, len(which), rng)
-        return records
+        return draw_possible(partial(draw, evenly=block < _EVEN_BLOCKS), BLOCK, rng, possible)
 
     return kernel
 
 
-def _draw_records(
-    network: Network, histogram: SeedHistogram, length: int, number: int, rng: Rng
+def draw_possible(
+    draw: Callable[[int, Rng], Codes], number: int, rng: Rng, possible: Possible
 ) -> Codes:
-    """Return records that keep a prefix of ``length`` where one was kept, and draw the rest."""
-    records = empty_codes(number, network.attributes)
+    """Return so many records that the constraints allow: others are drawn anew, whole.
+
+    Raises:
+        SchemaError: The model draws hardly any record that is allowed.
+    """
+    records = draw(number, rng)
+    wrong = np.flatnonzero(~possible(records))
+    tried, found = number, number - len(wrong)
+    while len(wrong):
+        if tried > _RAREST * (found + _SURE):
+            raise SchemaError(
+                f"the model draws a record that the constraints allow less than once in {_RAREST:,}"
+                " times; check that they do not contradict each other, or relax them"
+            )
+        records[wrong] = draw(len(wrong), rng)
+        tried += len(wrong)
+        left = wrong[~possible(records[wrong])]
+        found += len(wrong) - len(left)
+        wrong = left
+    return records
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """What records are drawn from, and whether they share it out among them."""
+
+    network: Network
+    histogram: SeedHistogram
+    evenly: bool
+
+
+def _draw_records(source: _Source, length: int, number: int, rng: Rng) -> Codes:
+    """Return records that keep a prefix of ``length`` where one was kept, and draw the rest.
+
+    Kept prefixes have their full share already. A record without one is drawn until its prefix is
+    none of them, so that the suppressed share goes to suppressed prefixes; rarely, after many
+    rounds, it may have any.
+    """
+    network, evenly = source.network, source.evenly
     if length == 0:
-        network.draw(records, rng, kept=0)
-        return records
-    kept = histogram.of_length(length)
+        return _draw_seedless(network, number, rng, evenly=evenly)
+    records = empty_codes(number, network.attributes)
+    columns = list(network.order[:length])
+    kept = source.histogram.of_length(length)
     prefix = kept.draw(number, rng)
-    for which, start in ((np.flatnonzero(prefix < 0), 0), (np.flatnonzero(prefix >= 0), length)):
-        part = empty_codes(len(which), network.attributes)
-        for place, column in enumerate(network.order[:start]):
-            part[:, column] = kept.prefixes[prefix[which], place]
-        network.draw(part, rng, kept=start)
-        records[which] = part
+    copied, free = np.flatnonzero(prefix >= 0), np.flatnonzero(prefix < 0)
+    part = empty_codes(len(copied), network.attributes)
+    part[:, columns] = kept.prefixes[prefix[copied]]
+    network.draw(part, rng, kept=length, evenly=evenly)
+    records[copied] = part
+    for _ in range(_MOST_REDRAWN):
+        records[free] = _draw_seedless(network, len(free), rng, evenly=evenly)
+        free = free[kept.holds(records[free][:, columns])]
+        if not len(free):
+            break
+    return records
+
+
+def _draw_seedless(network: Network, number: int, rng: Rng, *, evenly: bool = False) -> Codes:
+    """Return records that keep nothing of anybody."""
+    records = empty_codes(number, network.attributes)
+    network.draw(records, rng, kept=0, evenly=evenly)
     return records
 
 
@@ -239,6 +320,6 @@ def collect(
             break
     raise BudgetError(
         f"{records:,} records were asked for, and too few of {attempts:,} candidates passed the "
-        "deniability test. Ask for a smaller k, draw more attributes (a larger omega), or use "
-        "a mode without seeds (--mode seedless)."
+        "deniability test and the constraints. Ask for a smaller k, draw more attributes (a larger "
+        "omega), relax the constraints, or use a mode without seeds (--mode seedless)."
     )

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from deniable.arrays import Codes
 from deniable.data.schema import Schema
 from deniable.data.tables import write_table
 from deniable.errors import OutputError
+from deniable.randomness import Randomness
 
 
 @contextmanager
@@ -64,10 +66,39 @@ def require_free(target: Path) -> None:
         raise OutputError(f"{target} exists and is not empty; remove it, or choose another name")
 
 
-def write_records(path: Path, blocks: Iterable[Codes], schema: Schema) -> None:
+def write_records(
+    path: Path, blocks: Iterable[Codes], schema: Schema, randomness: Randomness
+) -> None:
     """Write released records as values, block by block, in the format of the path's suffix."""
     with _as_output_error(path):
-        write_table(path, (schema.codec.decode(block) for block in blocks), schema)
+        write_table(path, decode_blocks(blocks, schema, randomness), schema)
+
+
+def decode_blocks(
+    blocks: Iterable[Codes], schema: Schema, randomness: Randomness
+) -> Iterator[pl.DataFrame]:
+    """Yield whole records, numbered through all blocks.
+
+    Where a code stands for several values one is drawn: from public bins, whatever the data, so
+    nothing but repeatability asks for ``randomness``.
+    """
+    done = 0
+    salt = randomness.at("identifiers").words(2).tobytes()
+    for number, block in enumerate(blocks):
+        rng = randomness.at("values", number)
+        yield schema.records(block, rng, first_record=done + 1, salt=salt)
+        done += len(block)
+
+
+def writer() -> str:
+    """Return what decides the bytes of a Parquet file, beside its content."""
+    return f"polars {pl.__version__}"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write one text to a new file: all of it, or nothing."""
+    with staged_file(path) as stage, _as_output_error(path):
+        stage.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -6,16 +6,13 @@ Nothing but the manifest is read, and the schema where there is one. Costs are t
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
-from deniable.data.schema import Schema
 from deniable.privacy import sentences
 from deniable.privacy.audit import (
     Use,
-    cost_of_one_test,
     entropy_steps,
     epsilon_of,
     losses_in,
@@ -25,96 +22,27 @@ from deniable.privacy.audit import (
 )
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.plan import split_of
-from deniable.privacy.sentences import round_up
-from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, FORMAT, NOT_COVERED
+from deniable.privacy.sentences import neighbours_of, round_up, unit_of
+from deniable.release.claims import (
+    MOVED_SUMS,
+    OF_COUNTS,
+    OF_RECORDS,
+    OF_SQUARES,
+    OF_SUMS,
+    OF_VALUES,
+    Claims,
+)
+from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, FORMAT, not_covered
 from deniable.release.questions import Check, check
-
-# What a manifest stands beside: a release, an artefact, or one file of generated records.
-Place = Literal["release", "artefact", "file"]
 
 WITH_ARTEFACT = ("one-shot", "seedless")
 _MODES = (*WITH_ARTEFACT, "tested", "randomized")
 _KEYS = ["format", "version", "mode", "profile", "data_use", "parameters", "guarantee", "spends"]
 _KEYS += ["accountants", "not_covered", "files", "schema"]
 _CLAIM_KEYS = ("sentence", "epsilon", "delta", "unit", "neighbours", "assumptions")
+# B of sums of values: what they are cut to.
+_BOUNDS = {8, 16, 32, 64}
 _VERSION = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev|\.post)\d+)*(\+[a-z0-9.]+)?")
-# What the printed six digits may add to a number.
-_DIGITS = 1.1e-5
-
-
-@dataclass(frozen=True, kw_only=True)
-class Claims:
-    """A manifest, read with suspicion.
-
-    Attributes:
-        document: What it says.
-        place: What it stands beside.
-        schema: The schema beside it, where there is one.
-    """
-
-    document: Mapping[str, Any]
-    place: Place
-    schema: Schema | None = None
-
-    @property
-    def mode(self) -> str:
-        """What happened to the seeds."""
-        return str(self.document["mode"])
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The options that shaped the release."""
-        return dict(self.document["parameters"])
-
-    @property
-    def cost(self) -> Guarantee:
-        """(ε, δ) that is claimed; ε is infinite where it is not."""
-        claimed = self.document["guarantee"]
-        return Guarantee(epsilon=_real(claimed["epsilon"]), delta=_real(claimed["delta"]))
-
-    @property
-    def of_own_model(self) -> bool:
-        """Whether the model was the user's: then nothing was spent that we know of."""
-        return self.mode == "tested" and self.document["spends"] == []
-
-    @property
-    def nothing(self) -> bool:
-        """Whether nothing at all is claimed."""
-        return self.cost.epsilon == math.inf and not self.of_own_model
-
-    @cached_property
-    def uses(self) -> tuple[Use, ...]:
-        """Every use of the data; stated costs are those of their theorems, not rounded."""
-        listed = [Use.read(entry) for entry in self.document["spends"]]
-        return tuple(self._exactly(use) for use in listed)
-
-    def _exactly(self, use: Use) -> Use:
-        if use.each is None:
-            return use
-        if use.what == "deniability tests":
-            names = ("k", "epsilon0", "t", "gamma", "dummies")
-            exact = cost_of_one_test(**{name: self.parameters[name] for name in names})
-        else:
-            exact = (use.scale[0], 0.5 * self.parameters["delta"])  # β of the paper's profile
-        for said, true in zip(use.each, exact, strict=True):
-            near = true * (1 - 1e-12) <= said <= true * (1 + _DIGITS)
-            require(near, f"{use.what}: one is not said to cost what its theorem says")
-        return replace(use, each=exact)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The attributes: the schema's, or those whose counts are in the ledger."""
-        if self.schema is not None:
-            return self.schema.names
-        whats = [str(entry["what"]) for entry in self.document["spends"]]
-        return tuple(w.removeprefix("counts of ") for w in whats if w.startswith("counts of "))
-
-    @property
-    def lengths(self) -> int:
-        """How many prefix lengths have a histogram of seeds."""
-        if self.mode != "one-shot":
-            return 0
-        return sum(omega < len(self.names) for omega in self.parameters["omega"])
 
 
 def check_claims(claims: Claims) -> list[Check]:
@@ -146,7 +74,8 @@ def _ask_form(claims: Claims) -> str:
     require(document["data_use"] in ("whole", "split"), "no such use of the data exists")
     claims_nothing = claims.cost.epsilon == math.inf and claims.cost.delta == 0
     require(not claims.of_own_model or claims_nothing, "a user's own model has no known cost")
-    words = (sentences.UNIT, sentences.NEIGHBOURS, list(NOT_COVERED))
+    unit = claims.unit
+    words = (unit_of(unit), neighbours_of(unit), not_covered(unit))
     said = (claimed["unit"], claimed["neighbours"], document["not_covered"])
     require(said == words, "unit, neighbours or what is not covered are not in our words")
     assumptions = [] if claims.nothing else list(ASSUMPTIONS)
@@ -187,8 +116,12 @@ def sentence_of(claims: Claims) -> str:
     else:
         said = sentences.seedless(cost)
     said += sentences.split(parameters["fractions"]) if "fractions" in parameters else ""
-    names = claims.document["schema"]["drafted"]
-    return said + (sentences.drafted(names) if names else "")
+    return said + sentences.about_schema(
+        unit=claims.unit,
+        rows=claims.rows,
+        draft=claims.draft,
+        drafted=claims.document["schema"]["drafted"],
+    )
 
 
 def _whole(low: int, high: int = 2**53) -> Callable[[Any], bool]:
@@ -209,7 +142,7 @@ _PARAMETERS: dict[str, Callable[[Any], bool]] = {
     "delta": _number(0.0, 1.0),
     "omega": lambda omegas: all(map(_whole(1), omegas)) and bool(omegas),
     "max_cost": _whole(1),
-    "estimator": _one_of("norm-sub", "clip"),
+    "estimator": _one_of("pairs", "norm-sub", "clip"),
     "alpha": _number(2.0**-40),
     "parameters": _one_of("mean", "drawn"),
     "graph": _one_of("learnt", "given"),
@@ -221,11 +154,15 @@ _PARAMETERS: dict[str, Callable[[Any], bool]] = {
     "epsilon0": _number(0.0),
     "t": _whole(1),
     "dummies": _whole(1),
+    "unit": lambda name: type(name) is str,
+    "rows_per_unit": _whole(1),
+    "draft": lambda cost: all(map(_number(0.0), cost.values())) and len(cost) == 2,
     "fractions": lambda shares: all(map(_number(0.0, 1.0), shares.values())),
     "paper_formula": lambda said: set(said) <= {"model", "records"},
     "records": _whole(1),
     "order": lambda names: len(set(names)) == len(names),
     "key": _whole(0, 2**128 - 1),
+    "writer": lambda text: bool(re.fullmatch(r"polars \d+(\.\w+)+", text)),
 }
 
 
@@ -233,6 +170,8 @@ def expected_parameters(claims: Claims) -> set[str]:
     """Return the names of the parameters that a manifest of this mode has."""
     own, mode, said = claims.of_own_model, claims.mode, claims.parameters
     sometimes = {
+        "alpha": not claims.of_pairs,
+        "parameters": not claims.of_pairs,
         "k": mode != "seedless",
         "omega_known": mode != "seedless",
         "threshold": claims.lengths > 0,
@@ -241,10 +180,14 @@ def expected_parameters(claims: Claims) -> set[str]:
         "t": mode == "randomized",
         "dummies": mode == "randomized",
         "fractions": claims.document["data_use"] == "split",
+        "unit": claims.has_unit,
+        "rows_per_unit": claims.has_unit,
+        "draft": claims.has_draft,
         "paper_formula": claims.document["profile"] == "paper",
         "records": claims.place != "artefact",
         "order": mode not in WITH_ARTEFACT and not own,
         "key": mode in WITH_ARTEFACT and claims.place != "artefact",
+        "writer": any(name.endswith(".parquet") for name in claims.document["files"]),
     }
     return {name for name in _PARAMETERS if sometimes.get(name, True)}
 
@@ -265,6 +208,13 @@ def _ask_parameters(claims: Claims) -> str:
         of_paper = claims.document["profile"] == "paper"
         known = split_of(seeds=claims.mode != "seedless", of_paper=of_paper)
         require(said["fractions"] == known, "the parts have other probabilities than ours")
+    if claims.schema is not None and claims.has_unit:
+        of_schema = (claims.schema.unit, claims.schema.max_rows_per_unit)
+        require((claims.unit, claims.rows) == of_schema, "the unit is not that of the schema")
+    if claims.schema is not None and claims.schema.draft is not None:
+        bought = claims.schema.draft
+        cost = {"epsilon": bought.epsilon, "delta": bought.delta}
+        require(said["draft"] == cost, "the draft costs something else than the schema says")
     if "order" in said:
         require(sorted(said["order"]) == sorted(claims.names), "order names other attributes")
     if claims.mode == "randomized":
@@ -278,16 +228,20 @@ def _ask_parameters(claims: Claims) -> str:
 def _ask_ledger(claims: Claims) -> str:
     """Every use of the data that the mode makes of such a schema, and no other."""
     said, m = claims.parameters, len(claims.names)
-    learnt = said["graph"] == "learnt"
-    expected = [("entropies", "structure"), ("number of records", "structure")] if learnt else []
-    expected += [(f"counts of {name}", "parameters") for name in claims.names]
+    expected = _uses_of_model(claims)
     expected += [("seed prefixes", "seeds")] if claims.lengths else []
     expected += [("deniability tests", "seeds")] if claims.mode == "randomized" else []
     found = [(use.what, use.part) for use in claims.uses]
     odd = [what for what, _ in sorted(set(expected) ^ set(found))]
     require(not odd, f'"{"".join(odd[:1])}" is missing, or one too many')
     require(found == expected, "an entry is there twice, or out of order")
+    every, counted = claims.pairs
     moved = {"entropies": _numbers_of_entropies(claims), "seed prefixes": {claims.lengths}}
+    moved |= {"strength of pairs": {every}, "pairs of attributes": {counted}}
+    moved |= {"second look at pairs": {4 * counted}}
+    for name, model in _summed(claims):
+        sums, squares = MOVED_SUMS[model]
+        moved |= {f"{OF_SUMS}{name}": {sums}, f"{OF_SQUARES}{name}": {squares}}
     stated = {"deniability tests"}
     stated |= {"number of records"} if claims.document["profile"] == "paper" else set()
     for use in claims.uses:
@@ -299,6 +253,29 @@ def _ask_ledger(claims: Claims) -> str:
         theorem = use.what in stated
         require((use.each is not None) == theorem, f"{use.what}: a cost is stated, or is not")
     return f"The {len(found)} uses of the data are those of this mode for {m} attributes."
+
+
+def _uses_of_model(claims: Claims) -> list[tuple[str, str]]:
+    """Return what learning a model of such attributes uses, and of which part, in order."""
+    if claims.of_pairs:
+        every, counted = claims.pairs
+        uses = [(f"{OF_VALUES}{name}", "structure") for name in claims.names]
+        uses += [("strength of pairs", "parameters")] if counted < every else []
+        twice = ("pairs of attributes", "second look at pairs")
+        return uses + ([(what, "parameters") for what in twice] if counted else [])
+    learnt = claims.parameters["graph"] == "learnt"
+    uses = [("entropies", "structure"), ("number of records", "structure")] if learnt else []
+    for name, model in zip(claims.names, claims.models, strict=True):
+        summed = (OF_RECORDS, OF_SUMS, OF_SQUARES)
+        kinds = (OF_COUNTS,) if model == "histogram" else summed
+        uses += [(f"{kind}{name}", "parameters") for kind in kinds]
+    return uses
+
+
+def _summed(claims: Claims) -> list[tuple[str, str]]:
+    """Return the attributes that were learnt by sums of their values, and how."""
+    models = () if claims.of_pairs else zip(claims.names, claims.models, strict=True)
+    return [(name, model) for name, model in models if model != "histogram"]
 
 
 def _numbers_of_entropies(claims: Claims) -> set[int]:
@@ -319,8 +296,10 @@ def _ask_noise(claims: Claims) -> str:
     laws["deniability tests"] = {laplace}
     # Where the noise is the paper's, 128 steps are its sensitivity: 65 are the most (Lemma 8).
     steps = {"entropies": {65} if paper else entropy_steps(said["rows_max"])}
-    counts = {(use.law, use.scale) for use in claims.uses if use.part == "parameters"}
-    require(len(counts) == 1, "the counts of some attributes have other noise than the rest")
+    laws |= {use.what: {gaussian} for use in claims.uses if claims.of_pairs and use.part != "seeds"}
+    counts = {(use.law, use.scale) for use in claims.uses if use.what.startswith(OF_COUNTS)}
+    require(len(counts) <= 1, "the counts of some attributes have other noise than the rest")
+    steps |= _steps_of_sums(claims)
     for use in claims.uses:
         require(use.law in laws.get(use.what, {gaussian, laplace}), f"{use.what}: other noise")
         known = use.sensitivity in steps.get(use.what, {1})
@@ -330,6 +309,32 @@ def _ask_noise(claims: Claims) -> str:
         if use.what == "deniability tests":
             require(use.scale == (said["epsilon0"],), "the threshold's noise is not that of ε0")
     return "Every law, its sensitivity and the threshold are those that the theorems are about."
+
+
+def _steps_of_sums(claims: Claims) -> dict[str, set[int]]:
+    """Return by what one record moves sums: at most B and B², the B of its attribute.
+
+    Each of the three kinds has a third of what a table of counts costs: μ² or ε.
+    """
+    uses = {use.what: use for use in claims.uses}
+    steps: dict[str, set[int]] = {}
+    costs = [_size(use) for use in claims.uses if use.what.startswith(OF_COUNTS)]
+    for name, _ in _summed(claims):
+        kinds = [uses[f"{kind}{name}"] for kind in (OF_RECORDS, OF_SUMS, OF_SQUARES)]
+        bound = kinds[1].sensitivity
+        steps |= {kinds[1].what: _BOUNDS, kinds[2].what: {bound * bound}}
+        costs += [3 * _size(use) for use in kinds]
+        require(len({use.law for use in kinds}) == 1, f"{name}: its sums have noise of two kinds")
+    same = not costs or max(costs) <= min(costs) * (1 + 1e-9)
+    require(same or not steps, "sums of some attributes have other noise than a third of a table's")
+    return steps
+
+
+def _size(use: Use) -> float:
+    """Return what adds up over uses of one law: μ² of Gaussian noise, ε of Laplace noise."""
+    if use.law == "rounded_gaussian":
+        return float(use.moved * (use.sensitivity / use.scale[0]) ** 2)
+    return float(use.moved * use.sensitivity * use.scale[0])
 
 
 def _ask_own_costs(claims: Claims) -> str:
@@ -350,7 +355,7 @@ def _ask_own_costs(claims: Claims) -> str:
 
 def _ask_total(claims: Claims) -> str:
     """What all uses cost together, at the δ that is claimed."""
-    cost, said, uses = claims.cost, claims.parameters, claims.uses
+    cost, said, uses = claims.cost_of_row, claims.parameters, claims.uses
     if "fractions" in said:
         exact = split_epsilon_of(uses, said["fractions"], delta=cost.delta)
     else:
@@ -362,7 +367,7 @@ def _ask_total(claims: Claims) -> str:
         model = [use for use in uses if use not in tests]
         apart = sum(epsilon_of(part, delta=cost.delta / 2) for part in (tests, model))
     require_close(cost.epsilon, exact, at_most=apart, losses=losses_in(uses), what="all together")
-    return f"All together cost ε = {exact:.6g} at δ = {cost.delta:.6g}; ε = {cost.epsilon} is said."
+    return f"All together cost ε = {exact:.6g} at δ = {cost.delta:.6g}; {cost.epsilon:.6g} is said."
 
 
 def _ask_limit(claims: Claims) -> str:
@@ -372,8 +377,3 @@ def _ask_limit(claims: Claims) -> str:
     require(cost.epsilon <= limit, "more ε is claimed than was asked for")
     require(0 < cost.delta <= round_up(said["delta"]), "more δ is claimed than was asked for")
     return f"ε = {said['epsilon']} and δ = {said['delta']} were asked for; no more is claimed."
-
-
-def _real(value: Any) -> float:
-    require(type(value) is float or value == "inf", "a cost is two numbers")
-    return float(value)

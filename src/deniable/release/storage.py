@@ -17,20 +17,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from deniable.arrays import CODE, Codes, Counts
+from deniable.arrays import CODE, Codes
 from deniable.data.frames import Foreign, Kind, PolarsKind
 from deniable.data.schema import Schema
 from deniable.errors import ArtefactError, ConfigError, DeniableError, InvariantError
 from deniable.model.graph import Graph
 from deniable.model.network import ConditionalTable, Network
+from deniable.model.parameters import TableCounts
 from deniable.randomness import Keyed, Randomness
+from deniable.release.evidence import Evidence, arrays_of, describe, read_evidence, read_groups
 from deniable.release.histogram import KeptPrefixes, SeedHistogram
 from deniable.release.manifest import Certificate
-from deniable.release.mechanism import BLOCK, artefact_kernel
+from deniable.release.mechanism import BLOCK, anything, artefact_kernel
 from deniable.release.records import (
     as_json,
+    decode_blocks,
     file_hash,
     hashes_of,
     pack,
@@ -51,7 +55,7 @@ class Artefact:
     Attributes:
         schema: The columns of every record.
         network: The learnt distribution.
-        counts: The noisy counts it was estimated from.
+        evidence: The noisy counts it was estimated from.
         omegas: How many attributes are drawn, one of these for each record.
         histogram: The kept prefixes of seeds, of length m - ω.
         certificate: What is claimed.
@@ -60,7 +64,7 @@ class Artefact:
 
     schema: Schema
     network: Network
-    counts: tuple[Counts, ...] = field(repr=False)
+    evidence: Evidence = field(repr=False)
     omegas: tuple[int, ...]
     histogram: SeedHistogram = field(repr=False)
     certificate: Certificate
@@ -74,9 +78,10 @@ class Artefact:
         lengths = [m - omega for omega in reversed(self.omegas) if omega < m]
         if [level.length for level in self.histogram.levels] != lengths:
             raise InvariantError("an artefact has kept prefixes of the lengths that ω leaves")
-        shapes = [table.probabilities.shape for table in self.network.tables]
-        if [counts.shape for counts in self.counts] != shapes:
-            raise InvariantError("an artefact has counts for each of its tables")
+        if isinstance(self.evidence, TableCounts):
+            shapes = [table.probabilities.shape for table in self.network.tables]
+            if [counts.shape for counts in self.evidence.tables] != shapes:
+                raise InvariantError("an artefact has counts for each of its tables")
 
     @property
     def guarantee(self) -> str:
@@ -95,7 +100,7 @@ class Artefact:
         """
         randomness = Keyed.fresh() if key is None else Keyed(key)
         blocks = self.blocks(records, randomness, workers=workers)
-        return self.kind.restore(self.schema.codec.decode(np.concatenate(list(blocks))))
+        return self.kind.restore(pl.concat(decode_blocks(blocks, self.schema, randomness)))
 
     def blocks(
         self, records: int, randomness: Randomness, *, workers: int | None = None
@@ -103,7 +108,8 @@ class Artefact:
         """Yield so many records, encoded, block by block. More records start with these."""
         if records < 1:
             raise ConfigError(f"records = {records}: ask for at least 1")
-        kernel = artefact_kernel(self.network, self.histogram, self.omegas, randomness)
+        possible = self.schema.rules.possible if self.schema.rules else anything
+        kernel = artefact_kernel(self.network, self.histogram, self.omegas, randomness, possible)
         left = records
         for block in in_order(kernel, range(-(-records // BLOCK)), workers=workers or all_cores()):
             yield block[:left]
@@ -132,6 +138,7 @@ class Artefact:
             "graph": {names[i]: [names[j] for j in chosen] for i, chosen in enumerate(parents)},
             "order": [names[i] for i in self.network.order],
             "omegas": list(self.omegas),
+            "evidence": describe(self.evidence, names),
             "seeds": [
                 {"length": level.length, "records": level.records}
                 for level in self.histogram.levels
@@ -144,9 +151,8 @@ class Artefact:
         }
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = {}
-        for i, (table, counts) in enumerate(zip(self.network.tables, self.counts, strict=True)):
-            arrays[f"counts_{i}"] = counts
+        arrays = arrays_of(self.evidence, self.network)
+        for i, table in enumerate(self.network.tables):
             arrays[f"probabilities_{i}"] = table.probabilities
         for level in self.histogram.levels:
             arrays[f"prefixes_{level.length}"] = level.prefixes
@@ -182,9 +188,14 @@ def _assemble(folder: Path, facts: Mapping[str, Any]) -> Artefact:
         (folder / "tables.npz").open("rb") as file,
         np.load(file, allow_pickle=False) as arrays,
     ):
+
+        def take(name: str, dtype: Any) -> NDArray[Any]:
+            return _typed(arrays[name], dtype)
+
+        evidence = read_evidence(facts["evidence"], schema.names, take)
+        groups = read_groups(evidence, graph.parents, take)
         every = range(len(schema.names))
-        counts = tuple(_typed(arrays[f"counts_{i}"], np.int64) for i in every)
-        tables = tuple(_typed(arrays[f"probabilities_{i}"], np.float64) for i in every)
+        tables = tuple(take(f"probabilities_{i}", np.float64) for i in every)
         levels = tuple(
             KeptPrefixes(
                 prefixes=_typed(arrays[f"prefixes_{seeds['length']}"], CODE),
@@ -194,16 +205,16 @@ def _assemble(folder: Path, facts: Mapping[str, Any]) -> Artefact:
             for seeds in facts["seeds"]
         )
     _require_fit(schema, order, levels)
-    network = Network(schema.attributes, graph, order, tuple(map(ConditionalTable, tables)))
+    network = Network(schema.attributes, graph, order, tuple(map(ConditionalTable, tables)), groups)
     _require_unchanged(folder)
     return Artefact(
         schema=schema,
         network=network,
-        counts=counts,
+        evidence=evidence,
         omegas=tuple(int(omega) for omega in facts["omegas"]),
         histogram=SeedHistogram(levels),
         certificate=Certificate.read(folder / "manifest.json"),
-        kind=PolarsKind.of_schema(schema.attributes),
+        kind=PolarsKind.of_schema(schema.columns),
     )
 
 

@@ -8,7 +8,7 @@ holder; no cell and no count of it is ever in an answer.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise, starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,25 +17,36 @@ import numpy as np
 import polars as pl
 
 from deniable.arrays import Codes, Counts
+from deniable.data.attributes import Attribute
+from deniable.data.beside import Computed, Described, Identifier
 from deniable.data.schema import Schema
 from deniable.data.tables import read_codes
 from deniable.errors import VerificationError
 from deniable.model.graph import cost
+from deniable.model.moments import Moments
 from deniable.model.network import empty_codes
-from deniable.model.parameters import posterior_mean, posterior_weights
+from deniable.model.pairs import Measured
+from deniable.model.parameters import TableCounts, estimate_table
+from deniable.model.tables import fit_network
 from deniable.privacy.audit import require
+from deniable.privacy.moments import deviation
 from deniable.randomness import Keyed
+from deniable.release.claims import OF_RECORDS, OF_SQUARES, OF_SUMS, OF_VALUES, Claims
 from deniable.release.counts import PrefixCounts
+from deniable.release.evidence import computer
 from deniable.release.histogram import KeptPrefixes
 from deniable.release.questions import Check, check
-from deniable.release.records import as_json, file_hash, write_records
-from deniable.release.statements import Claims
+from deniable.release.records import as_json, file_hash, write_records, writer
 from deniable.release.storage import Artefact, load
 
 MANIFEST = "manifest.json"
 TABLES = ("synthetic.csv", "synthetic.parquet")
 ARTEFACT_FILES = ("artefact.json", "schema.toml", "tables.npz")
 _SLICE = 2**15
+# Parameters that speak of generated records, not of the artefact.
+_OF_FILES = ("records", "key", "writer")
+# Fitted on another kind of computer, probabilities may differ in their last digits.
+_SAME_MODEL = 1e-4
 
 
 def ask_hashes(document: Mapping[str, Any], found: Mapping[str, Path]) -> str:
@@ -79,7 +90,9 @@ def _ask_manifests(home: Path, claims: Claims) -> str:
     ask_hashes(inner, {name: home / name for name in ARTEFACT_FILES})
     outer = dict(claims.document)
     outer["parameters"] = {
-        name: value for name, value in outer["parameters"].items() if name not in ("records", "key")
+        name: value
+        for name, value in outer["parameters"].items()
+        if name not in ("records", "key", "writer")
     }
     outer["files"] = inner["files"]
     require(as_json(inner) == as_json(outer), "the two manifests contradict each other")
@@ -94,18 +107,81 @@ def _ask_model(artefact: Artefact, claims: Claims) -> str:
     require(
         list(artefact.omegas) == said["omega"], "the artefact draws other numbers of attributes"
     )
-    if said["graph"] == "learnt":
+    if said["graph"] == "learnt" and not claims.of_pairs:
         costs = [cost(parents, network.attributes) for parents in network.graph.parents]
         require(max(costs) <= said["max_cost"], "an attribute has more configurations than allowed")
-    shapes = [table.probabilities.shape for table in network.tables]
-    require([counts.shape for counts in artefact.counts] == shapes, "counts of another shape")
+    if isinstance(artefact.evidence, Measured):
+        return _ask_fitted(artefact, artefact.evidence, claims)
     if said["parameters"] == "drawn":
         return "Graph and order fit; the tables were drawn at random, and cannot be computed again."
-    for counts, table in zip(artefact.counts, network.tables, strict=True):
-        weights = posterior_weights(counts, estimator=said["estimator"], alpha=said["alpha"])
-        same = np.array_equal(posterior_mean(weights), table.probabilities)
-        require(same, "a conditional table does not follow from its noisy counts")
-    return f"Graph and order fit; all {len(shapes)} tables follow from their noisy counts exactly."
+    return _ask_tables(artefact, artefact.evidence, claims)
+
+
+def _ask_tables(artefact: Artefact, evidence: TableCounts, claims: Claims) -> str:
+    """Every table is the one that its noisy counts, or sums, give."""
+    said, network = claims.parameters, artefact.network
+    how = {"estimator": said["estimator"], "alpha": said["alpha"]}
+    here = not evidence.moments or evidence.fitted_with == computer()
+    learnt = tuple(attribute.model for attribute in network.attributes)
+    sums = {i for i, model in enumerate(learnt) if model != "histogram"}
+    require(set(evidence.moments) == sums, "sums are kept of other attributes than were learnt so")
+    for i, (table, noisy) in enumerate(zip(network.tables, evidence.tables, strict=True)):
+        if isinstance(noisy, Moments):
+            _require_paid(noisy, network.attributes[i], claims)
+        again = estimate_table(noisy, network.attributes, network.graph, i, **how)
+        far = float(np.abs(again - table.probabilities).max())
+        near = far == 0 or (far <= _SAME_MODEL and i in sums and not here)
+        require(near, "a conditional table does not follow from its noisy counts")
+    exactly = "exactly" if here else "but for last digits: another kind of computer fitted them"
+    number = len(network.tables)
+    return f"Graph and order fit; all {number} tables follow from their noisy counts {exactly}."
+
+
+def _require_paid(moments: Moments, attribute: Attribute, claims: Claims) -> None:
+    """Refuse noisy sums of another model, bound or noise than the ledger has for the attribute."""
+    require(moments.model == attribute.model, "sums are of another model than the schema says")
+    uses = {use.what: use for use in claims.uses}
+    kinds = (OF_RECORDS, OF_SUMS, OF_SQUARES)
+    records, sums, squares = (uses[f"{kind}{attribute.name}"] for kind in kinds)
+    require(moments.bound == sums.sensitivity, "sums are of values of another size than paid for")
+    known = tuple(deviation(use.law, use.scale) for use in (records, sums, squares))
+    require(moments.deviations == known, "sums have other noise than was paid for")
+
+
+def _ask_fitted(artefact: Artefact, measured: Measured, claims: Claims) -> str:
+    """The noise is that of the ledger; the network is the one fitted to the noisy counts."""
+    scales = {use.what: use.scale for use in claims.uses}
+    known = [scales[f"{OF_VALUES}{name}"] for name in claims.names]
+    require(known == [(sigma,) for sigma in measured.sigmas], "values have other noise than paid")
+    looked = (
+        ("pairs of attributes", measured.sigma),
+        ("second look at pairs", measured.sigma_again),
+    )
+    if len(claims.names) > 1:
+        same = all(scales[what] == (sigma,) for what, sigma in looked)
+        require(same, "pairs have other noise than was paid for")
+    counted = claims.pairs[1]
+    paid = len(measured.pairs) == counted and sum(measured.looks.values()) == 4 * counted
+    require(paid, "other pairs were counted than paid for, or more often")
+    shares = claims.parameters.get("fractions", {"structure": 1.0, "parameters": 1.0})
+    ratio = shares["parameters"] / shares["structure"]
+    require(measured.ratio == ratio, "pairs and values come from other shares of the table")
+    again = fit_network(
+        measured, artefact.schema.attributes, max_cost=claims.parameters["max_cost"]
+    )
+    mine = artefact.network
+    same = again.graph == mine.graph and again.order == mine.order
+    require(same, "graph or order do not follow from the noisy counts")
+    groups = zip(chain(*again.groups), chain(*mine.groups), strict=True)
+    grouped = all(starmap(np.array_equal, groups))
+    require(grouped, "values of parents are grouped otherwise than the noisy counts say")
+    here = measured.fitted_with == computer()
+    for one, other in zip(again.tables, mine.tables, strict=True):
+        far = float(np.abs(one.probabilities - other.probabilities).max())
+        near = far == 0 or (far <= _SAME_MODEL and not here)
+        require(near, "a conditional table does not follow from the noisy counts")
+    how = "exactly" if here else "but for the last digits: another kind of computer fitted them"
+    return f"Graph, order and all {len(mine.tables)} tables follow from the noisy counts, {how}."
 
 
 def _ask_prefixes(artefact: Artefact, claims: Claims) -> str:
@@ -136,6 +212,7 @@ def read_records(folder: Path, schema: Schema, claims: Claims, checks: list[Chec
     def ask() -> str:
         if file is None:
             raise VerificationError("there is no table of records")
+        _require_listed(file, claims)
         codes, _ = read_codes(file, _strict(schema))
         require(len(codes) == claims.parameters["records"], "their number is not the one said")
         found.append(codes)
@@ -146,51 +223,76 @@ def read_records(folder: Path, schema: Schema, claims: Claims, checks: list[Chec
     return found[0] if found else None
 
 
+def _require_listed(file: Path, claims: Claims) -> None:
+    """Refuse to open a file that was changed: a damaged Parquet file can end the whole process."""
+    listed = claims.document["files"].get(file.name)
+    require(listed == file_hash(file), "the file was changed: it was not read")
+
+
 def _strict(schema: Schema) -> Schema:
     """Return a schema that neither drops nor moves what it does not describe."""
-    attributes = tuple(replace(attribute, outside="error") for attribute in schema.attributes)
-    return Schema(attributes, rows_max=schema.rows_max)
+    columns = [
+        column if isinstance(column, Computed) else replace(column, outside="error")
+        for column in schema.columns
+    ]
+    return replace(schema, columns=tuple(columns), unit=None, max_rows_per_unit=1)
 
 
 def _require_form(file: Path, codes: Codes, schema: Schema) -> None:
     """Refuse a file that the product would have written otherwise.
 
-    Parquet files differ between versions of the library that writes them: there the columns
-    and their types must be right, and the cells were looked at already.
+    Where codes say all there is to say, the file is written again and compared. Parquet files
+    differ between versions of the library that writes them: there the columns and their types
+    must be right, and the cells were looked at already.
     """
     if file.suffix == ".parquet":
-        types = {a.name: pl.Int64() if a.is_numeric else pl.String() for a in schema.attributes}
-        same = list(pl.read_parquet_schema(file).items()) == list(types.items())
+        same = list(pl.read_parquet_schema(file).items()) == list(schema.dtypes.items())
         require(same, "the columns of the file are of other types, or in another order")
+        return
+    names = pl.scan_csv(file, infer_schema=False, glob=False).collect_schema().names()
+    require(names == list(schema.dtypes), "its columns are others, or in another order")
+    if schema.codec.draws or any(_is_salted(column) for column in schema.columns):
         return
     with TemporaryDirectory() as folder:
         again = Path(folder) / file.name
-        write_records(again, _blocks(codes), schema)
+        write_records(again, _blocks(codes), schema, Keyed(0))
         require(file_hash(again) == file_hash(file), "its bytes are not those the product writes")
+
+
+def _is_salted(column: Described) -> bool:
+    """Return whether a column's cells follow from something that only their maker knew."""
+    return isinstance(column, Identifier) and column.format == "uuid"
 
 
 def _blocks(codes: Codes) -> Iterator[Codes]:
     return (codes[at : at + _SLICE] for at in range(0, len(codes), _SLICE))
 
 
-def ask_generated(artefact: Artefact, claims: Claims, records: Codes) -> str:
-    """The artefact gives these very records under the key that the manifest names."""
+def ask_generated(artefact: Artefact, claims: Claims, folder: Path) -> str:
+    """The artefact gives this very file under the key that the manifest names."""
     number, key = claims.parameters["records"], Keyed(claims.parameters["key"])
-    at = 0
-    for block in artefact.blocks(number, key):
-        same = np.array_equal(block, records[at : at + len(block)])
-        require(same, "the artefact generates other records under this key")
-        at += len(block)
-    return f"The artefact gives the same {number:,} records under the key in the manifest."
+    file = next(folder / name for name in TABLES if (folder / name).is_file())
+    with TemporaryDirectory() as temporary:
+        again = Path(temporary) / file.name
+        write_records(again, artefact.blocks(number, key), artefact.schema, key)
+        same = file_hash(again) == file_hash(file)
+        elsewhere = claims.parameters.get("writer", writer()) != writer()
+        if elsewhere and not same:
+            same = pl.read_parquet(again).equals(pl.read_parquet(file))
+    require(same, "the artefact generates another file under this key")
+    how = ", as values: another version of polars wrote them" if elsewhere else ", byte for byte"
+    return f"The artefact gives the same {number:,} records under the key in the manifest{how}."
 
 
 def ask_columns(claims: Claims, file: Path) -> str:
     """Without a schema: the columns are those whose counts were paid for, and all records there."""
+    _require_listed(file, claims)
     if file.suffix == ".parquet":
         frame = pl.scan_parquet(file, glob=False)
     else:
         frame = pl.scan_csv(file, infer_schema=False, glob=False)
-    require(tuple(frame.collect_schema()) == claims.names, "its columns are not the attributes")
+    columns = [name for name in frame.collect_schema() if name in set(claims.names)]
+    require(tuple(columns) == claims.names, "its columns are not the attributes")
     number = frame.select(pl.len()).collect().item()
     require(number == claims.parameters["records"], "their number is not the one said")
     return f"All {number:,} are there, in the columns whose counts were paid for."
@@ -217,7 +319,7 @@ def _ask_cells(rows: Codes, claims: Claims, artefact: Artefact) -> str:
     for level in levels:
         shared = _rows_that_share(level, artefact, rows)
         few += int((shared < said["k"]).sum())
-        if claims.document["data_use"] == "whole":
+        if claims.document["data_use"] == "whole" and artefact.schema.unit is None:
             far += int((abs(level.counts - shared) > said["threshold"] - said["k"]).sum())
     kept = sum(len(level.counts) for level in levels)
     require(not few, f"{few:,} of {kept:,} kept prefixes are shared by fewer than k rows")

@@ -16,9 +16,10 @@ from deniable.data.schema import Schema
 from deniable.data.tables import read_codes
 from deniable.errors import ConfigError, VerificationError
 from deniable.privacy.audit import require
+from deniable.release.claims import Claims, Place
 from deniable.release.questions import Check, check
 from deniable.release.records import as_json
-from deniable.release.statements import WITH_ARTEFACT, Claims, Place, check_claims
+from deniable.release.statements import WITH_ARTEFACT, check_claims
 from deniable.release.trust import (
     ARTEFACT_FILES,
     MANIFEST,
@@ -141,7 +142,7 @@ def _verify_folder(folder: Path, place: Place, against: object | None) -> Report
     artefact = read_artefact(home, claims, checks) if has_artefact else None
     records = read_records(folder, schema, claims, checks) if place == "release" else None
     if artefact is not None and records is not None:
-        checks.append(check("generated again", lambda: ask_generated(artefact, claims, records)))
+        checks.append(check("generated again", lambda: ask_generated(artefact, claims, folder)))
     unknown = _REWRITTEN + (() if has_artefact else _WITHOUT_ARTEFACT)
     if against is not None:
         rows, _ = read_codes(against, schema)
@@ -211,7 +212,7 @@ def _ask_files(folder: Path, claims: Claims) -> str:
 def _ask_schema(document: Mapping[str, Any], schema: Schema) -> str:
     said = {
         "sha256": hashlib.sha256(schema.text().encode()).hexdigest(),
-        "drafted": [a.name for a in schema.attributes if not a.confirmed],
+        "drafted": list(schema.drafted),
     }
     require(as_json(document["schema"]) == as_json(said), "it speaks of another schema")
     return "The manifest speaks of this schema, and says what of it nobody has confirmed."

@@ -1,19 +1,21 @@
 """A whole release: records, what was promised about them, and what they came from."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
+import polars as pl
 
 from deniable.arrays import Codes
 from deniable.data.frames import Foreign, Kind
 from deniable.data.schema import Schema
 from deniable.data.tables import format_of
 from deniable.errors import InvariantError, OutputError
+from deniable.randomness import Randomness
 from deniable.release.manifest import Certificate
 from deniable.release.records import (
+    decode_blocks,
     file_hash,
     hashes_of,
     require_free,
@@ -22,6 +24,7 @@ from deniable.release.records import (
     write_files,
     write_json,
     write_records,
+    writer,
 )
 from deniable.release.storage import Artefact
 
@@ -49,6 +52,7 @@ class Release:
         schema: Their columns.
         certificate: What is claimed of them.
         blocks: The records, encoded, block by block.
+        randomness: Where values inside bins are drawn from.
         artefact: What they are generated from, where the mode has one.
         kind: The kind of frame the table came in.
         internal: What must not leave: numbers that depend on the data without noise. Filled in
@@ -58,6 +62,7 @@ class Release:
     schema: Schema
     certificate: Certificate
     blocks: Iterator[Codes] = field(repr=False)
+    randomness: Randomness = field(repr=False)
     artefact: Artefact | None
     kind: Kind = field(repr=False)
     internal: Mapping[str, Any] = field(repr=False)
@@ -69,10 +74,10 @@ class Release:
 
     def frame(self) -> Foreign:
         """Return the records, in the kind of frame the table came in."""
-        blocks = list(self.blocks)
-        if not blocks:
+        frames = list(decode_blocks(self.blocks, self.schema, self.randomness))
+        if not frames:
             raise InvariantError("the records of this release were taken already")
-        return self.kind.restore(self.schema.codec.decode(np.concatenate(blocks)))
+        return self.kind.restore(pl.concat(frames))
 
     def write(self, folder: str | Path, *, file_format: Format = "csv") -> None:
         """Write the release to a new folder, and what must not leave beside it.
@@ -85,12 +90,13 @@ class Release:
             staged_folder(target) as public,
             staged_folder(internal, mode=0o700) as private,
         ):
-            write_records(public / f"synthetic.{file_format}", self.blocks, self.schema)
+            table = public / f"synthetic.{file_format}"
+            write_records(table, self.blocks, self.schema, self.randomness)
             write_files(public, {"schema.toml": self.schema.text().encode()})
             if self.artefact is not None:
                 (public / "artefact").mkdir()
                 self.artefact.write(public / "artefact")
-            document = self.certificate.document(self.schema, hashes_of(public))
+            document = self._certificate_of(table).document(self.schema, hashes_of(public))
             write_json(public / "manifest.json", document)
             write_json(private / "run.json", self.internal)
 
@@ -100,6 +106,14 @@ class Release:
         format_of(target, OutputError)
         manifest = target.with_name(f"{target.name}.manifest.json")
         with staged_file(target) as stage, staged_file(manifest) as beside:
-            write_records(stage, self.blocks, self.schema)
-            document = self.certificate.document(self.schema, {target.name: file_hash(stage)})
+            write_records(stage, self.blocks, self.schema, self.randomness)
+            hashes = {target.name: file_hash(stage)}
+            document = self._certificate_of(target).document(self.schema, hashes)
             write_json(beside, document)
+
+    def _certificate_of(self, table: Path) -> Certificate:
+        """Return the certificate; for Parquet, with what decides the bytes beside the records."""
+        if table.suffix != ".parquet":
+            return self.certificate
+        told = {**self.certificate.parameters, "writer": writer()}
+        return replace(self.certificate, parameters=told)

@@ -1,0 +1,1 @@
+"""A first description of a table that nobody has described yet: ``deniable init``."""

@@ -1,0 +1,1 @@
+"""The files of other tools → schemas and graphs, and back."""

@@ -1,0 +1,155 @@
+"""The noise of values and pairs of attributes: how a budget is shared among them.
+
+All of it follows from public facts: how many attributes there are, and how many values they have.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from deniable.privacy import laws
+from deniable.privacy.laws import Law
+from deniable.privacy.ledger import Spend
+
+# Shares of the budget, as variance: what the values get, from least to most; of the rest, what
+# choosing pairs gets where not all of them are counted, and what is kept for a second look at those
+# that depend most. Chosen on rows that were not tested on (docs/utility.md).
+VALUES_SHARES = (0.2, 0.5)
+STRENGTH_SHARE = 0.1
+SECOND_SHARE = 0.5
+# All pairs are counted up to so many; beyond, the strongest, and so many for each attribute.
+ALL_PAIRS = 700
+PAIRS_EACH = 7
+# So many tables are counted at the second look for each of the first, some pairs often, some never.
+LOOKS_EACH = 4
+# An attribute's values get a share that grows with their number, but more slowly.
+_GROWTH = 2 / 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairNoise:
+    """The noise of each stage.
+
+    Attributes:
+        values: Of each attribute's counts.
+        strength: Of how strongly two attributes depend, where only the strongest pairs are
+            counted; None: all are.
+        pairs: Of each pair's counts.
+        measured: How many pairs are counted.
+        again: Of the counts of a pair at each further look.
+        looks: How many further looks there are; 0: none, as without noise.
+    """
+
+    values: tuple[Law, ...] = field(repr=False)
+    strength: Law | None = field(repr=False)
+    pairs: Law = field(repr=False)
+    measured: int
+    again: Law = field(repr=False)
+    looks: int
+
+    @property
+    def usual(self) -> float:
+        """The deviation that a pair's counts would have if all were looked at equally often."""
+        first, again = deviation(self.pairs), deviation(self.again)
+        if not first:
+            return 0.0
+        sure = 1 / first**2 + (self.looks / self.measured / again**2 if self.looks else 0.0)
+        return 1 / math.sqrt(sure)
+
+    def spends(self, names: Sequence[str]) -> list[Spend]:
+        """Return every use of the data that learning values and pairs makes."""
+        spends = [
+            Spend(what=f"values of {name}", part="structure", law=law)
+            for name, law in zip(names, self.values, strict=True)
+        ]
+        every, _ = numbers_of_pairs(len(names))
+        if self.strength is not None:
+            law = self.strength
+            spends.append(Spend(what=STRENGTH, part="parameters", law=law, moved=every))
+        if self.measured:
+            law = self.pairs
+            spends.append(Spend(what=PAIRS, part="parameters", law=law, moved=self.measured))
+        if self.looks:
+            law = self.again
+            spends.append(Spend(what=AGAIN, part="parameters", law=law, moved=self.looks))
+        return spends
+
+
+STRENGTH = "strength of pairs"
+PAIRS = "pairs of attributes"
+AGAIN = "second look at pairs"
+
+
+def numbers_of_pairs(attributes: int) -> tuple[int, int]:
+    """Return how many pairs there are, and how many of them are counted.
+
+    >>> numbers_of_pairs(11), numbers_of_pairs(200)
+    ((55, 55), (19900, 1400))
+    """
+    every = attributes * (attributes - 1) // 2
+    return every, min(every, max(ALL_PAIRS, PAIRS_EACH * attributes))
+
+
+def pair_noise(sizes: Sequence[int], *, mu_values: float, mu_pairs: float) -> PairNoise:
+    """Return the noise with which all values cost ``mu_values``, and all pairs ``mu_pairs``.
+
+        σ_i = 1 / (μ √w_i),  w_i ∝ (number of values)^⅔,  Σ w = 1;        σ = √tables / μ
+
+    Privacy:
+        Neighbours: add or remove one record, which moves one cell of each table by one.
+        Covers: Σ 1/σ² over all tables is μ² of each stage, exactly: Gaussian noise adds so.
+    """
+    every, measured = numbers_of_pairs(len(sizes))
+    exact = laws.exact()
+    if math.isinf(mu_values):
+        return PairNoise(
+            values=(exact,) * len(sizes),
+            strength=None,
+            pairs=exact,
+            measured=every,
+            again=exact,
+            looks=0,
+        )
+    weights = [size**_GROWTH for size in sizes]
+    values = [
+        laws.rounded_gaussian(1 / (mu_values * math.sqrt(weight / sum(weights))))
+        for weight in weights
+    ]
+    strength = None
+    if measured < every:
+        strength = laws.rounded_gaussian(math.sqrt(every / STRENGTH_SHARE) / mu_pairs)
+        mu_pairs *= math.sqrt(1 - STRENGTH_SHARE)
+    looks = LOOKS_EACH * measured
+    first, again = exact, exact
+    if measured:
+        first = laws.rounded_gaussian(math.sqrt(measured / (1 - SECOND_SHARE)) / mu_pairs)
+        again = laws.rounded_gaussian(math.sqrt(looks / SECOND_SHARE) / mu_pairs)
+    return PairNoise(
+        values=tuple(values),
+        strength=strength,
+        pairs=first,
+        measured=measured,
+        again=again,
+        looks=looks,
+    )
+
+
+def shares_of(attributes: int, *, mu: float, rows_max: int) -> tuple[float, float]:
+    """Return the shares of values and of pairs in the budget, as variance; together 1.
+
+        values: 0.2 + 1.5 √(σ / rows),  at most 0.5        σ = √pairs / μ
+
+    The noisier pairs will be, the less they can say, and the more is left to single attributes.
+    From public facts alone: ``rows_max`` is a guess.
+    """
+    every, _ = numbers_of_pairs(attributes)
+    if not every:
+        return 1.0, 0.0
+    least, most = VALUES_SHARES
+    values = min(most, least + 1.5 * math.sqrt(math.sqrt(every) / mu / rows_max))
+    return values, 1 - values
+
+
+def deviation(law: Law) -> float:
+    """Return σ of Gaussian noise; 0 without noise."""
+    return float(dict(law.parameters).get("sigma", 0.0))

@@ -1,0 +1,208 @@
+"""A draft with differential privacy: useful, paid for, and moved by one row in one place only."""
+
+import datetime as dt
+from unittest.mock import patch
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deniable.data.schema import Schema
+from deniable.data.tables import read_codes
+from deniable.drafting import measures
+from deniable.drafting.columns import open_table
+from deniable.drafting.private import draft_privately
+from deniable.drafting.schemas import draft_schema
+from deniable.errors import BudgetError, ConfigError
+from deniable.privacy.composition import Guarantee
+from deniable.privacy.ledger import Spend
+from deniable.randomness import Keyed, Secret
+
+LIMIT = Guarantee(epsilon=1.0, delta=1e-9)
+
+
+def big_table(n: int = 20_000) -> pl.DataFrame:
+    draws = np.random.default_rng(5)
+    day = dt.date(1950, 1, 1)
+    return pl.DataFrame(
+        {
+            "user_id": [f"u{x}" for x in range(n)],
+            "years": draws.integers(18, 95, n),
+            "code": draws.integers(1, 9, n),
+            "mixed": draws.choice(["N", *map(str, range(1, 40))], n, p=[0.22, *[0.02] * 39]),
+            "trade": draws.choice(["tinsmith", "lacemaker", "", "wheelwright"], n),
+            "smokes": draws.choice(["yes", "no"], n),
+            "born": [day + dt.timedelta(days=int(x)) for x in draws.integers(0, 20_000, n)],
+            "weight": draws.normal(70, 12, n).round(1),
+            "pay": np.round(draws.lognormal(8, 1.5, n)).astype(int),
+            "rare": ["common"] * (n - 1) + ["axolotl"],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def table() -> pl.DataFrame:
+    return big_table()
+
+
+@pytest.fixture(scope="module")
+def drafted(table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("private") / "table.csv"
+    table.write_csv(path)
+    return path, draft_schema(path, draft_epsilon=1.0)
+
+
+def test_a_private_draft_describes_its_table(drafted, table):
+    path, draft = drafted
+    schema = Schema.parse(draft.text)
+    found = {column.name: column for column in schema.columns}
+    kinds = {name: column.kind for name, column in found.items()}
+    assert kinds == {
+        "user_id": "identifier",
+        "years": "integer",
+        "code": "integer",
+        "mixed": "integer",
+        "trade": "text",
+        "smokes": "boolean",
+        "born": "date",
+        "weight": "real",
+        "pay": "integer",
+        "rare": "text",
+    }
+    assert found["code"].values == range(1, 9)
+    assert "N" in found["mixed"].missing
+    assert found["trade"].missing[0] == ""
+    assert set(found["trade"].values) == {"tinsmith", "lacemaker", "wheelwright", "other"}
+    codes, _ = read_codes(path, schema)
+    assert len(codes) == len(table)
+
+
+def test_it_says_what_it_cost_and_that_nothing_else_was_read(drafted):
+    _, draft = drafted
+    schema = Schema.parse(draft.text)
+    assert (schema.draft.epsilon, schema.draft.delta) == (1.0, 1e-9)
+    assert draft.cost == LIMIT
+    assert schema.drafted == ()
+    assert "read off the data" not in draft.text
+    assert draft.text.count("drafted with differential privacy") > len(schema.columns)
+
+
+def test_a_text_of_one_row_is_not_named(drafted):
+    """It would be, with the probability that the law gives the edge: below 10^-9."""
+    assert "axolotl" not in drafted[1].text
+
+
+def test_known_noise_claims_nothing():
+    draft = draft_schema(big_table(2_000), draft_epsilon=1.0, noise=Keyed(1))
+    schema = Schema.parse(draft.text)
+    assert schema.draft is None
+    assert draft.cost is None
+    assert (schema.drafted == schema.columns and schema.columns) or len(schema.drafted) == 10
+    assert "No privacy is claimed" in draft.text
+
+
+def test_what_is_spent_is_at_most_what_was_planned(table):
+    """Every histogram that was noised is in the bill, and the bill fits the limit."""
+    spends: list[Spend] = []
+    real = measures.add_noise
+
+    def spy(*args, **options):
+        noisy, spend = real(*args, **options)
+        spends.append(spend)
+        return noisy, spend
+
+    with patch.object(measures, "add_noise", spy):
+        draft_schema(table, draft_epsilon=1.0)
+    moved = sum(spend.moved for spend in spends)
+    assert 2 * 9 <= moved <= 3 * 9
+    law = spends[0].law
+    assert all(spend.law == law and spend.sensitivity == 1 for spend in spends)
+    whole = Spend(what="all", part="structure", law=law, moved=moved)
+    assert measures.cost_of((whole,), delta=1e-9).within(LIMIT)
+
+
+def asked_without_noise(frame: pl.DataFrame, **options) -> list[np.ndarray]:
+    """The exact counts of every histogram, the noise being zero but the law as planned."""
+    asked: list[np.ndarray] = []
+
+    def silent(_rng, counts, law, **_):
+        asked.append(counts)
+        return counts + law.r, Spend(what="x", part="structure", law=law)
+
+    with patch.object(measures, "add_noise", silent):
+        draft_privately(
+            open_table(frame),
+            LIMIT,
+            **{"unit": None, "rows_per_unit": None, "noise": Secret()} | options,
+        )
+    return asked
+
+
+ROW = st.fixed_dictionaries(
+    {
+        "a": st.sampled_from(["", "1", "2", "31", "450"]),
+        "b": st.sampled_from(["oak", "elm", "NA", "x"]),
+        "c": st.sampled_from(["2020-01-01", "1999-05-05", "1/2/2020"]),
+    }
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(ROW, min_size=1, max_size=6), ROW)
+def test_another_row_moves_one_count_by_one_in_every_histogram(rows, more):
+    """Along one path of answers: counts by text are compared as multisets."""
+    rows = [*rows, *rows, more, more]  # the new row brings no new cell, so the path stays
+    before = asked_without_noise(pl.DataFrame(rows))
+    after = asked_without_noise(pl.DataFrame([*rows, more]))
+    assert len(before) == len(after)
+    for one, other in zip(before, after, strict=True):
+        assert len(one) == len(other)
+        assert np.abs(other - one).sum() <= 1
+
+
+def test_a_unit_counts_only_so_many_of_its_rows():
+    frame = pl.DataFrame({"who": ["a"] * 50 + ["b"] * 2 + ["c"], "x": list(range(53))})
+    options = {"unit": "who", "rows_per_unit": 2}
+    asked = asked_without_noise(frame, **options)
+    assert {int(counts.sum()) for counts in asked} == {5}
+    without = asked_without_noise(frame.filter(pl.col("who") != "a"), **options)
+    assert {int(counts.sum()) for counts in without} == {3}
+
+
+def test_more_rows_of_a_person_mean_more_noise(table):
+    reach: list[int] = []
+
+    def spy(limit, *, histograms):
+        reach.append(measures.law_for(limit, histograms=histograms).r)
+        return measures.law_for(limit, histograms=histograms)
+
+    with patch("deniable.drafting.private.law_for", spy):
+        for most in (1, 4):
+            draft_schema(table, draft_epsilon=1.0, unit="user_id", max_rows_per_unit=most)
+    assert reach[1] > 3 * reach[0]
+
+
+def test_a_private_draft_of_units_needs_a_public_number_of_rows(table):
+    with pytest.raises(ConfigError, match="max_rows_per_unit"):
+        draft_schema(table, draft_epsilon=1.0, unit="user_id")
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("inf"), float("nan")])
+def test_an_epsilon_that_is_none_is_refused(table, epsilon):
+    with pytest.raises(BudgetError):
+        draft_schema(table, draft_epsilon=epsilon)
+
+
+def test_a_small_table_is_left_undescribed_rather_than_disclosed():
+    frame = pl.DataFrame({"trade": ["tinsmith"] * 3 + ["lacemaker"], "x": [1, 2, 3, 77]})
+    draft = draft_schema(frame, draft_epsilon=1.0)
+    for word in ("tinsmith", "lacemaker", "77"):
+        assert word not in draft.text
+    assert "too few rows" in " ".join(draft.notes)
+
+
+def test_every_number_of_columns_gets_a_law():
+    frame = pl.DataFrame({f"c{i}": [1, 2, 3] for i in range(40)})
+    assert "too few rows" in " ".join(draft_schema(frame, draft_epsilon=0.5).notes)

@@ -1,0 +1,58 @@
+"""Drafts of the real tables parse, and describe their table without a fault."""
+
+import pytest
+
+from deniable.data.schema import Schema
+from deniable.data.tables import read_codes
+from deniable.drafting.schemas import draft_schema
+
+pytestmark = pytest.mark.shared
+
+TABLES = {
+    "adult/adult.csv.gz": (48_842, 15),
+    "bank_marketing/bank_marketing.csv.gz": (41_188, 21),
+    "german_credit/german_credit.csv": (1_000, 21),
+    "sd2011/sd2011.csv": (5_000, 35),
+    "sdnist/national2019.csv": (27_253, 24),
+    "acs13/acs13_train.csv": (70_000, 11),
+    "acs24/acs24_table1.csv.gz": (1_326_858, 11),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_plain_draft_describes_every_row_and_learns_every_column(shared, name):
+    path = shared / name
+    schema = Schema.parse(draft_schema(path).text)
+    codes, _ = read_codes(path, schema)
+    assert codes.shape == TABLES[name]
+    assert len(schema.drafted) == TABLES[name][1]
+    assert max(schema.sizes) <= 1_000
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_private_draft_describes_nearly_every_row(shared, name):
+    """With ε = 2 what is rare is not described; it is clipped, or becomes one with others."""
+    path = shared / name
+    draft = draft_schema(path, draft_epsilon=2.0)
+    schema = Schema.parse(draft.text)
+    codes, _ = read_codes(path, schema)
+    rows, columns = TABLES[name]
+    assert len(codes) >= 0.95 * rows
+    assert len(schema.columns) == columns
+    assert len(schema.attributes) >= 0.7 * columns
+    assert schema.draft is not None
+
+
+def test_the_columns_that_say_the_same_are_found(shared):
+    notes = draft_schema(shared / "adult" / "adult.csv.gz").notes
+    assert any('"education-num"' in note and '"education"' in note for note in notes)
+
+
+def test_the_codes_for_missing_are_found(shared):
+    schema = Schema.parse(draft_schema(shared / "sd2011" / "sd2011.csv").text)
+    missing = {attribute.name: attribute.missing for attribute in schema.attributes}
+    assert "-8" in missing["unempdur"]
+    assert "-8" in missing["income"]
+    assert missing["sport"] == ("",)
+    bank = draft_schema(shared / "bank_marketing" / "bank_marketing.csv.gz")
+    assert 'missing = ["999"]' in bank.text
