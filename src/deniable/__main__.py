@@ -27,7 +27,8 @@ def run() -> int:
         app()
     except SystemExit as end:
         if end.code == _INTERRUPTED:
-            _complain("interrupted: nothing was written")
+            kept = "what is finished is kept" if "reproduce" in sys.argv else "nothing was written"
+            _complain(f"interrupted: {kept}")
         return _code_of(end)
     except DeniableError as error:
         _complain(f"{type(error).__name__}: {error}")

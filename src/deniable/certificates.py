@@ -6,6 +6,7 @@ from typing import Any
 
 from deniable.config import Config
 from deniable.data.schema import Schema
+from deniable.errors import InvariantError
 from deniable.privacy import sentences
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.paper import records_of_paper
@@ -46,6 +47,7 @@ def certify(
         said += sentences.about_schema(
             unit=plan.unit,
             rows=plan.rows,
+            k=None if plan.mode in ("seedless", "randomized") else config.k,
             draft=plan.draft,
             drafted=schema.drafted,
         )
@@ -78,6 +80,8 @@ def claimed(cost: Guarantee, config: Config) -> Guarantee:
         return NOTHING
     if config.profile == "paper":
         return Guarantee(epsilon=round_up(cost.epsilon), delta=round_up(cost.delta))
+    if not cost.within(Guarantee(epsilon=config.epsilon, delta=config.delta)):
+        raise InvariantError("the run cost more than was asked for: nothing is released")
     return Guarantee(
         epsilon=min(config.epsilon, round_up(cost.epsilon)),
         delta=min(config.delta, round_up(cost.delta)),

@@ -50,6 +50,8 @@ def show_report(checks: Iterable[Check], unknown: Iterable[str]) -> None:
         console.print(f"  - {sentence}")
 
 
+# Attributes that still get a row each.
+_MOST_ROWS = 20
 # How laws are called where there is little room.
 _LAWS = {
     "rounded_gaussian": "Gaussian",
@@ -63,16 +65,33 @@ def _stages(stages: list[dict[str, Any]]) -> Table:
     table = Table(box=box.SIMPLE)
     for name in ("stage", "a row moves", "noise of each", "sd", "ε alone"):
         table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=True)
-    for row in stages:
+    for row in _gathered(stages):
         several = row["number"] > 1
         table.add_row(
             f"{row['number']} {row['what']}" if several else row["what"],
             f"{row['moved'] * row['number']:,}",
             _LAWS.get(row["law"]["name"], row["law"]["name"]),
-            f"{row['noise_deviation']:,.1f}",
-            f"{row['epsilon']:.4f}{' each' if several else ''}",
+            row.get("deviations", f"{row['noise_deviation']:,.1f}"),
+            row.get("epsilons", f"{row['epsilon']:.4f}{' each' if several else ''}"),
         )
     return table
+
+
+def _gathered(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the stages with the values of many attributes in one row."""
+    values = [row for row in stages if row["what"].startswith("values of ")]
+    if len(values) <= _MOST_ROWS:
+        return stages
+    deviations = [row["noise_deviation"] for row in values]
+    epsilons = [row["epsilon"] for row in values]
+    together = {
+        **values[0],
+        "what": "tables of values",
+        "number": len(values),
+        "deviations": f"{min(deviations):,.0f}–{max(deviations):,.0f}",
+        "epsilons": f"{min(epsilons):.3f}–{max(epsilons):.3f}",
+    }
+    return [together, *(row for row in stages if row not in values)]
 
 
 def _modes(rows: list[dict[str, Any]]) -> Table:

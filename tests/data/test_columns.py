@@ -297,12 +297,34 @@ def test_a_record_of_nobody_is_a_fault(tmp_path):
 
 
 def test_a_learnt_column_may_be_the_unit():
-    schema = schema_of(
-        'name = "house"\ntype = "integer"\nmin = 0\nmax = 99999', top='unit = "house"'
-    )
-    table = read_table(pl.DataFrame({"n": [1, 2, 3], "house": [5, 5, 7000]}), schema)
-    assert table.units.tolist() == [0, 0, 7]
+    schema = schema_of('name = "house"\ntype = "integer"\nmin = 0\nmax = 999', top='unit = "house"')
+    table = read_table(pl.DataFrame({"n": [1, 2, 3], "house": [5, 5, 700]}), schema)
+    assert table.units.tolist() == [5, 5, 700]
     assert read_table(pl.DataFrame({"n": [1]}), schema_of()).units is None
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        'type = "integer"\nmin = 0\nmax = 99999',
+        'type = "integer"\nmin = 0\nmax = 99\noutside = "clip"',
+        'type = "integer"\nmin = 0\nmax = 99\nbins = { width = 10 }',
+        'type = "text"\nvalues = ["a"]\nother = "b"',
+    ],
+)
+def test_a_column_that_pools_persons_is_no_unit(column):
+    """Rows are bounded by code: were two persons one, one gone would let rows of the other in."""
+    with pytest.raises(SchemaError, match="two persons could have the same code"):
+        schema_of(f'name = "house"\n{column}', top='unit = "house"')
+
+
+def test_a_draft_bought_for_rows_is_not_one_for_units():
+    draft = "\n[draft]\nepsilon = 0.5\ndelta = 1e-9\n"
+    with pytest.raises(SchemaError, match="bought for single rows"):
+        schema_of(identifier(), top=UNIT + draft)
+    with pytest.raises(SchemaError, match="bought for"):
+        schema_of(identifier(), top=UNIT + draft + 'unit = "household"\n')
+    assert schema_of(identifier(), top=UNIT + draft + 'unit = "id"\n').draft.unit == "id"
 
 
 def test_a_unit_that_is_omitted_may_not_be_absent_from_the_table():
@@ -322,6 +344,7 @@ unit = "id"
 [draft]
 epsilon = 0.5
 delta = 1e-9
+unit = "id"
 
 [[attribute]]
 name = "id"
@@ -352,7 +375,7 @@ forbid = { "a b" = { below = 3 }, t = ["y\\"z"], day = { at_least = 2020-02-02 }
 allow = { columns = ["a b", "t"], rows = [[4, "x"], [5, "y\\"z"]] }
 """
     schema = Schema.parse(text)
-    assert schema.draft == Draft(epsilon=0.5, delta=1e-9)
+    assert schema.draft == Draft(epsilon=0.5, delta=1e-9, unit="id")
     assert [constraint.kind for constraint in schema.constraints] == ["forbid", "allow"]
     assert schema.drafted == ("id",)
     assert Schema.parse(schema.text()) == schema

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from deniable.data.bins import digit_starts
 from deniable.data.schema import Schema
 from deniable.data.tables import read_codes, read_table, write_table
 from deniable.errors import DataError, InvariantError, SchemaError
@@ -103,9 +104,9 @@ E,top,-9.0,100.4,No, 02/01/1901 ,2020-01-02T00:30:00,something else,PL,1000,
 """.replace(" top,2.5", "top,2.5")
 CODES = [
     [0, 0, 0, 0, 0, 0, 0, 0],
-    [3, 150, 1, 1, 121, 743, 2, 99],
+    [3, 150, 1, 1, 121, 743, 2, 999],
     [2, 50, 3, 2, 122, 1, 1, 0],
-    [3, 151, 2, 0, 1, 24, 2, 1],
+    [3, 151, 2, 0, 1, 24, 2, 10],
 ]
 NAMES = ["id", *SCHEMA.names[:-1], "country", "visits", "cost"]
 
@@ -150,7 +151,7 @@ def test_learnt_columns_are_attributes_and_all_are_columns():
     assert (born.bins, born.starts.step, born.unit.value_at(0)) == (122, 365, date(1970, 1, 1))
     assert (seen.size, seen.is_binned) == (31 * 24, False)
     assert note.values == ("fine", "ill", "something else")
-    assert (visits.size, visits.positions(1), visits.centre(0)) == (100, range(1000, 2000), 499.5)
+    assert (visits.size, visits.positions(1), visits.centre(0)) == (1000, range(100, 200), 49.5)
 
 
 def test_positions_of_all_codes_are_all_positions():
@@ -645,3 +646,36 @@ def test_an_arrow_column_comes_back_as_it_came(kind, array):
     assert restored.schema.field("x").type == array.type
     again, _ = read_codes(restored, schema)
     assert np.array_equal(again, codes)
+
+
+# Bins by digits
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 999), (-350, 12_345), (7, 7), (-99, -3), (0, 10**6)])
+@pytest.mark.parametrize("digits", [1, 2, 3])
+def test_numbers_that_begin_with_the_same_digits_share_a_bin(low, high, digits):
+    """Against the definition: the number with all but its first digits made zero."""
+
+    def first_digits(number):
+        text = str(abs(number))
+        cut = text[:digits] + "0" * (len(text) - digits)
+        return (number < 0, int(cut))
+
+    starts = digit_starts(range(low, high + 1), digits)
+    assert starts[0] == low
+    some = sorted(
+        {*range(low, min(high, low + 3_000) + 1), *range(max(low, high - 3_000), high + 1)}
+    )
+    bins = np.searchsorted(starts, some, side="right")
+    for (one, two), (a, b) in zip(pairwise(some), pairwise(bins), strict=True):
+        if two == one + 1:
+            assert (a == b) == (first_digits(one) == first_digits(two))
+
+
+def test_bins_by_digits_are_written_as_they_were_said():
+    text = 'name = "n"\ntype = "real"\nmin = -5\nmax = 90000\ndecimals = 2\nbins = { digits = 2 }'
+    schema = Schema.parse(f"format = 1\n[[attribute]]\n{text}")
+    assert "bins = { digits = 2 }" in schema.text()
+    assert Schema.parse(schema.text()) == schema
+    with pytest.raises(SchemaError, match="digits is 1, 2 or 3"):
+        Schema.parse(f"format = 1\n[[attribute]]\n{text.replace('digits = 2', 'digits = 9')}")

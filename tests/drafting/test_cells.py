@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.drafting.bounds import ladder, nice_above, nice_below, nice_near, outward, powers
+from deniable.drafting.bounds import nice_above, nice_below, nice_near, outward, powers
 from deniable.drafting.cells import CLASS, NAMES, classes_of, words_of
 
 
@@ -76,16 +76,6 @@ def test_bounds_are_rounded_outward_and_never_over_zero(low, span):
 def test_a_short_range_keeps_its_ends():
     assert outward(1, 12) == (1, 12)
     assert outward(17, 90) == (15, 90)
-
-
-@given(st.integers(-(10**6), 0), st.integers(1, 10**7), st.integers(1, 1000), st.integers(1, 10**5))
-def test_edges_ascend_inside_the_range_and_zero_is_alone(low, high, first, last):
-    edges = ladder(low, high, first=first, last=max(first, last))
-    assert edges == sorted(set(edges))
-    assert all(low < edge <= high for edge in edges)
-    assert 1 in edges
-    assert (0 in edges) == (low < 0)
-    assert len(edges) < 300
 
 
 def test_a_public_ladder_is_of_powers_and_zero():

@@ -6,9 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from deniable.data.schema import Schema
 from deniable.drafting.attributes import Described
 from deniable.drafting.columns import open_table
 from deniable.drafting.kinds import guess
+from deniable.drafting.lines import write_attribute
 
 RNG = np.random.default_rng(4)
 
@@ -137,12 +139,13 @@ def test_dates_are_rounded_to_years_or_months():
     assert (found["min"], found["max"]) == (dt.date(2019, 2, 1), dt.date(2019, 12, 31))
 
 
-def test_money_has_edges_that_grow_and_zero_alone():
+def test_money_has_bins_that_grow_and_zero_alone():
     cells = [*["0"] * 300, *(str(int(x)) for x in RNG.lognormal(8, 2, 700))]
     found = draft(cells)
-    edges = fields(found)["bins"]["edges"]
-    widths = np.diff(edges)
-    assert edges[0] == 1
+    assert fields(found)["bins"] == {"digits": 2}
+    (column,) = Schema.parse(f"format = 1\n{write_attribute(found)}").attributes
+    widths = np.diff(column.starts)
+    assert {0, 1} <= set(column.starts)
     assert widths[-2] > 100 * widths[2]
     assert any("clip" in remark for remark in found.remarks)
 

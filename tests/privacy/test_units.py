@@ -171,7 +171,7 @@ def test_what_a_draft_has_cost_is_part_of_the_total():
 
 def test_a_draft_and_units_together_stay_within_the_limit():
     """What a draft cost is of a unit already: it is not multiplied by its rows."""
-    draft = Draft(epsilon=0.5, delta=1e-7)
+    draft = Draft(epsilon=0.5, delta=1e-7, unit="who")
     run = deniable.plan(schema(rows=4, draft=draft), epsilon=2.0, delta=1e-6)
     assert run.cost.within(Guarantee(epsilon=2.0, delta=1e-6))
     assert run.noise.cost.epsilon <= 1.5 / 4

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import deniable
 from deniable.certificates import claimed
 from deniable.config import Config
+from deniable.errors import InvariantError
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.laws import discrete_laplace, exact
 from deniable.privacy.ledger import Spend, cost_of
@@ -215,7 +216,9 @@ def test_a_claim_is_rounded_up_but_not_above_what_was_asked_for():
     cost = Guarantee(epsilon=0.12345671, delta=1.2345671e-7)
     asked = Config.assemble({"epsilon": 0.12345675, "delta": 1.2345675e-7})
     assert claimed(cost, asked) == Guarantee(epsilon=0.12345675, delta=1.2345675e-7)
-    assert claimed(cost, Config()).epsilon == 0.123457
+    assert claimed(cost, Config(delta=1e-6)).epsilon == 0.123457
+    with pytest.raises(InvariantError, match="more than was asked for"):
+        claimed(cost, Config())
     assert claimed(Guarantee(epsilon=math.inf, delta=0.0), asked).epsilon == math.inf
 
 

@@ -362,6 +362,7 @@ max_rows_per_unit = 3
 [draft]
 epsilon = 0.5
 delta = 1e-07
+unit = "person"
 
 [[attribute]]
 name = "person"

@@ -30,9 +30,15 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
     "omega_known": (str, "yes: test each candidate under its own ω; no: hide it. [yes]"),
     "profile": (str, "default or paper. [default]"),
     "data_use": (str, "whole: all rows serve every stage; split: each serves one. [whole]"),
-    "max_cost": (int, "The most parent configurations of an attribute. [300]"),
-    "estimator": (str, "What is done to noisy counts: norm-sub or clip. [norm-sub]"),
-    "alpha": (float, "Prior count of every value in every configuration. [1]"),
+    "max_cost": (
+        int,
+        "The most parent configurations of an attribute. [20,000; tables of a graph: 300]",
+    ),
+    "estimator": (
+        str,
+        "pairs; or a graph and its tables, by norm-sub or the paper's clip. [pairs]",
+    ),
+    "alpha": (float, "Prior count of every value in a graph's tables. [1]"),
     "rows_max": (int, "A public guess of the number of rows; steers noise only. [the schema's]"),
     "workers": (int, "Threads. [one a core]"),
     "config": (Path, "A TOML file with options."),

@@ -53,7 +53,7 @@ def init(
             draft_epsilon=draft_epsilon,
             draft_delta=draft_delta,
             unit=unit,
-            max_rows_per_unit=max_rows_per_unit,
+            max_rows_per_unit=max_rows_per_unit or (None if unit is None else 1),
             watch=lambda done, of: watch("look at columns", done, of),
         )
     write_text(out, draft.text if sdv is None else merge_sdv(read_sdv(sdv), draft.text).text())

@@ -13,9 +13,11 @@ from deniable.data.amounts import Amount, Unit
 from deniable.data.attributes import Attribute
 from deniable.errors import SchemaError
 
-# Up to so many positions, each is a bin of its own; beyond, there are so many bins.
+# Up to so many positions, each is a bin of its own; beyond, there are so many bins. Noise may join
+# neighbours later, so bins are rather too fine than too coarse.
 MOST_SINGLE = 1_000
-_BINS = 100
+_BINS = 1_000
+_MOST_DIGITS = 3
 # An attribute with more codes than this has so many buckets, where the schema says nothing.
 _MOST_UNBUCKETED = 20
 _BUCKETS = 10
@@ -25,17 +27,29 @@ def read_bins(table: object, values: range, unit: Unit, place: str) -> Sequence[
     """Return the first position of each bin, as ``bins`` in a schema says.
 
     Args:
-        table: ``{ width = w }``, ``{ count = n }`` or ``{ edges = […] }``; None: the default.
+        table: ``{ width = w }``, ``{ count = n }``, ``{ edges = […] }`` or, for numbers,
+            ``{ digits = d }``; None: the default.
         values: All positions.
         unit: What a position means.
         place: What to call the attribute in a message.
     """
     if table is None:
         return default_starts(values)
-    if not (isinstance(table, dict) and list(table) in (["width"], ["count"], ["edges"])):
+    known = (["width"], ["count"], ["edges"], ["digits"])
+    if not (isinstance(table, dict) and list(table) in known):
         raise SchemaError(
-            f"{place}: bins is {{ width = … }}, {{ count = … }} or {{ edges = [lower edges] }}"
+            f"{place}: bins is {{ width = … }}, {{ count = … }}, {{ edges = [lower edges] }} or "
+            "(numbers) { digits = … }"
         )
+    if "digits" in table:
+        digits = table["digits"]
+        numbers = unit.kind in ("integer", "real")
+        if not (numbers and type(digits) is int and 1 <= digits <= _MOST_DIGITS):
+            raise SchemaError(
+                f"{place}: digits is 1, 2 or {_MOST_DIGITS}, for a column of numbers: those that "
+                "begin with the same digits share a bin"
+            )
+        return digit_starts(values, digits)
     if "width" in table:
         return values[:: _width(table["width"], unit, place)]
     if "count" in table:
@@ -59,6 +73,22 @@ def equal_starts(values: range, count: int) -> Sequence[int]:
     return [values[i * len(values) // count] for i in range(count)]
 
 
+def digit_starts(values: range, digits: int) -> Sequence[int]:
+    """Return the first position of each bin of positions that agree in their first ``digits``.
+
+    >>> digit_starts(range(8, 121), 1)
+    [8, 9, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
+    """
+    far, power = max(abs(values[0]), abs(values[-1])), 1
+    edges = list(range(10**digits))
+    while edges[-1] < far:
+        power *= 10
+        edges += [k * power for k in range(10 ** (digits - 1), 10**digits)]
+    below = [-(after - 1) for after in edges[1:] if after > 1]
+    found = sorted({values[0], *edges, *below})
+    return [start for start in found if values[0] <= start <= values[-1]]
+
+
 def say_bins(attribute: Attribute) -> dict[str, str | list[str]]:
     """Return what ``read_bins`` reads as the attribute's bins; empty where it is the default."""
     values, unit, starts = attribute.values, attribute.unit, attribute.starts
@@ -70,6 +100,9 @@ def say_bins(attribute: Attribute) -> dict[str, str | list[str]]:
         return {"width": unit.show_width(starts.step)}
     if list(starts) == list(equal_starts(values, len(starts))):
         return {"count": str(len(starts))}
+    for digits in range(1, _MOST_DIGITS + 1):
+        if unit.kind in ("integer", "real") and list(starts) == digit_starts(values, digits):
+            return {"digits": str(digits)}
     return {"edges": [unit.show(start) for start in starts[1:]]}
 
 

@@ -191,15 +191,26 @@ def _pandas_dtype(target: Target, found: Foreign) -> Foreign:
         values = [str(v) if is_text(target.dtype) else v for v in attribute.values[:MOST_VALUES]]
         categories = pd.CategoricalDtype(values, ordered=found.ordered)
         return categories if is_listed(attribute) else None
-    if str(found) == "object" or is_text(target.dtype):
-        return found
     nullable = pd.api.types.is_extension_array_dtype(found)
-    if target.dtype == pl.Boolean:
-        # What pandas itself makes of a column of true and false with a gap.
-        return object if attribute.missing and not nullable else found
+    if attribute.outside == "drop" and not nullable and not is_text(target.dtype):
+        # A row that is dropped may be why the column is one of floats, or of objects.
+        return _own_dtype(attribute)
+    if str(found) == "object" or is_text(target.dtype) or target.dtype == pl.Boolean:
+        # An object is what pandas itself makes of a column of true and false with a gap.
+        gaps = target.dtype == pl.Boolean and attribute.missing and not nullable
+        return object if gaps else found
     if target.dtype.is_numeric() and (attribute.kind != "real" or target.dtype.is_integer()):
         return _pandas_number(target, attribute, found, nullable=nullable)
     return found if target.dtype.is_float() == pd.api.types.is_float_dtype(found) else None
+
+
+def _own_dtype(attribute: Attribute) -> str | None:
+    """Return the pandas type that a column has by its description alone."""
+    if attribute.kind == "boolean":
+        return "object" if attribute.missing else "bool"
+    if attribute.kind == "real" or (attribute.is_whole and attribute.missing):
+        return "float64"
+    return "int64" if attribute.is_whole else None
 
 
 def _pandas_number(
@@ -213,8 +224,6 @@ def _pandas_number(
     if attribute.missing:
         return "float64" if max(map(abs, ends_of(attribute))) <= LARGEST_IN_FLOAT else "Int64"
     is_float = pd.api.types.is_float_dtype(found)
-    if attribute.outside == "drop" and is_float:
-        return "int64"
     return found if is_float or target.dtype != pl.Int64 or _is_own(found, 64) else "int64"
 
 

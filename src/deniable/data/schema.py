@@ -37,10 +37,17 @@ _TOP_KEYS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """What a schema cost that was drafted with differential privacy."""
+    """What a schema cost that was drafted with differential privacy.
+
+    Attributes:
+        epsilon: ε.
+        delta: δ.
+        unit: The column whose units that cost is for; None: it is for one row.
+    """
 
     epsilon: float
     delta: float
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         numbers = all(type(number) in (int, float) for number in (self.epsilon, self.delta))
@@ -208,7 +215,8 @@ class Schema:
         parts = [head]
         if self.draft is not None:
             epsilon, delta = map(write_value, (self.draft.epsilon, self.draft.delta))
-            parts.append(f"[draft]\nepsilon = {epsilon}\ndelta = {delta}\n")
+            unit = f"unit = {write_value(self.draft.unit)}\n" if self.draft.unit else ""
+            parts.append(f"[draft]\nepsilon = {epsilon}\ndelta = {delta}\n{unit}")
         parts += map(write_column, self.columns)
         parts += (write_constraint(constraint.table()) for constraint in self.constraints)
         return "\n".join(parts)
@@ -226,11 +234,32 @@ class Schema:
                 f"unit = {write_value(self.unit)}: it names a column of the schema that is an "
                 'identifier or is learnt; add an [[attribute]] of type = "identifier" for it'
             )
+        if self.draft is not None and self.draft.unit != self.unit:
+            raise SchemaError(
+                f"unit = {write_value(self.unit)}, but [draft] was bought for "
+                f"{write_value(self.draft.unit) if self.draft.unit else 'single rows'}: what it "
+                "cost a unit is not known. Draft again with --unit, or describe the columns by hand"
+            )
+        if isinstance(named, Attribute) and not _tells_apart(named):
+            raise SchemaError(
+                f'unit = "{self.unit}": two persons could have the same code in this column; make '
+                'it of type = "identifier", or list or count every value of it'
+            )
         if isinstance(named, Attribute) and named.missing:
             raise SchemaError(
                 f'unit = "{self.unit}": this column may be missing, and then nobody knows whose '
                 "record it is; remove its missing"
             )
+
+
+def _tells_apart(attribute: Attribute) -> bool:
+    """Return whether different cells of an attribute have different codes, always.
+
+    Rows are bounded by the unit's code. Were two persons pooled, removing one would let rows of
+    the other in.
+    """
+    plain = attribute.kind in ("categorical", "ordered", "integer") and not attribute.is_binned
+    return plain and attribute.outside != "clip"
 
 
 def _tables(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -243,6 +272,6 @@ def _tables(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
 def _read_draft(table: object) -> Draft | None:
     if table is None:
         return None
-    if not (isinstance(table, dict) and set(table) == {"epsilon", "delta"}):
-        raise SchemaError("[draft] has epsilon and delta, and nothing else")
-    return Draft(epsilon=table["epsilon"], delta=table["delta"])
+    if not (isinstance(table, dict) and set(table) - {"unit"} == {"epsilon", "delta"}):
+        raise SchemaError("[draft] has epsilon and delta, for units their unit, and nothing else")
+    return Draft(epsilon=table["epsilon"], delta=table["delta"], unit=table.get("unit"))

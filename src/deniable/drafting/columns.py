@@ -94,9 +94,14 @@ class Opened:
         return columns
 
     def first_rows(self, unit: str, most: int) -> "Opened":
-        """Return the table with the first ``most`` rows of each unit only."""
+        """Return the table with the first ``most`` rows of each unit only; without it, none.
+
+        Rows that do not say whose they are would be one unit together, and one of them could
+        displace another.
+        """
+        said = pl.col(unit).is_not_null() & (pl.col(unit).cast(pl.String) != "")
         number = pl.int_range(pl.len()).over(unit)
-        kept = self.frame.filter(number < most)
+        kept = self.frame.filter(said).filter(number < most)
         return Opened(place=self.place, dtypes=self.dtypes, frame=kept)
 
     def collect(self, frame: pl.LazyFrame) -> pl.DataFrame:

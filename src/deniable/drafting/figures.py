@@ -9,7 +9,7 @@ import numpy as np
 
 from deniable.arrays import Counts, Reals
 from deniable.drafting.attributes import READ, ROUNDED, Described, Field, Kind, Plain
-from deniable.drafting.bounds import ladder, nice_above, nice_below, nice_near, outward
+from deniable.drafting.bounds import nice_near, outward
 from deniable.drafting.cells import CODE_WORDS, words_of
 
 # Surveys write these where there is no answer. Nines may also be "that or more".
@@ -231,7 +231,6 @@ def _range_of(numbers: Numbers, codes: Sequence[int]) -> tuple[Kind, list[Field]
         high,
         decimals=None if numbers.whole else numbers.decimals,
         skewed=_is_skewed(numbers),
-        body=_body(numbers),
         why=why,
     )
     notes = []
@@ -247,7 +246,6 @@ def range_fields(
     decimals: int | None,
     skewed: bool,
     why: tuple[str, str],
-    body: tuple[int, int] | None = None,
 ) -> list[Field]:
     """Return bounds, and bins and buckets where the range is wide.
 
@@ -257,7 +255,6 @@ def range_fields(
         decimals: That; None for whole numbers.
         skewed: Whether the larger a number is, the fewer rows have it.
         why: Where the bounds come from.
-        body: Between which sizes nearly all numbers lie that are not zero, where that is known.
     """
     fields = [
         Field("min", shown(low, decimals), why[0]),
@@ -267,14 +264,11 @@ def range_fields(
         fields.append(Field("decimals", decimals, READ if READ in why[0] else why[0]))
     span = high - low + 1
     if span > MOST_POSITIONS and skewed:
-        first, last = body or (nice_above(span / 10_000), None)
-        edges = ladder(low, high, first=first, last=last)
-        listed: list[Plain] = [shown(edge, decimals) for edge in edges]
-        fields.append(Field("bins", {"edges": listed}, "wider where numbers are larger"))
+        fields.append(Field("bins", {"digits": 2}, "numbers that begin with the same two digits"))
     elif span > MOST_POSITIONS:
-        width = nice_near(span / 100)
+        width = nice_near(span / 1_000)
         fields.append(Field("bins", {"width": shown(width, decimals)}, "within a bin, all alike"))
-        fields.append(Field("buckets", {"width": shown(10 * width, decimals)}, _ABOUT_TEN))
+        fields.append(Field("buckets", {"width": shown(100 * width, decimals)}, _ABOUT_TEN))
     elif span > 20:
         width = nice_near(span / 10)
         fields.append(Field("buckets", {"width": shown(width, decimals)}, _ABOUT_TEN))
@@ -304,17 +298,6 @@ def _is_skewed(numbers: Numbers) -> bool:
     tail = 4 * (numbers.quantile(0.99) - numbers.quantile(0.01)) < high - low
     long = high - middle >= 10 * (middle - numbers.quantile(0.01))
     return bool(zero or tail or long)
-
-
-def _body(numbers: Numbers) -> tuple[int, int]:
-    """Return between which sizes, rounded, nearly all numbers lie that are not zero."""
-    sizes = np.abs(numbers.positions)
-    nonzero = Numbers.merged(sizes[sizes > 0], numbers.counts[sizes > 0], numbers.decimals)
-    if not len(nonzero.positions):
-        return 1, 1
-    first = nonzero.quantile(0.01)
-    step = nice_below(max(1, first // 10))
-    return max(1, first // step * step), max(nonzero.quantile(0.99), 1)
 
 
 def _clip_remark(numbers: Numbers) -> tuple[str, ...]:

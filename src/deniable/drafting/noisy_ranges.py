@@ -148,7 +148,7 @@ def _narrowed(
 
 def _coarser(low: int, high: int) -> tuple[int, int, int]:
     """Return bounds on a grid that tells a thousand numbers between them apart, and this grid."""
-    decimals = max(0, min(_LONG_GRID, math.ceil(3 + _LONG_GRID - math.log10(high - low))))
+    decimals = max(0, min(_LONG_GRID, math.ceil(3 + _LONG_GRID - math.log10(max(high - low, 1)))))
     unit = 10 ** (_LONG_GRID - decimals)
     return low // unit, -(-high // unit), decimals
 

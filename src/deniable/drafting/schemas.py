@@ -103,7 +103,8 @@ def _plain_draft(
     rows = nice_above(columns[0].rows)
     head = [
         "format = 1",
-        f"rows_max = {rows:_}".ljust(34) + f"# a guess of the number of rows; {READ}, rounded up",
+        f"# rows_max = {rows:_}".ljust(34)
+        + f"# {READ}, rounded up: remove the mark if it is public",
         *_unit_lines(columns, guesses, unit, rows_per_unit),
     ]
     text = "\n".join([*_INTRODUCTION, *_left(notes), "", *head, ""])
@@ -163,16 +164,14 @@ def _unit_lines(
     """Return which column names the person: as said, or proposed in a comment."""
     by_name = {column.name: column for column in columns}
     if unit is not None:
-        most = rows_per_unit or int(by_name[unit].counts.max(initial=1))
-        why = "" if rows_per_unit else f"  # {READ}: the most that a unit has"
-        return [f"unit = {write_value(unit)}", f"max_rows_per_unit = {most}{why}"]
+        return [f"unit = {write_value(unit)}", f"max_rows_per_unit = {rows_per_unit or 1}"]
     for one in guesses:
         column = by_name[one.described.name]
         if one.described.kind == "identifier" and any("unit =" in n for n in one.described.notes):
             return [
                 "# If one person has several rows:",
                 f"# unit = {write_value(column.name)}",
-                f"# max_rows_per_unit = {int(column.counts.max())}",
+                "# max_rows_per_unit = 1",
             ]
     return []
 
@@ -202,6 +201,7 @@ def _private_draft(
     if is_secret:
         cost = bought.cost
         head += ["", "[draft]", f"epsilon = {cost.epsilon!r}", f"delta = {cost.delta!r}"]
+        head += [] if unit is None else [f"unit = {write_value(unit)}"]
     else:
         attributes = tuple(replace(a, confirmed=False, why=_KNOWN_NOISE) for a in attributes)
         first = [*comment(f"No privacy is claimed: {_KNOWN_NOISE}."), "#"]

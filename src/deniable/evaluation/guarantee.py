@@ -22,6 +22,7 @@ class Claim:
         parameters: The options that shaped the release.
         not_covered: What the claim is silent about.
         failures: What verification objects to; empty where all is well.
+        schema: The hash of the release's schema.
     """
 
     mode: str
@@ -31,6 +32,7 @@ class Claim:
     parameters: dict[str, Any]
     not_covered: tuple[str, ...]
     failures: tuple[str, ...]
+    schema: str = ""
 
     @property
     def holds(self) -> bool:
@@ -78,6 +80,7 @@ def _read(manifest: Path, *, records: Path, whole: Path) -> Claim:
             parameters=dict(document["parameters"]),
             not_covered=tuple(map(str, document["not_covered"])),
             failures=_failures(document, records=records, whole=whole),
+            schema=str(document["schema"]["sha256"]),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Claim(

@@ -1,5 +1,6 @@
 """deniable evaluate: from tables to metrics and a report."""
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -87,6 +88,11 @@ def _measure_public(synthetic: object, schema: Schema, watch: Watch) -> Metrics:
         raise ConfigError(
             "a public report is about records that may leave, and these may not: "
             f"{why}. Give the path of the records in a release that `deniable verify` accepts."
+        )
+    if hashlib.sha256(schema.text().encode()).hexdigest() != claim.schema:
+        raise ConfigError(
+            "a public report shows what the schema says, and this is not that of the release: give "
+            "the schema.toml beside its manifest"
         )
     released = _read(synthetic, schema)
     watch("read the records", 1, 1)

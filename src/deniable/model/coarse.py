@@ -8,8 +8,9 @@ from deniable.arrays import Indices, Reals
 def merge_light(weights: Reals, *, least: float) -> Indices:
     """Return the bin of each value: neighbours that together weigh about ``least``.
 
-    A value that is heavy enough stands alone. Only a last bin may weigh less, and one that weighs
-    less than half joins the bin before it.
+    A value that is heavy enough stands alone; what is left light before it stays by itself, and a
+    last bin of less than half joins the one before it. Two neighbouring bins weigh at least
+    ``least`` together.
 
     Args:
         weights: The (noisy) share of each value; none below zero.

@@ -116,8 +116,7 @@ def learn_pairs(
     sigmas = tuple(deviation(law) for law in noise.values)
     total = estimate_records(values, sigmas)
     shares = [share_of(table, total) for table in values]
-    least = max(_LIGHTEST, _GRAIN * math.sqrt(noise.usual / (ratio * total)))
-    bins = tuple(_bins(a, p, least) for a, p in zip(attributes, shares, strict=True))
+    bins = cut_bins(attributes, shares, records=ratio * total, usual=noise.usual)
     count = count_pairs(in_bins(attributes, bins))
     chosen = list(combinations(range(len(attributes)), 2))
     if noise.strength is not None:
@@ -218,6 +217,14 @@ def share_of(counts: Counts | Reals, total: float) -> Reals:
     moved = counts + (total - counts.sum()) / len(counts)
     share: Reals = norm_sub(moved[None, :])[0] / total
     return share
+
+
+def cut_bins(
+    attributes: Sequence[Attribute], shares: Sequence[Reals], *, records: float, usual: float
+) -> tuple[Indices, ...]:
+    """Return the bins of every attribute, from noisy shares, and from how noisy pairs will be."""
+    least = max(_LIGHTEST, _GRAIN * math.sqrt(usual / records))
+    return tuple(_bins(a, p, least) for a, p in zip(attributes, shares, strict=True))
 
 
 def _bins(attribute: Attribute, share: Reals, least: float) -> Indices:

@@ -129,13 +129,14 @@ def neighbours_of(unit: str | None) -> str:
 
 
 def about_schema(
-    *, unit: str | None, rows: int, draft: Guarantee | None, drafted: Sequence[str]
+    *, unit: str | None, rows: int, k: int | None, draft: Guarantee | None, drafted: Sequence[str]
 ) -> str:
     """Return what follows any claim, where the schema asks for it.
 
     Args:
         unit: The column that says whose row it is.
         rows: The most rows of one unit that were used.
+        k: Rows that share what a record kept, where something is kept.
         draft: What the schema cost, where it was bought from the table.
         drafted: The columns whose description was read off the table, unconfirmed.
     """
@@ -143,11 +144,16 @@ def about_schema(
     if unit is not None:
         those = "one row" if rows == 1 else f"{rows} rows"
         said += (
-            f' At most {those} of each "{unit}", chosen at random, were used, and all that is said '
-            f"here of one input row holds, with the same ε and δ, of {unit_of(unit)}."
+            f' At most {those} of each "{unit}", chosen at random, were used, and the total (ε, δ) '
+            f"holds for adding or removing {unit_of(unit)}; other numbers here are of one row."
         )
+        if rows > 1 and k is not None:
+            said += f' The {k} rows may be of as few as {-(-k // rows)} different "{unit}".'
     if draft is not None:
-        said += f" Of the total, {show(draft)} were spent on drafting the schema."
+        said += (
+            " The schema was not fixed in advance but drafted from this table, with differential "
+            f"privacy: {show(draft)} of the total were spent on it."
+        )
     if drafted:
         said += (
             f" Given the schema: {len(drafted)} of its descriptions were read off this table and "

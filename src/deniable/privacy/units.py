@@ -45,4 +45,4 @@ def _growth(epsilon: float, rows: int) -> float:
     """Return Σ e^(i·ε) over i < rows; infinity where that is beyond all numbers."""
     if rows * epsilon > _LARGEST_POWER:
         return math.inf
-    return math.fsum(math.exp(i * epsilon) for i in range(rows))
+    return math.expm1(rows * epsilon) / math.expm1(epsilon) * (1 + 1e-12)

@@ -157,8 +157,11 @@ class Claims:
             left = (cost.epsilon - draft.epsilon, cost.delta - draft.delta)
             require(min(left) > 0, "the draft of the schema costs more than all together")
             cost = Guarantee(epsilon=left[0], delta=left[1])
+        if self.rows == 1:
+            return cost
         each = cost.epsilon / self.rows
-        steps = math.fsum(math.exp(i * each) for i in range(self.rows))
+        require(self.rows * each < 700, "so many rows of one unit cannot be certified")
+        steps = math.expm1(self.rows * each) / math.expm1(each)
         return Guarantee(epsilon=each, delta=cost.delta / steps)
 
     @property

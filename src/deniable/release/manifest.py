@@ -31,6 +31,8 @@ _SEVERAL_ROWS = "several rows of one person: the unit is a row"
 _NOT_COVERED = (
     "what the schema says, where it was read off the data",
     "anything else made from the same table, an evaluation against it included: costs add up",
+    "that a table is refused because a cell does not fit its schema: then correct the schema from "
+    "what everybody may know",
     "side channels such as run times, and the computer the table is on",
 )
 

@@ -119,6 +119,7 @@ def sentence_of(claims: Claims) -> str:
     return said + sentences.about_schema(
         unit=claims.unit,
         rows=claims.rows,
+        k=None if claims.mode in ("seedless", "randomized") else parameters["k"],
         draft=claims.draft,
         drafted=claims.document["schema"]["drafted"],
     )

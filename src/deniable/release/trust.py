@@ -25,8 +25,9 @@ from deniable.errors import VerificationError
 from deniable.model.graph import cost
 from deniable.model.moments import Moments
 from deniable.model.network import empty_codes
-from deniable.model.pairs import Measured
+from deniable.model.pairs import Measured, cut_bins, share_of, share_out
 from deniable.model.parameters import TableCounts, estimate_table
+from deniable.model.shrinkage import strengths
 from deniable.model.tables import fit_network
 from deniable.privacy.audit import require
 from deniable.privacy.moments import deviation
@@ -166,6 +167,9 @@ def _ask_fitted(artefact: Artefact, measured: Measured, claims: Claims) -> str:
     shares = claims.parameters.get("fractions", {"structure": 1.0, "parameters": 1.0})
     ratio = shares["parameters"] / shares["structure"]
     require(measured.ratio == ratio, "pairs and values come from other shares of the table")
+    here = measured.fitted_with == computer()
+    if here:
+        _require_chosen(measured, artefact.schema)
     again = fit_network(
         measured, artefact.schema.attributes, max_cost=claims.parameters["max_cost"]
     )
@@ -175,13 +179,26 @@ def _ask_fitted(artefact: Artefact, measured: Measured, claims: Claims) -> str:
     groups = zip(chain(*again.groups), chain(*mine.groups), strict=True)
     grouped = all(starmap(np.array_equal, groups))
     require(grouped, "values of parents are grouped otherwise than the noisy counts say")
-    here = measured.fitted_with == computer()
     for one, other in zip(again.tables, mine.tables, strict=True):
         far = float(np.abs(one.probabilities - other.probabilities).max())
         near = far == 0 or (far <= _SAME_MODEL and not here)
         require(near, "a conditional table does not follow from the noisy counts")
     how = "exactly" if here else "but for the last digits: another kind of computer fitted them"
     return f"Graph, order and all {len(mine.tables)} tables follow from the noisy counts, {how}."
+
+
+def _require_chosen(measured: Measured, schema: Schema) -> None:
+    """Refuse bins, or a choice of what to look at again, that do not follow from noisy counts."""
+    shares = [share_of(table, measured.records) for table in measured.values]
+    usual = 0.0
+    if measured.looks:
+        usual = (measured.sigma**-2 + 4 * measured.sigma_again**-2) ** -0.5
+    records = measured.ratio * measured.records
+    bins = cut_bins(schema.attributes, shares, records=records, usual=usual)
+    same = all(map(np.array_equal, bins, measured.bins))
+    require(same, "the bins do not follow from the noisy values")
+    looks = share_out(4 * len(measured.pairs), strengths(measured))
+    require(looks == measured.looks, "the second look went elsewhere than the first one says")
 
 
 def _ask_prefixes(artefact: Artefact, claims: Claims) -> str:
@@ -191,6 +208,10 @@ def _ask_prefixes(artefact: Artefact, claims: Claims) -> str:
     lengths = lengths if claims.mode == "one-shot" else []
     require([level.length for level in levels] == lengths, "prefixes of other lengths are kept")
     require(len({level.records for level in levels}) <= 1, "the noisy totals differ")
+    if levels and isinstance(artefact.evidence, Measured):
+        shares = claims.parameters.get("fractions", {"structure": 1.0, "seeds": 1.0})
+        total = round(artefact.evidence.records * (shares["seeds"] / shares["structure"]))
+        require(levels[0].records == total, "the noisy number of seeds is not that of the values")
     for level in levels:
         low = (level.counts < claims.parameters["threshold"]).any()
         require(not low, "a kept prefix has a noisy count below k + r")
