@@ -12,23 +12,30 @@ from deniable.cli.options import Json, Key, Quiet, Records, SchemaFile, Table, a
 __all__ = ["app"]
 
 
-@app.command(short_help="The embedded table, start to release.")
+@app.command(short_help="The embedded table, start to report.")
 def demo(
     *,
     out: Annotated[Path, typer.Option(help="Where the release goes.")] = Path("demo"),
     quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json")] = False,
 ) -> None:
-    """Synthesize the embedded table, start to release, in under a minute."""
+    """Synthesize and evaluate the embedded table, start to report, in under a minute."""
     from deniable.demo import demo_schema, demo_table
+    from deniable.evaluation.effort import Effort
+    from deniable.evaluation.run import evaluate
     from deniable.pipeline import synthesize
     from deniable.release.whole import folders
 
-    folders(out)
+    target, internal = folders(out)
+    table, schema = demo_table(), demo_schema()
     with progress(quiet=quiet or as_json) as watch:
-        release = synthesize(demo_table(), demo_schema(), records=10_000, watch=watch)
+        release = synthesize(table, schema, records=10_000, watch=watch)
         release.write(out)
+        records, report = target / "synthetic.csv", internal / "report"
+        evaluate(table, records, schema, out=report, effort=Effort.quick(), watch=watch)
     _tell_release(release, out, 10_000, quiet=quiet, as_json=as_json)
+    if not (quiet or as_json):
+        say(f"What the records are worth: {out}.internal/report/report.html, for you alone.")
 
 
 @app.command(short_help="Learn an artefact from a table, with noise.")
