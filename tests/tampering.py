@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from deniable.release.manifest import sealed
 from deniable.release.records import as_json, file_hash
 from deniable.release.verify import verify
 
@@ -42,6 +43,9 @@ class Release:
     def _put_hashes_right(self) -> None:
         for manifest, below in (("artefact/manifest.json", "artefact/"), ("manifest.json", "")):
             document = self._read(manifest)
+            if self._is_moved(manifest, document):
+                document = sealed(document)
+                (self.folder / manifest).write_bytes(as_json(document))
             files = document.get("files") if isinstance(document, dict) else None
             inside = [name for name in self.files if name.startswith(below) and name != manifest]
             moved = [name for name in inside if self._differs(name)]
@@ -51,12 +55,18 @@ class Release:
                 files[name.removeprefix(below)] = file_hash(self.folder / name)
                 if name.endswith("schema.toml"):
                     document["schema"]["sha256"] = file_hash(self.folder / name)
-            (self.folder / manifest).write_bytes(as_json(document))
+            (self.folder / manifest).write_bytes(as_json(sealed(document)))
+
+    def _is_moved(self, manifest: str, document: Any) -> bool:
+        """Whether a manifest says something else; not where only its checksum does."""
+        if not (isinstance(document, dict) and "checksum" in document and self._differs(manifest)):
+            return False
+        return as_json(sealed(document)) != self.files[manifest]
 
     def _read(self, manifest: str) -> Any:
         try:
             return json.loads((self.folder / manifest).read_bytes())
-        except ValueError:
+        except (ValueError, FileNotFoundError):
             return None
 
     def _differs(self, name: str) -> bool:

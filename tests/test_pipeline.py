@@ -674,7 +674,7 @@ def test_what_a_draft_cost_is_told_and_part_of_the_total(small_table, small_sche
     schema = replace(small_schema, draft=Draft(epsilon=0.25, delta=1e-10))
     release = synthesize(small_table, schema, "seedless", 5, epsilon=1.0)
     assert release.certificate.parameters["draft"] == {"epsilon": 0.25, "delta": 1e-10}
-    assert "drafting the schema" in release.guarantee
+    assert "drafted from this table" in release.guarantee
     assert 0.9 < release.certificate.cost.epsilon <= 1.0
     run = deniable.plan(schema, mode="seedless")
     assert run.noise.cost.epsilon <= 0.75

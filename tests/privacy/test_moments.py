@@ -33,7 +33,7 @@ from deniable.privacy.moments import (
 )
 from deniable.privacy.plan import SPLIT_SEEDLESS, Facts, make_plan
 from deniable.randomness import Keyed
-from deniable.release.manifest import entries
+from deniable.release.manifest import entries, sealed
 from deniable.release.records import as_json, file_hash, pack
 from deniable.release.verify import verify
 
@@ -441,7 +441,7 @@ def rewrite(folder, name, content):
         outer = f"artefact/{inner.name}"
         if outer in document["files"]:
             document["files"][outer] = file_hash(inner)
-        path.write_bytes(as_json(document))
+        path.write_bytes(as_json(sealed(document)))
 
 
 def copy_of(release, folder):
@@ -506,7 +506,7 @@ def both_manifests(folder, change):
         outer = "artefact/manifest.json"
         if outer in document["files"]:
             document["files"][outer] = file_hash(folder / outer)
-        path.write_bytes(as_json(document))
+        path.write_bytes(as_json(sealed(document)))
 
 
 LEDGERS = {

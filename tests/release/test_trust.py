@@ -15,6 +15,7 @@ import pytest
 from deniable.data.schema import Schema
 from deniable.pipeline import generate, learn, synthesize
 from deniable.release import trust
+from deniable.release.manifest import sealed
 from deniable.release.records import as_json, file_hash, pack
 from deniable.release.verify import Report, verify
 from tampering import Release, changes, unfound
@@ -261,7 +262,7 @@ def test_a_changed_byte_of_a_parquet_file_is_found(parquet):
         for at, other in changed_bytes(parquet.files[name], 12):
             path.write_bytes(other)
             document["files"][name] = file_hash(path)
-            (parquet.folder / "manifest.json").write_bytes(as_json(document))
+            (parquet.folder / "manifest.json").write_bytes(as_json(sealed(document)))
             assert verdict(parquet.folder) != 0, f"byte {at}"
     finally:
         for file, content in parquet.files.items():

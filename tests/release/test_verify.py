@@ -18,6 +18,7 @@ from deniable.model.synthesis import NetworkModel
 from deniable.pipeline import generate, learn, synthesize
 from deniable.privacy import audit
 from deniable.randomness import Keyed
+from deniable.release.manifest import sealed
 from deniable.release.questions import check
 from deniable.release.records import as_json, file_hash
 from deniable.release.statements import Claims, check_claims
@@ -158,7 +159,7 @@ def test_noise_of_a_test_source_claims_nothing_and_says_so(tmp_path):
     assert "the release is confidential" in report.unknown[0]
     document = json.loads((folder / "manifest.json").read_bytes())
     document["guarantee"]["sentence"] = "All is private."
-    (folder / "manifest.json").write_bytes(as_json(document))
+    (folder / "manifest.json").write_bytes(as_json(sealed(document)))
     assert failing(verify(folder)) == ["sentence"]
 
 
@@ -314,7 +315,7 @@ def test_cells_of_a_parquet_file_that_are_changed_are_found(tmp_path):
         changed.write_parquet(folder / "synthetic.parquet")
         document = other.document("manifest.json")
         document["files"]["synthetic.parquet"] = file_hash(folder / "synthetic.parquet")
-        (folder / "manifest.json").write_bytes(as_json(document))
+        (folder / "manifest.json").write_bytes(as_json(sealed(document)))
         assert [name for name in failing(verify(folder)) if check_name in name]
 
 
@@ -328,7 +329,7 @@ def test_generated_records_that_are_changed_are_found(tmp_path):
         frame.write_csv(file) if name.endswith("csv") else frame.write_parquet(file)
         assert failing(verify(file)) == ["files", "records"]
         document["files"][name] = file_hash(file)
-        beside.write_bytes(as_json(document))
+        beside.write_bytes(as_json(sealed(document)))
         assert failing(verify(file)) == ["records"]
 
 
@@ -342,7 +343,7 @@ def randomized(tmp_path_factory) -> dict[str, Any]:
 
 
 def refused(document: dict[str, Any]) -> list[str]:
-    claims = Claims(document=document, place="release", schema=SCHEMA)
+    claims = Claims(document=sealed(document), place="release", schema=SCHEMA)
     return [check.name for check in check_claims(claims) if not check.passed]
 
 
@@ -351,6 +352,18 @@ def cheaper(document: dict[str, Any], factor: float) -> dict[str, Any]:
     text = json.dumps(document, ensure_ascii=False)
     epsilon = document["guarantee"]["epsilon"]
     return json.loads(text.replace(repr(epsilon), repr(round(epsilon * factor, 5))))
+
+
+def test_a_change_is_found_by_the_checksum_where_nothing_else_could(release):
+    """Not one that puts it right: that is for the tests above."""
+    document = release.document("manifest.json")
+    for part in ("parameters", "spends", "files", "schema"):
+        for place, other in changes(document[part]):
+            if place.endswith((" removed", ".extra")):
+                continue
+            claims = Claims(document=document | {part: other}, place="release", schema=SCHEMA)
+            form = next(check for check in check_claims(claims) if check.name == "manifest")
+            assert not form.passed, f"{part}{place}"
 
 
 def test_a_claim_that_is_too_low_too_high_or_above_the_limit_is_refused(release):
@@ -516,7 +529,7 @@ def forged(folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     path = folder / "manifest.json"
     document = json.loads(path.read_text(encoding="utf-8"))
     change(document)
-    path.write_bytes(as_json(document))
+    path.write_bytes(as_json(sealed(document)))
     return folder
 
 

@@ -75,7 +75,7 @@ class Certificate:
 
     def document(self, schema: Schema, hashes: Mapping[str, str]) -> dict[str, Any]:
         """Return the manifest of a release of these files, ready for JSON."""
-        return {
+        document = {
             "format": FORMAT,
             "version": version("deniable"),
             "mode": self.mode,
@@ -99,6 +99,7 @@ class Certificate:
                 "drafted": list(schema.drafted),
             },
         }
+        return sealed(document)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -116,6 +117,16 @@ class Certificate:
             spends=document["spends"],
             accountants=document["accountants"],
         )
+
+
+def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest with its own checksum, so that nothing in it changes by accident.
+
+    It is no signature: whoever changes the rest can put it right.
+    """
+    rest = {name: value for name, value in document.items() if name != "checksum"}
+    text = json.dumps(rest, ensure_ascii=False, allow_nan=False)
+    return {**rest, "checksum": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def number(value: Any) -> Any:

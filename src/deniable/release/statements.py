@@ -32,13 +32,13 @@ from deniable.release.claims import (
     OF_VALUES,
     Claims,
 )
-from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, FORMAT, not_covered
+from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, FORMAT, not_covered, sealed
 from deniable.release.questions import Check, check
 
 WITH_ARTEFACT = ("one-shot", "seedless")
 _MODES = (*WITH_ARTEFACT, "tested", "randomized")
 _KEYS = ["format", "version", "mode", "profile", "data_use", "parameters", "guarantee", "spends"]
-_KEYS += ["accountants", "not_covered", "files", "schema"]
+_KEYS += ["accountants", "not_covered", "files", "schema", "checksum"]
 _CLAIM_KEYS = ("sentence", "epsilon", "delta", "unit", "neighbours", "assumptions")
 # B of sums of values: what they are cut to.
 _BOUNDS = {8, 16, 32, 64}
@@ -66,6 +66,7 @@ def _ask_form(claims: Claims) -> str:
     document = claims.document
     claimed = document["guarantee"]
     require(list(document) == _KEYS and tuple(claimed) == _CLAIM_KEYS, "its fields are not ours")
+    require(sealed(document) == document, "something in it was changed after it was written")
     require(document["format"] == FORMAT, f'it is not a "{FORMAT}"')
     require(_VERSION.fullmatch(document["version"]), "its version is no version")
     require(claims.mode in _MODES, "no such mode exists")

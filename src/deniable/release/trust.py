@@ -36,6 +36,7 @@ from deniable.release.claims import OF_RECORDS, OF_SQUARES, OF_SUMS, OF_VALUES, 
 from deniable.release.counts import PrefixCounts
 from deniable.release.evidence import computer
 from deniable.release.histogram import KeptPrefixes
+from deniable.release.manifest import sealed
 from deniable.release.questions import Check, check
 from deniable.release.records import as_json, file_hash, write_records, writer
 from deniable.release.storage import Artefact, load
@@ -96,7 +97,8 @@ def _ask_manifests(home: Path, claims: Claims) -> str:
         if name not in ("records", "key", "writer")
     }
     outer["files"] = inner["files"]
-    require(as_json(inner) == as_json(outer), "the two manifests contradict each other")
+    require(sealed(inner) == inner, "something in it was changed after it was written")
+    require(sealed(inner) == sealed(outer), "the two manifests contradict each other")
     same = (home / "schema.toml").read_bytes() == (home.parent / "schema.toml").read_bytes()
     require(same, "the artefact has another schema")
     return "The artefact's own manifest says the same as the release's."
