@@ -8,7 +8,7 @@ import pytest
 from deniable.config import Config, parse_omega, read_options
 from deniable.errors import ConfigError
 
-NUMBERS = ["epsilon", "delta", "gamma", "epsilon0", "alpha"]
+NUMBERS = ["epsilon", "delta", "gamma", "epsilon0", "alpha", "seeds_share", "values_share"]
 WHOLE_NUMBERS = [
     *("k", "t", "max_cost", "rows_max", "max_plausible", "max_check_plausible"),
     *("max_attempts", "workers"),
@@ -27,6 +27,8 @@ BOUNDS = {
     "max_cost": ([1, 2**31], [0, 2**31 + 1]),
     "alpha": ([2.0**-40, 1.0], [0.0, -1.0, math.inf]),
     "rows_max": ([1, 2**53], [0, -5]),
+    "seeds_share": ([0.001, 0.9], [0.0, 0.91, -0.1]),
+    "values_share": ([0.01, 0.99], [0.0, 1.0]),
     "max_plausible": ([1], [0]),
     "max_check_plausible": ([1], [0]),
     "max_attempts": ([1], [0]),
@@ -249,6 +251,8 @@ def test_every_option_can_be_written_to_a_file(write):
         parameters = "drawn"
         order = ["home", "pet"]
         rows_max = 1_000
+        seeds_share = 0.2
+        values_share = 0.3
         max_plausible = 30
         max_check_plausible = 40
         max_attempts = 50

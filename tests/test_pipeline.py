@@ -916,3 +916,14 @@ def test_definition_of_the_small_table(small_codes):
     assert definitions.correlation(pets, homes) > 0.1
     assert min(row_counts(small_codes, range(5)).values()) == 1
     assert (small_codes.shape, small_codes.dtype) == ((2_000, 5), CODE)
+
+
+def test_the_shares_of_the_budget_can_be_chosen_and_the_total_stays(small_schema):
+    usual = pipeline.plan(small_schema)
+    chosen = pipeline.plan(small_schema, seeds_share=0.4, values_share=0.6)
+    assert chosen.noise.seeds.r < usual.noise.seeds.r
+    assert chosen.noise.pairs.pairs.variance > usual.noise.pairs.pairs.variance
+    for run in (usual, chosen):
+        assert 0.98 < run.cost.epsilon <= 1
+    with pytest.raises(ConfigError, match="seeds_share"):
+        pipeline.plan(small_schema, seeds_share=1.5)

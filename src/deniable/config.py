@@ -14,7 +14,7 @@ Mode = Literal["one-shot", "seedless", "tested", "randomized"]
 DataUse = Literal["whole", "split"]
 Profile = Literal["default", "paper"]
 Parameters = Literal["mean", "drawn"]
-Estimator = Literal["pairs", "norm-sub", "clip"]
+Estimator = Literal["pairs", "back-off", "norm-sub", "clip"]
 
 # What the paper used (Sec. 6.1), and our choice where it is silent.
 _PROFILES: dict[str, dict[str, Any]] = {
@@ -52,13 +52,16 @@ class Config:
         max_cost: The most parent configurations of an attribute; None: 20,000 for ``pairs``, else
             300.
         estimator: How noisy counts become a model. ``pairs``: values and pairs are counted, and
-            tables fitted to them. ``norm-sub`` and ``clip``, the paper's: a graph is learnt from
-            entropies, its tables are counted. None: ``pairs``, unless a graph is given.
+            tables fitted to them. ``back-off``, ``norm-sub`` and ``clip``, the paper's: a graph
+            is learnt from entropies, its tables are counted. None: ``pairs``, unless a graph is
+            given.
         alpha: The prior count of every value in every configuration.
         parameters: The posterior's mean, or one draw from it for each configuration.
         graph: Parents by name, in place of a learnt graph.
         order: All names in the order they are drawn, in place of the one we choose.
         rows_max: A public guess of the table's size; None: the schema's.
+        seeds_share: The seeds' share of ε in mode ``one-shot``; None: a tenth.
+        values_share: The values' share of what ``pairs`` has, as variance; None: by public facts.
         max_plausible: Where a scan for plausible seeds may stop.
         max_check_plausible: How many seeds a scan looks at.
         max_attempts: Candidates tried for each record asked for, before giving up.
@@ -84,6 +87,8 @@ class Config:
     graph: Mapping[str, list[str]] | None = field(default=None)
     order: tuple[str, ...] | None = None
     rows_max: int | None = None
+    seeds_share: float | None = None
+    values_share: float | None = None
     max_plausible: int | None = None
     max_check_plausible: int | None = None
     max_attempts: int = 1000
@@ -116,6 +121,10 @@ class Config:
         if self.estimator == "pairs" and given:
             raise ConfigError(
                 "estimator = pairs finds its own graph and order; say norm-sub for given ones"
+            )
+        if self.estimator == "back-off" and self.parameters == "drawn":
+            raise ConfigError(
+                "parameters = drawn are of a posterior; say norm-sub, or leave it out"
             )
         if self.estimator == "pairs" and self.profile == "paper":
             raise ConfigError("the paper counts a graph's tables, not pairs; say clip or norm-sub")
@@ -198,6 +207,8 @@ _NUMBERS: dict[str, tuple[float, float]] = {
     "max_cost": (1, 2**31),
     "alpha": (2.0**-40, 2**53),
     "rows_max": (1, 2**53),
+    "seeds_share": (0.001, 0.9),
+    "values_share": (0.01, 0.99),
     "max_plausible": (1, 2**53),
     "max_check_plausible": (1, 2**53),
     "max_attempts": (1, 2**53),

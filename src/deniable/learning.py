@@ -23,6 +23,7 @@ from deniable.model.pairs import Measured, in_bins, learn_pairs, look_again
 from deniable.model.parameters import (
     Statistics,
     TableCounts,
+    count_variance,
     estimate_table,
     learn_counts,
     posterior_draw,
@@ -134,7 +135,14 @@ def _learn_from_graph(
 
     structure = learn_structure(rng, count_t, schema, config, run)
     counts, spent = learn_counts(rng, count_p, attributes, structure.graph, run.noise.counts)
-    tables = estimate_tables(counts, schema, structure.graph, config, noise.at("parameters"))
+    tables = estimate_tables(
+        counts,
+        schema,
+        structure.graph,
+        config,
+        noise.at("parameters"),
+        variance=count_variance(run.noise.counts.name, dict(run.noise.counts.parameters)),
+    )
     numbers = [table.records if isinstance(table, Moments) else table for table in counts]
     return Learnt(
         network=Network(attributes, structure.graph, structure.order, tables),
@@ -191,10 +199,17 @@ def _given_order(config: Config, schema: Schema, graph: Graph) -> tuple[int, ...
 
 
 def estimate_tables(
-    statistics: list[Statistics], schema: Schema, graph: Graph, config: Config, rng: Rng
+    statistics: list[Statistics],
+    schema: Schema,
+    graph: Graph,
+    config: Config,
+    rng: Rng,
+    *,
+    variance: float,
 ) -> tuple[ConditionalTable, ...]:
     """Return the conditional tables that the noisy counts and sums give: post-processing."""
     estimator, alpha = str(config.chosen_estimator), config.alpha
+    how = {"alpha": alpha, "variance": variance}
     tables = []
     for i, noisy in enumerate(statistics):
         if config.parameters == "drawn" and not isinstance(noisy, Moments):
@@ -202,7 +217,7 @@ def estimate_tables(
             tables.append(posterior_draw(weights, rng))
             continue
         tables.append(
-            estimate_table(noisy, schema.attributes, graph, i, estimator=estimator, alpha=alpha)
+            estimate_table(noisy, schema.attributes, graph, i, estimator=estimator, **how)
         )
     return tuple(map(ConditionalTable, tables))
 

@@ -11,7 +11,7 @@ from deniable.model.correlation import entropy_queries
 from deniable.privacy.composition import Guarantee, sequential
 from deniable.privacy.ledger import Part
 from deniable.privacy.moments import TableModel
-from deniable.privacy.parts import Facts
+from deniable.privacy.parts import SEEDS_SHARE, Facts
 from deniable.privacy.plan import Plan, make_plan, split_of
 from deniable.privacy.threshold import RandomizedTest, best_test, plan_test
 from deniable.privacy.units import of_unit, per_row
@@ -72,9 +72,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         )
     omegas = _omegas(schema, config, mode)
     fractions = _fractions(config, mode)
-    draft = None
-    if schema.draft is not None:
-        draft = Guarantee(epsilon=float(schema.draft.epsilon), delta=float(schema.draft.delta))
+    draft = _draft(schema)
     limit = per_row(_left(config, draft), rows=schema.max_rows_per_unit)
     test = None
     if mode == "randomized" and config.epsilon < float("inf"):
@@ -84,6 +82,8 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         names=schema.names,
         queries=_queries(schema, config),
         sizes=schema.sizes if config.uses_pairs else (),
+        seeds_share=config.seeds_share or SEEDS_SHARE,
+        values_share=config.values_share,
         models=_models(schema, config),
         rows_max=config.rows_max or schema.rows_max,
         lengths=_lengths(schema, omegas) if mode == "one-shot" else 0,
@@ -114,6 +114,13 @@ def settle(config: Config, schema: Schema) -> Config:
 def _lengths(schema: Schema, omegas: tuple[int, ...] | None) -> int:
     """Return how many prefix lengths are kept of seeds; one where ω is chosen later."""
     return 1 if omegas is None else sum(omega < len(schema.names) for omega in omegas)
+
+
+def _draft(schema: Schema) -> Guarantee | None:
+    """Return what the schema has cost already."""
+    if schema.draft is None:
+        return None
+    return Guarantee(epsilon=float(schema.draft.epsilon), delta=float(schema.draft.delta))
 
 
 def _left(config: Config, draft: Guarantee | None) -> Guarantee:

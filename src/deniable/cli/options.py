@@ -36,7 +36,7 @@ _OPTIONS: dict[str, tuple[Any, str]] = {
     ),
     "estimator": (
         str,
-        "pairs; or a graph and its tables, by norm-sub or the paper's clip. [pairs]",
+        "pairs; or a graph's tables, by back-off, norm-sub or the paper's clip. [pairs]",
     ),
     "alpha": (float, "Prior count of every value in a graph's tables. [1]"),
     "rows_max": (int, "A public guess of the number of rows; steers noise only. [the schema's]"),

@@ -1,6 +1,7 @@
 """From counts to conditional tables: the Dirichlet posterior of Sec. 3.4, or sums of values."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,7 +10,7 @@ from deniable.arrays import Counts, Reals
 from deniable.data.attributes import Attribute
 from deniable.errors import ConfigError
 from deniable.model.cells import Count
-from deniable.model.estimates import norm_sub
+from deniable.model.estimates import back_off, norm_sub
 from deniable.model.graph import Graph
 from deniable.model.moments import Moments, design_of, fit_table, learn_moments
 from deniable.model.network import table_query
@@ -81,11 +82,30 @@ def estimate_table(
     *,
     estimator: str,
     alpha: float,
+    variance: float = 0.0,
 ) -> Reals:
-    """Return the conditional table of attribute ``i``: of its counts, the posterior's mean."""
+    """Return the conditional table of attribute ``i``: of its counts, the posterior's mean.
+
+    ``variance`` is that of the noise of one count, for an estimator that weighs it.
+    """
     if isinstance(noisy, Moments):
         return fit_table(noisy, attributes, graph.parents[i], i, alpha=alpha)
+    if estimator == "back-off":
+        shape = [attributes[j].buckets for j in graph.parents[i]]
+        # No value is impossible: α records of the attribute's own distribution, among all.
+        weights = max(float(noisy.sum()), 1.0) * back_off(noisy, shape, variance)
+        return posterior_mean(weights + alpha * marginal_prior(noisy))
     return posterior_mean(posterior_weights(noisy, estimator=estimator, alpha=alpha))
+
+
+def count_variance(law: str, parameters: Mapping[str, float]) -> float:
+    """Return the variance of the noise of a count, by the name of its law."""
+    if law == "rounded_gaussian":
+        return float(parameters["sigma"]) ** 2
+    if law == "discrete_laplace":
+        alpha = math.exp(-parameters["epsilon"])
+        return 2 * alpha / (1 - alpha) ** 2
+    return 0.0
 
 
 def clip(counts: Counts) -> Reals:

@@ -49,6 +49,8 @@ class Facts:
             structure and tables; empty: they are not.
         models: How each attribute is learnt, where some are not by counts of their values; empty:
             all are.
+        seeds_share: The seeds' share of ε.
+        values_share: The values' share of the budget of values and pairs; None: the usual rule.
         of_paper: Whether the noise is the paper's, with which its own formula meets the limit;
             what it truly costs may then be more.
     """
@@ -61,6 +63,8 @@ class Facts:
     fractions: Mapping[Part, float] | None = None
     test: Spend | None = None
     sizes: tuple[int, ...] = ()
+    seeds_share: float = SEEDS_SHARE
+    values_share: float | None = None
     models: tuple[TableModel, ...] = ()
     of_paper: bool = False
 
@@ -108,7 +112,7 @@ def _calibrate_whole(facts: Facts, limit: Guarantee) -> Noise:
     atoms, seeds = Atoms.none(), None
     if facts.lengths:
         seeds = laws.bounded(
-            epsilon=SEEDS_SHARE * epsilon, delta=EDGE_SHARE * delta, lengths=facts.lengths
+            epsilon=facts.seeds_share * epsilon, delta=EDGE_SHARE * delta, lengths=facts.lengths
         )
         atoms = Atoms.table(weights_of(seeds)).times(facts.lengths)
     if facts.test is not None and facts.test.each is not None:
@@ -144,6 +148,8 @@ def _calibrate_whole(facts: Facts, limit: Guarantee) -> Noise:
 def _pairs_at(facts: Facts, mu: float) -> PairNoise:
     """Return the noise with which values and pairs together cost μ."""
     values, pairs = shares_of(len(facts.sizes), mu=mu, rows_max=facts.rows_max)
+    if facts.values_share is not None and pairs:
+        values, pairs = facts.values_share, 1 - facts.values_share
     return pair_noise(facts.sizes, mu_values=mu * math.sqrt(values), mu_pairs=mu * math.sqrt(pairs))
 
 

@@ -144,7 +144,7 @@ _PARAMETERS: dict[str, Callable[[Any], bool]] = {
     "delta": _number(0.0, 1.0),
     "omega": lambda omegas: all(map(_whole(1), omegas)) and bool(omegas),
     "max_cost": _whole(1),
-    "estimator": _one_of("pairs", "norm-sub", "clip"),
+    "estimator": _one_of("pairs", "back-off", "norm-sub", "clip"),
     "alpha": _number(2.0**-40),
     "parameters": _one_of("mean", "drawn"),
     "graph": _one_of("learnt", "given"),

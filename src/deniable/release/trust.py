@@ -26,13 +26,20 @@ from deniable.model.graph import cost
 from deniable.model.moments import Moments
 from deniable.model.network import empty_codes
 from deniable.model.pairs import Measured, cut_bins, share_of, share_out
-from deniable.model.parameters import TableCounts, estimate_table
+from deniable.model.parameters import TableCounts, count_variance, estimate_table
 from deniable.model.shrinkage import strengths
 from deniable.model.tables import fit_network
-from deniable.privacy.audit import require
+from deniable.privacy.audit import LAWS, require
 from deniable.privacy.moments import deviation
 from deniable.randomness import Keyed
-from deniable.release.claims import OF_RECORDS, OF_SQUARES, OF_SUMS, OF_VALUES, Claims
+from deniable.release.claims import (
+    OF_COUNTS,
+    OF_RECORDS,
+    OF_SQUARES,
+    OF_SUMS,
+    OF_VALUES,
+    Claims,
+)
 from deniable.release.counts import PrefixCounts
 from deniable.release.evidence import computer
 from deniable.release.histogram import KeptPrefixes
@@ -123,7 +130,11 @@ def _ask_model(artefact: Artefact, claims: Claims) -> str:
 def _ask_tables(artefact: Artefact, evidence: TableCounts, claims: Claims) -> str:
     """Every table is the one that its noisy counts, or sums, give."""
     said, network = claims.parameters, artefact.network
-    how = {"estimator": said["estimator"], "alpha": said["alpha"]}
+    how = {"estimator": said["estimator"], "alpha": said["alpha"], "variance": 0.0}
+    for use in claims.uses:
+        if use.what.startswith(OF_COUNTS):
+            known = dict(zip(LAWS[use.law], use.scale, strict=True))
+            how["variance"] = count_variance(use.law, known)
     here = not evidence.moments or evidence.fitted_with == computer()
     learnt = tuple(attribute.model for attribute in network.attributes)
     sums = {i for i, model in enumerate(learnt) if model != "histogram"}
