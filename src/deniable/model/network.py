@@ -107,7 +107,9 @@ class Network:
         total: Reals = self.log_terms(codes).sum(axis=1)
         return total
 
-    def draw(self, codes: Codes, rng: Rng, *, kept: int, evenly: bool = False) -> None:
+    def draw(
+        self, codes: Codes, rng: Rng, *, kept: int, until: int | None = None, evenly: bool = False
+    ) -> None:
         """Draw, in place, every attribute after the first ``kept`` of σ (Eq. 3).
 
         ``eq:gm:seedbased_synthesis``: a value depends on kept attributes of the seed and on
@@ -117,11 +119,12 @@ class Network:
             codes: The records.
             rng: Where the draws come from.
             kept: How many attributes stay as they are.
+            until: How many of σ there are afterwards; None: all.
             evenly: Whether records that draw from one distribution share it out among them. Each
                 has the same law as ever, but they are not independent: not for candidates that
                 are tested one by one.
         """
-        for i in self.order[kept:]:
+        for i in self.order[kept:until]:
             rows = self.configuration(codes, i)
             uniform = spread_evenly(rows, rng) if evenly else rng.random(len(rows))
             codes[:, i] = self.tables[i].alias.draw(rows, uniform)

@@ -59,14 +59,15 @@ class KeptPrefixes:
         return np.cumsum(self.counts)
 
     @cached_property
-    def _rows(self) -> frozenset[bytes]:
+    def _keys(self) -> frozenset[bytes]:
         return frozenset(row.tobytes() for row in np.ascontiguousarray(self.prefixes))
 
     def holds(self, prefixes: Codes) -> Mask:
         """Return which of some prefixes are kept."""
-        distinct, place = np.unique(np.ascontiguousarray(prefixes), axis=0, return_inverse=True)
-        known = np.array([row.tobytes() in self._rows for row in distinct], dtype=bool)
-        return known[place.ravel()]
+        rows = np.ascontiguousarray(prefixes)
+        whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+        known = self._keys
+        return np.fromiter((row.tobytes() in known for row in whole), dtype=bool, count=len(whole))
 
     def draw(self, records: int, rng: Rng) -> Indices:
         """Return the number of a kept prefix for each record, or -1: none, draw everything."""

@@ -260,15 +260,15 @@ def _draw_records(source: _Source, length: int, number: int, rng: Rng) -> Codes:
     kept = source.histogram.of_length(length)
     prefix = kept.draw(number, rng)
     copied, free = np.flatnonzero(prefix >= 0), np.flatnonzero(prefix < 0)
-    part = empty_codes(len(copied), network.attributes)
-    part[:, columns] = kept.prefixes[prefix[copied]]
-    network.draw(part, rng, kept=length, evenly=evenly)
-    records[copied] = part
+    records[np.ix_(copied, np.array(columns))] = kept.prefixes[prefix[copied]]
     for _ in range(_MOST_REDRAWN):
-        records[free] = _draw_seedless(network, len(free), rng, evenly=evenly)
-        free = free[kept.holds(records[free][:, columns])]
+        part = empty_codes(len(free), network.attributes)
+        network.draw(part, rng, kept=0, until=length, evenly=evenly)
+        records[free] = part
+        free = free[kept.holds(part[:, columns])]
         if not len(free):
             break
+    network.draw(records, rng, kept=length, evenly=evenly)
     return records
 
 
