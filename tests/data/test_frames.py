@@ -91,6 +91,10 @@ def test_a_pandas_type_does_not_tell_whether_a_cell_was_missing():
     for cells in ([1, 2], [1, np.nan]):
         result = restored(pd.DataFrame({"n": cells}), schema, np.array([[1]], np.uint16))
         assert result.dtypes["n"] == "int64"
+    truth = Attribute(name="n", kind="boolean", values=("false", "true"), outside="drop")
+    for cells in ([True, False], [True, None]):
+        result = restored(pd.DataFrame({"n": cells}), Schema((truth,)), np.array([[1]], np.uint16))
+        assert result.dtypes["n"] == "bool"
 
 
 @pytest.mark.parametrize("numbers", ["int64", "int16", "Int64", "Int8", "int64[pyarrow]", "uint8"])

@@ -14,6 +14,7 @@ from deniable.data.schema import Draft, Schema
 from deniable.errors import BudgetError
 from deniable.privacy.composition import Guarantee, sequential
 from deniable.privacy.laws import truncated_geometric
+from deniable.privacy.sentences import about_schema
 from deniable.privacy.units import of_unit, per_row
 from worlds import plain_attribute, property_test
 
@@ -194,3 +195,14 @@ def test_a_draft_that_leaves_nothing_is_refused(draft):
 def test_without_noise_a_draft_is_no_matter():
     run = deniable.plan(schema(draft=Draft(epsilon=3.0, delta=0.1)), epsilon=math.inf)
     assert run.cost.epsilon == math.inf
+
+
+# The sentence
+
+
+@pytest.mark.parametrize(("rows", "k", "persons"), [(10, 50, 5), (3, 50, 17), (200, 50, 1)])
+def test_the_sentence_says_of_how_few_persons_k_rows_may_be(rows, k, persons):
+    said = about_schema(unit="who", rows=rows, k=k, draft=None, drafted=())
+    assert f'The {k} rows may be of as few as {persons} different "who".' in said
+    assert "as few as" not in about_schema(unit="who", rows=1, k=k, draft=None, drafted=())
+    assert "as few as" not in about_schema(unit="who", rows=rows, k=None, draft=None, drafted=())

@@ -1,12 +1,13 @@
 """Noisy counts on their way to disk and back: nothing is lost, nothing else is taken."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import deniable
-from deniable.errors import ArtefactError, InvariantError
+from deniable.errors import ArtefactError, InvariantError, VerificationError
 from deniable.model.pairs import Measured
 from deniable.model.parameters import TableCounts
 from deniable.randomness import Keyed
@@ -17,6 +18,7 @@ from deniable.release.evidence import (
     read_evidence,
     read_groups,
 )
+from deniable.release.trust import _require_chosen
 
 
 @pytest.fixture(scope="module", params=[1.0, math.inf], ids=["noise", "no noise"])
@@ -123,3 +125,19 @@ def test_counts_that_do_not_fit_are_refused(artefact):
             read_evidence(described, names, taken({**arrays, name: array}))
     with pytest.raises(InvariantError, match="do not fit"):
         read_evidence({**described, "sigmas": [1.0]}, names, taken(arrays))
+
+
+def test_bins_and_looks_that_do_not_follow_from_noisy_counts_are_refused(small_table, small_schema):
+    """They could carry something exact: the model fitted to them would follow from them."""
+    learnt = deniable.learn(small_table, small_schema, mode="seedless", noise=Keyed(3))
+    measured = learnt.evidence
+    _require_chosen(measured, small_schema)
+    joined = tuple(np.zeros_like(groups) for groups in measured.bins)
+    pairs = {pair: np.array([[int(t.sum())]]) for pair, t in measured.pairs.items()}
+    again = {pair: np.array([[int(t.sum())]]) for pair, t in measured.again.items()}
+    with pytest.raises(VerificationError, match="bins"):
+        _require_chosen(replace(measured, bins=joined, pairs=pairs, again=again), small_schema)
+    first = next(iter(measured.looks))
+    elsewhere = {**dict.fromkeys(measured.looks, 0), first: sum(measured.looks.values())}
+    with pytest.raises(VerificationError, match="second look"):
+        _require_chosen(replace(measured, looks=elsewhere), small_schema)
