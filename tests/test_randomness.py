@@ -16,6 +16,7 @@ from deniable.randomness import Keyed, Secret, Stage, SystemRng
 from worlds import property_test
 
 STAGES = get_args(Stage)
+pytestmark = pytest.mark.system_noise
 
 
 def numbers(rng) -> tuple:
