@@ -20,7 +20,10 @@ pytestmark = pytest.mark.system_noise
 
 
 def numbers(rng) -> tuple:
-    return (*rng.words(3).tolist(), *rng.random(3).tolist(), *rng.integers(10**9, 3).tolist())
+    return (
+        *rng.words(3).tolist(), *rng.half_words(3).tolist(),
+        *rng.random(3).tolist(), *rng.integers(10**9, 3).tolist(),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -44,6 +47,8 @@ def test_stages_have_numbers_that_never_change():
     """A stored key must give the same records with the next version: golden, by this one."""
     golden = [3394215906371493762, 9595604417338793098]
     assert Keyed(7).at("records", 3).words(2).tolist() == golden
+    halves = [half for word in golden for half in (word % 2**32, word // 2**32)]
+    assert Keyed(7).at("records", 3).half_words(3).tolist() == halves[:3]
 
 
 @pytest.mark.parametrize("key", [-1, 2**128, 1.5])
@@ -73,13 +78,15 @@ def test_only_the_operating_system_is_secret():
 def test_numbers_are_of_the_kind_that_is_promised(rng):
     words, reals, integers = rng.words(1000), rng.random(1000), rng.integers(3, 1000)
     assert words.dtype == np.uint64
+    assert rng.half_words(999).dtype == np.uint32
+    assert len(set(rng.half_words(999).tolist())) > 990
     assert reals.dtype == np.float64
     assert integers.dtype == np.int64
     assert (reals >= 0).all()
     assert (reals < 1).all()
     assert ((reals * 2.0**53) % 1 == 0).all()
     assert set(integers.tolist()) == {0, 1, 2}
-    for empty in (rng.words(0), rng.random(0), rng.integers(3, 0)):
+    for empty in (rng.words(0), rng.half_words(0), rng.random(0), rng.integers(3, 0)):
         assert empty.shape == (0,)
 
 
@@ -91,26 +98,34 @@ def fed(words: list[int]) -> SystemRng:
     """Return the system's stream, fed with these words in place of the system's."""
     rng, left = SystemRng(), iter(words)
     rng.words = lambda size: np.array([next(left) for _ in range(size)], dtype=np.uint64)
+    rng.half_words = lambda size: np.array([next(left) for _ in range(size)], dtype=np.uint32)
     return rng
 
 
+def words_for(high: int) -> int:
+    """How many words there are, those that are short enough for few choices."""
+    return 2**32 if high <= 2**28 else 2**64
+
+
 @property_test
-@given(st.integers(1, 2**63))
+@given(st.integers(1, 2**63) | st.integers(1, 2**29))
 def test_a_word_beyond_the_last_multiple_is_drawn_again(high):
-    """Accepted words are 0 … q·high - 1, q = ⌊2^64 / high⌋: each remainder q times, exactly."""
-    last = 2**64 // high * high - 1
+    """Accepted words are 0 … q·high - 1, q = ⌊words / high⌋: each remainder q times, exactly."""
+    words = words_for(high)
+    last = words // high * high - 1
     assert fed([last]).integers(high, 1).tolist() == [high - 1]
     assert fed([0]).integers(high, 1).tolist() == [0]
-    if last + 1 < 2**64:
-        assert fed([last + 1, 2**64 - 1, 5]).integers(high, 1).tolist() == [5 % high]
+    if last + 1 < words:
+        assert fed([last + 1, words - 1, 5]).integers(high, 1).tolist() == [5 % high]
     else:
-        assert fed([2**64 - 1]).integers(high, 1).tolist() == [high - 1]
+        assert fed([words - 1]).integers(high, 1).tolist() == [high - 1]
 
 
-def test_only_the_rejected_words_are_drawn_again():
-    high = 3  # 2^64 mod 3 = 1: one word is too many
-    drawn = fed([4, 2**64 - 1, 5, 7]).integers(high, 3)
-    assert drawn.tolist() == [1, 1, 2]
+@pytest.mark.parametrize("high", [3, 3**20])
+def test_only_the_rejected_words_are_drawn_again(high):
+    """2^32 mod 3 = 1: one word is too many."""
+    drawn = fed([4, words_for(high) - 1, 5, 7]).integers(high, 3)
+    assert drawn.tolist() == [4 % high, 7 % high, 5 % high]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 Reals = NDArray[np.float64]
 Words = NDArray[np.uint64]
+HalfWords = NDArray[np.uint32]
 
 # One code is spent on no value at all, so that every domain fits with room for "missing".
 MOST_VALUES = 2**16 - 1

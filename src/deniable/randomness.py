@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
-from deniable.arrays import Counts, Reals, Words
+from deniable.arrays import Counts, HalfWords, Reals, Words
 from deniable.errors import ConfigError
 
 Stage = Literal[
@@ -42,11 +42,18 @@ _NUMBER: dict[Stage, int] = {
 }
 
 
+# Below this, less than one word of 32 bits in sixteen is drawn again.
+_FEW = 2**28
+
+
 class Rng(Protocol):
     """A stream of random numbers: all that a model, a mechanism or a noise law may ask for."""
 
     def words(self, size: int) -> Words:
         """Return ``size`` uniform 64-bit words."""
+
+    def half_words(self, size: int) -> HalfWords:
+        """Return ``size`` uniform 32-bit words."""
 
     def random(self, size: int) -> Reals:
         """Return ``size`` uniform numbers in [0, 1), multiples of 2^-53."""
@@ -60,7 +67,11 @@ class SystemRng:
 
     def words(self, size: int) -> Words:
         """Return ``size`` uniform 64-bit words."""
-        return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+        return np.frombuffer(os.urandom(8 * size), dtype="<u8")
+
+    def half_words(self, size: int) -> HalfWords:
+        """Return ``size`` uniform 32-bit words."""
+        return np.frombuffer(os.urandom(4 * size), dtype="<u4")
 
     def random(self, size: int) -> Reals:
         """Return ``size`` uniform numbers in [0, 1), multiples of 2^-53."""
@@ -71,14 +82,16 @@ class SystemRng:
         """Return ``size`` uniform integers in [0, high), each exactly equally likely.
 
         A word at or above the largest multiple of ``high`` is drawn again: without that, the
-        first 2^64 mod high integers would be more likely than the rest.
+        first 2^64 mod high integers would be more likely than the rest. Words of 32 bits do where
+        few of them must be drawn again: the system's randomness is what takes time.
         """
-        words = self.words(size).copy()
+        draw, bits = (self.half_words, 32) if high <= _FEW else (self.words, 64)
+        words = draw(size).copy()
         # 2^64 mod high words too many; as 2^64 does not fit a word, its last admitted word does.
-        last = np.uint64(2**64 - 2**64 % high - 1)
+        last = words.dtype.type(2**bits - 2**bits % high - 1)
         while (again := np.flatnonzero(words > last)).size:
-            words[again] = self.words(again.size)
-        return (words % np.uint64(high)).astype(np.int64)
+            words[again] = draw(again.size)
+        return (words % words.dtype.type(high)).astype(np.int64)
 
 
 class KeyedRng:
@@ -90,6 +103,11 @@ class KeyedRng:
     def words(self, size: int) -> Words:
         """Return ``size`` uniform 64-bit words."""
         return self._generator.integers(0, 2**64, size, dtype=np.uint64)
+
+    def half_words(self, size: int) -> HalfWords:
+        """Return ``size`` uniform 32-bit words, two of each 64-bit word of the generator."""
+        whole = self._generator.bit_generator.random_raw((size + 1) // 2)
+        return whole.astype("<u8", copy=False).view("<u4")[:size]
 
     def random(self, size: int) -> Reals:
         """Return ``size`` uniform numbers in [0, 1), multiples of 2^-53."""

@@ -56,9 +56,11 @@ def test_a_value_of_probability_zero_is_never_drawn(probabilities, spot):
     cells = np.arange(tables.values) / tables.values
     spots = np.concatenate([[spot, 0.0, 1 - 2.0**-53], cells, np.nextafter(cells[1:], 0)])
     for row in range(len(probabilities)):
-        values = tables.draw(np.full(len(spots), row), spots)
-        assert (values < tables.values).all()
-        assert (probabilities[row, values] > 0).all()
+        places = np.full(len(spots), row)
+        words = (spots * 2.0**32).astype(np.uint32)
+        for values in (tables.draw_finely(places, spots), tables.draw(places, words)):
+            assert (values < tables.values).all()
+            assert (probabilities[row, values] > 0).all()
 
 
 @pytest.mark.parametrize("lack", [0.0, 1e-16, -1e-16, 1e-10, -1e-10])
@@ -72,18 +74,33 @@ def test_rounding_in_the_sums_makes_nothing_possible(lack, zeros):
     assert (drawn[:zeros] == 0).all()
 
 
-def draw_many(row: list[Fraction], trials: int) -> Counter:
+def draw_many(row: list[Fraction], trials: int, *, finely: bool = False) -> Counter:
     tables = alias_tables(np.array([[float(p) for p in reversed(row)], [float(p) for p in row]]))
-    values = tables.draw(np.ones(trials, dtype=np.intp), Keyed(11).at("candidates").random(trials))
-    return Counter(values.tolist())
+    places, rng = np.ones(trials, dtype=np.intp), Keyed(11).at("candidates")
+    if finely:
+        return Counter(tables.draw_finely(places, rng.random(trials)).tolist())
+    return Counter(tables.draw(places, rng.half_words(trials)).tolist())
 
 
 ROW = [Fraction(1, 2), Fraction(0), Fraction(1, 3), Fraction(1, 12), Fraction(1, 12)]
 
 
-def test_draws_have_the_given_distribution():
+@pytest.mark.parametrize("finely", [True, False])
+def test_draws_have_the_given_distribution(finely):
     """False-alarm rate 1e-6, fixed key."""
-    assert_distribution(draw_many(ROW, 200_000), dict(enumerate(ROW)))
+    assert_distribution(draw_many(ROW, 200_000, finely=finely), dict(enumerate(ROW)))
+
+
+@property_test
+@given(distributions(most=6))
+def test_words_give_each_value_its_share_of_them(probabilities):
+    """Every 2^16th word of 2^32: a value's share is its probability to a few of those steps."""
+    tables = alias_tables(probabilities)
+    words = (np.arange(2**16, dtype=np.uint64) * 2**16).astype(np.uint32)
+    for row in range(len(probabilities)):
+        values = tables.draw(np.full(len(words), row), words)
+        shares = np.bincount(values.astype(np.intp), minlength=tables.values) / 2**16
+        np.testing.assert_allclose(shares, probabilities[row], atol=3 * tables.values / 2**16)
 
 
 def test_that_assertion_notices_the_other_row():
@@ -101,8 +118,7 @@ rows_of_records = st.lists(st.integers(0, 4), min_size=1, max_size=200).map(np.a
 @given(rows_of_records, st.integers(0, 2**32))
 def test_equal_rows_share_the_unit_interval_evenly(rows, key):
     """Of n numbers, n · p are below p, but for a few: 2 + 2 ln n; independent ones miss by √n."""
-    uniform = spread_evenly(rows, Keyed(key).at("records"))
-    assert ((uniform >= 0) & (uniform < 1)).all()
+    uniform = spread_evenly(rows, Keyed(key).at("records")) / 2.0**32
     for row in set(rows.tolist()):
         own = uniform[rows == row]
         for below in (0.1, 0.25, 0.5, 0.9):
@@ -113,7 +129,7 @@ def test_each_number_is_uniform_by_itself_whoever_it_belongs_to():
     """Ten equal parts of [0, 1), 20,000 keys, the first and the last record; 1e-6, fixed keys."""
     rows = np.array([1, 0, 1, 1, 2, 0, 1])
     tenths = [
-        (10 * spread_evenly(rows, Keyed(key).at("records"))[[0, -1]]).astype(int)
+        (10 / 2.0**32 * spread_evenly(rows, Keyed(key).at("records"))[[0, -1]]).astype(int)
         for key in range(20_000)
     ]
     for numbers in zip(*tenths, strict=True):

@@ -104,7 +104,8 @@ def test_exactly_the_first_attributes_are_kept(situation, data):
     n = len(world.table)
     chosen = data.draw(st.lists(st.sampled_from(omegas), min_size=n, max_size=n))
     seeds = world.codes.copy(order="C")
-    candidates = model.propose_with(seeds, np.array(chosen), Keyed(6).at("candidates"))
+    everyone, rng = np.arange(len(seeds)), Keyed(6).at("candidates")
+    candidates = model.propose_from(seeds, everyone, np.array(chosen), rng)
     for d, y, omega in zip(world.table, records_of(candidates), chosen, strict=True):
         assert definitions.shared_prefix(d, y, world.model.order) >= world.m - omega
         assert definitions.synthesis_probability(world.model, y, d, omega) > 0

@@ -52,7 +52,7 @@ def runs(draw, **options):
     model = NetworkModel(world.network, draw(omega_ranges(world.m)))
     rng = Keyed(draw(st.integers(0, 2**20))).at("candidates")
     chosen = model.choose_omegas(len(world.table), rng)
-    candidates = model.propose_with(world.codes.copy(order="C"), chosen, rng)
+    candidates = model.propose_from(world.codes, np.arange(len(chosen)), chosen, rng)
     return SimpleNamespace(
         world=world,
         model=model,

@@ -71,7 +71,7 @@ def _plausible(
     rng = randomness.at("seeds")
     own = seeds[rng.integers(len(seeds), candidates)]
     omegas = model.choose_omegas(candidates, rng)
-    made = model.propose_with(own, omegas, randomness.at("candidates"))
+    made = model.propose_from(own, np.arange(len(own)), omegas, randomness.at("candidates"))
     looked_at = seeds if checked is None else sample(seeds, checked, randomness.at("scan"))
     network = model.network
     sizes = [attribute.size for attribute in network.attributes]

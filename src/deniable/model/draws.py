@@ -1,17 +1,22 @@
 """Drawing from many distributions at once: Walker's alias method, one table a distribution.
 
-A draw costs two look-ups however many values there are. Rows are distributions (parent
-configurations), columns are values; a draw takes one uniform number in [0, 1).
+A draw costs one look-up or two however many values there are. Rows are distributions (parent
+configurations), columns are values; a draw takes one uniform number.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from deniable.arrays import CODE, Codes, Indices, Reals
+from deniable.arrays import CODE, Codes, HalfWords, Indices, Reals, Words
 from deniable.randomness import Rng
 
-_GOLDEN = (5**0.5 - 1) / 2
+# The golden ratio, as a fraction of 2^32.
+_GOLDEN = np.uint32(2654435769)
+
+_HALF = np.uint64(32)
+_LOW = np.uint64(2**32 - 1)
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,11 @@ class AliasTables:
     stay: Reals
     alias: Codes
 
-    def draw(self, rows: Indices, uniform: Reals) -> Codes:
-        """Return one value from each of the distributions ``rows``, by numbers in [0, 1)."""
+    def draw_finely(self, rows: Indices, uniform: Reals) -> Codes:
+        """Return one value from each of the distributions ``rows``, by numbers in [0, 1).
+
+        Probabilities are right to 2^-53: for records whose probability is asked afterwards.
+        """
         spread = uniform * self.values
         value = spread.astype(np.intp)
         spread -= value
@@ -36,21 +44,55 @@ class AliasTables:
         stays = spread < self.stay[place]
         return np.where(stays, value.astype(CODE), self.alias[place])
 
+    def draw(self, rows: Indices, words: HalfWords) -> Words:
+        """Return one value from each of the distributions ``rows``, by uniform 32-bit words.
 
-def spread_evenly(rows: Indices, rng: Rng) -> Reals:
-    """Return numbers in [0, 1), each uniform by itself, evenly spread among equal ``rows``.
+        Probabilities are right to 2^-32; what cannot occur never does.
+        """
+        spread = words.astype(np.uint64)
+        spread *= np.uint64(self.values)
+        value = spread >> _HALF
+        place = rows * self.values
+        place += value.view(np.int64)
+        found = self._packed.take(place, mode="clip")
+        alias = found & _LOW
+        found >>= _HALF
+        spread &= _LOW
+        return np.where(spread < found, value, alias)
+
+    @cached_property
+    def _packed(self) -> Words:
+        """Both in one look-up: 32 bits of ``stay``, then the alias; its own where it stays."""
+        own = np.arange(len(self.stay), dtype=np.uint64) % np.uint64(self.values)
+        stay = np.minimum(self.stay * 2.0**32, 2.0**32 - 1).astype(np.uint64)
+        alias = np.where(stay == _LOW, own, self.alias)
+        packed: Words = (stay << _HALF) | alias
+        return packed
+
+
+def spread_evenly(rows: Indices, rng: Rng) -> HalfWords:
+    """Return 32-bit words, each uniform by itself, evenly spread among equal ``rows``.
 
     Records that draw from one distribution then have its values in about the right numbers, where
     independent draws would add noise of their own. In random order among equal rows, they are
     steps of the golden ratio, which leave no gap, from a random start.
     """
-    order = np.argsort(
-        (rows.astype(np.uint64) << np.uint64(32)) | (rng.words(len(rows)) >> np.uint64(32))
-    )
-    uniform = np.empty(len(rows))
-    start = rng.random(1)[0]
-    uniform[order] = (np.arange(len(rows)) * _GOLDEN + start) % 1.0
-    return uniform
+    shuffled = _shuffled(len(rows), rng)
+    drawn = rows[shuffled]
+    # NumPy sorts short integers by their digits.
+    narrow = drawn.astype(np.uint16) if len(rows) and int(rows.max()) < 2**16 else drawn
+    order = shuffled[np.argsort(narrow, kind="stable")]
+    words = np.empty(len(rows), dtype=np.uint32)
+    words[order] = np.arange(len(rows), dtype=np.uint32) * _GOLDEN + rng.half_words(1)
+    return words
+
+
+def _shuffled(number: int, rng: Rng) -> Indices:
+    """Return 0 … number - 1 in random order: each with random bits before it, sorted."""
+    bits = np.uint64(max(number - 1, 1).bit_length())
+    keys = (rng.half_words(number).astype(np.uint64) << bits) | np.arange(number, dtype=np.uint64)
+    keys.sort()
+    return (keys & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.intp)
 
 
 def alias_tables(probabilities: Reals) -> AliasTables:

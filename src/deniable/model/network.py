@@ -6,6 +6,7 @@ Pr{x_1, …, x_m} = Π_i Pr{x_i | bkt(x_j), j ∈ P_G(i)}        (Eq. 2 and 7, `
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -19,6 +20,10 @@ from deniable.randomness import Rng
 
 # How many rows times values are held at once when the best of all values is looked for.
 _AT_ONCE = 2**22
+
+# How values are drawn: each apart; shared out evenly among records that draw from one distribution;
+# or each apart and as finely as floats go.
+Manner = Literal["apart", "evenly", "finely"]
 
 
 @dataclass(frozen=True)
@@ -86,12 +91,25 @@ class Network:
     def _configurations(self, i: int) -> int:
         return int(np.prod([groups.max() + 1 for groups in self.groups[i]], dtype=int))
 
+    @cached_property
+    def _strides(self) -> tuple[tuple[tuple[int, Indices], ...], ...]:
+        """For each attribute, its parents and what each of their codes adds to a configuration."""
+        steps = []
+        for parents, groups in zip(self.graph.parents, self.groups, strict=True):
+            sizes = [int(own.max()) + 1 for own in groups]
+            widths = [int(np.prod(sizes[at + 1 :], dtype=int)) for at in range(len(sizes))]
+            added = [np.multiply(*pair, dtype=np.intp) for pair in zip(groups, widths, strict=True)]
+            steps.append(tuple(zip(parents, added, strict=True)))
+        return tuple(steps)
+
     def configuration(self, codes: Codes, i: int) -> Counts:
         """Return, for each record, the configuration of the parents of attribute ``i``."""
-        numbers = np.zeros(len(codes), dtype=np.int64)
-        for j, groups in zip(self.graph.parents[i], self.groups[i], strict=True):
-            numbers *= int(groups.max()) + 1
-            numbers += groups[codes[:, j]]
+        steps = self._strides[i]
+        if not steps:
+            return np.zeros(len(codes), dtype=np.int64)
+        numbers = steps[0][1].take(codes[:, steps[0][0]])
+        for j, added in steps[1:]:
+            numbers += added.take(codes[:, j])
         return numbers
 
     def log_terms(self, codes: Codes) -> Reals:
@@ -108,7 +126,13 @@ class Network:
         return total
 
     def draw(
-        self, codes: Codes, rng: Rng, *, kept: int, until: int | None = None, evenly: bool = False
+        self,
+        codes: Codes,
+        rng: Rng,
+        *,
+        kept: int,
+        until: int | None = None,
+        manner: Manner = "finely",
     ) -> None:
         """Draw, in place, every attribute after the first ``kept`` of σ (Eq. 3).
 
@@ -120,14 +144,18 @@ class Network:
             rng: Where the draws come from.
             kept: How many attributes stay as they are.
             until: How many of σ there are afterwards; None: all.
-            evenly: Whether records that draw from one distribution share it out among them. Each
-                has the same law as ever, but they are not independent: not for candidates that
-                are tested one by one.
+            manner: Drawn ``evenly``, each has the same law as ever, but they are not independent:
+                not for candidates that are tested one by one. ``finely`` is for candidates whose
+                probability a test asks for.
         """
         for i in self.order[kept:until]:
-            rows = self.configuration(codes, i)
-            uniform = spread_evenly(rows, rng) if evenly else rng.random(len(rows))
-            codes[:, i] = self.tables[i].alias.draw(rows, uniform)
+            rows, alias = self.configuration(codes, i), self.tables[i].alias
+            if manner == "finely":
+                codes[:, i] = alias.draw_finely(rows, rng.random(len(rows)))
+                continue
+            evenly = manner == "evenly"
+            words = spread_evenly(rows, rng) if evenly else rng.half_words(len(rows))
+            codes[:, i] = alias.draw(rows, words)
 
     def most_likely(self, codes: Codes, i: int) -> Codes:
         """Return the most likely value of attribute ``i`` given all others (Sec. 6.2).

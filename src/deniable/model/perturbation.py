@@ -55,7 +55,9 @@ class PerturbationModel:
         """Return one candidate for each seed."""
         candidates = empty_codes(len(seeds), self.attributes)
         for i, table in enumerate(self.tables):
-            candidates[:, i] = table.alias.draw(seeds[:, i].astype(np.intp), rng.random(len(seeds)))
+            candidates[:, i] = table.alias.draw_finely(
+                seeds[:, i].astype(np.intp), rng.random(len(seeds))
+            )
         return candidates
 
     def log_probability(self, candidates: Codes, seeds: Codes) -> Reals:

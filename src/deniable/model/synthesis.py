@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.arrays import Codes, Counts, Reals
+from deniable.arrays import Codes, Counts, Indices, Reals
 from deniable.errors import ConfigError
-from deniable.model.network import Network, empty_codes
+from deniable.model.network import Manner, Network, empty_codes
 from deniable.randomness import Rng
 
 
@@ -47,16 +47,28 @@ class NetworkModel:
 
     def propose(self, seeds: Codes, rng: Rng) -> Codes:
         """Return a candidate for each seed (Eq. 3, ``eq:gm:seedbased_synthesis``)."""
-        return self.propose_with(seeds, self.choose_omegas(len(seeds), rng), rng)
+        everyone = np.arange(len(seeds))
+        return self.propose_from(seeds, everyone, self.choose_omegas(len(seeds), rng), rng)
 
-    def propose_with(self, seeds: Codes, omegas: Counts, rng: Rng) -> Codes:
-        """Return a candidate for each seed, drawing ``omegas`` attributes anew."""
-        candidates = empty_codes(len(seeds), self.network.attributes)
+    def propose_from(self, seeds: Codes, chosen: Indices, omegas: Counts, rng: Rng) -> Codes:
+        """Return a candidate for each of the seeds ``chosen``, drawing ``omegas`` attributes anew.
+
+        Of a seed nothing is read but what is kept.
+        """
+        order = self.network.order
+        candidates = empty_codes(len(chosen), self.network.attributes)
+        # With one ω a candidate's law is that of all who share what it kept, however fine. With
+        # several, a test compares probabilities, and they must be those of the draws.
+        manner: Manner = "apart" if len(self.omegas) == 1 else "finely"
         for omega in self.omegas:
-            which = slice(None) if len(self.omegas) == 1 else np.flatnonzero(omegas == omega)
-            part = seeds[which].copy(order="F")  # seeds stay as they are
-            self.network.draw(part, rng, kept=len(self.network.order) - omega)
-            candidates[which] = part
+            which = np.flatnonzero(omegas == omega)
+            whole = len(which) == len(chosen)
+            part = candidates if whole else empty_codes(len(which), self.network.attributes)
+            for column in order[: len(order) - omega]:
+                part[:, column] = seeds[chosen[which], column]
+            self.network.draw(part, rng, kept=len(order) - omega, manner=manner)
+            if not whole:
+                candidates[which] = part
         return candidates
 
     def log_levels(self, candidates: Codes) -> Reals:

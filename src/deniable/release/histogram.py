@@ -59,15 +59,21 @@ class KeptPrefixes:
         return np.cumsum(self.counts)
 
     @cached_property
-    def _keys(self) -> frozenset[bytes]:
-        return frozenset(row.tobytes() for row in np.ascontiguousarray(self.prefixes))
+    def _tree(self) -> PrefixCounts:
+        length = self.length
+        return PrefixCounts.of(self.prefixes, range(length), [length], self._sizes.tolist())
+
+    @cached_property
+    def _sizes(self) -> Counts:
+        sizes: Counts = self.prefixes.max(axis=0, initial=0).astype(np.int64) + 1
+        return sizes
 
     def holds(self, prefixes: Codes) -> Mask:
         """Return which of some prefixes are kept."""
-        rows = np.ascontiguousarray(prefixes)
-        whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-        known = self._keys
-        return np.fromiter((row.tobytes() in known for row in whole), dtype=bool, count=len(whole))
+        held: Mask = np.all(prefixes < self._sizes, axis=1)
+        if len(self.prefixes):
+            held[held] = self._tree.look_up(prefixes[held])[:, 0] > 0
+        return held & (len(self.prefixes) > 0)
 
     def draw(self, records: int, rng: Rng) -> Indices:
         """Return the number of a kept prefix for each record, or -1: none, draw everything."""

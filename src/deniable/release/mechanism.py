@@ -14,7 +14,7 @@ import numpy as np
 from deniable.arrays import Codes, Counts, Mask
 from deniable.errors import BudgetError, SchemaError
 from deniable.model.generative import GenerativeModel
-from deniable.model.network import Network, empty_codes
+from deniable.model.network import Manner, Network, empty_codes
 from deniable.model.synthesis import NetworkModel
 from deniable.randomness import Randomness, Rng
 from deniable.release.counts import PrefixCounts
@@ -39,9 +39,9 @@ Possible = Callable[[Codes], Mask]
 BLOCK = 2**15
 # The scan holds a matrix of candidates by seeds.
 SCAN_BLOCK = 2**9
-# Records of the first blocks share their distributions out among them. Among more than a million
-# the noise of drawing is far below all other noise.
-_EVEN_BLOCKS = 32
+# Records of the first blocks share their distributions out among them. Among more than a quarter
+# of a million the noise of drawing is far below all other noise.
+_EVEN_BLOCKS = 8
 # How often a record without a kept prefix is drawn again because it has one.
 _MOST_REDRAWN = 50
 # Constraints that less than one record in so many keeps are said to leave nothing; it takes so many
@@ -89,8 +89,9 @@ def own_omega_kernel(mechanism: Mechanism, model: NetworkModel) -> Kernel:
         omegas = model.choose_omegas(BLOCK, rng)
         plausible = count_own_omega(counts, chosen, levels[omegas])
         passed = np.flatnonzero(mechanism.passes(plausible, block))
-        own = seeds[chosen[passed]]
-        drawn = model.propose_with(own, omegas[passed], randomness.at("candidates", block))
+        drawn = model.propose_from(
+            seeds, chosen[passed], omegas[passed], randomness.at("candidates", block)
+        )
         return drawn[mechanism.possible(drawn)]
 
     return kernel
@@ -155,11 +156,11 @@ def randomized_kernel(
         omegas = model.choose_omegas(BLOCK, rng)
         real = np.flatnonzero(chosen < len(seeds))
         draw = randomness.at("candidates", block)
-        own = seeds[chosen[real]]
-        candidates = model.propose_with(own, omegas[real], draw)
+        candidates = model.propose_from(seeds, chosen[real], omegas[real], draw)
         if gamma is None:
             plausible = count_own_omega(counts, chosen[real], levels[omegas[real]])
         else:
+            own = seeds[chosen[real]]
             plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
         # The test of a dummy is made too, and thrown away: thresholds do not tell how many.
         everyone = np.zeros(BLOCK, dtype=np.int64)
@@ -193,8 +194,8 @@ def artefact_kernel(
     m = len(network.order)
     choices = np.asarray(omegas)
 
-    def draw(number: int, rng: Rng, *, evenly: bool) -> Codes:
-        source = _Source(network=network, histogram=histogram, evenly=evenly)
+    def draw(number: int, rng: Rng, *, manner: Manner) -> Codes:
+        source = _Source(network=network, histogram=histogram, manner=manner)
         if len(choices) == 1:
             return _draw_records(source, m - omegas[0], number, rng)
         records = empty_codes(number, network.attributes)
@@ -206,7 +207,8 @@ def artefact_kernel(
 
     def kernel(block: int) -> Codes:
         rng = randomness.at("records", block)
-        return draw_possible(partial(draw, evenly=block < _EVEN_BLOCKS), BLOCK, rng, possible)
+        manner: Manner = "evenly" if block < _EVEN_BLOCKS else "apart"
+        return draw_possible(partial(draw, manner=manner), BLOCK, rng, possible)
 
     return kernel
 
@@ -238,11 +240,11 @@ def draw_possible(
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
-    """What records are drawn from, and whether they share it out among them."""
+    """What records are drawn from, and how."""
 
     network: Network
     histogram: SeedHistogram
-    evenly: bool
+    manner: Manner
 
 
 def _draw_records(source: _Source, length: int, number: int, rng: Rng) -> Codes:
@@ -252,30 +254,32 @@ def _draw_records(source: _Source, length: int, number: int, rng: Rng) -> Codes:
     none of them, so that the suppressed share goes to suppressed prefixes; rarely, after many
     rounds, it may have any.
     """
-    network, evenly = source.network, source.evenly
+    network, manner = source.network, source.manner
     if length == 0:
-        return _draw_seedless(network, number, rng, evenly=evenly)
+        return _draw_seedless(network, number, rng, manner=manner)
     records = empty_codes(number, network.attributes)
     columns = list(network.order[:length])
     kept = source.histogram.of_length(length)
     prefix = kept.draw(number, rng)
-    copied, free = np.flatnonzero(prefix >= 0), np.flatnonzero(prefix < 0)
-    records[np.ix_(copied, np.array(columns))] = kept.prefixes[prefix[copied]]
-    for _ in range(_MOST_REDRAWN):
+    free = np.flatnonzero(prefix < 0)
+    if len(kept.prefixes):
+        for at, column in enumerate(columns):
+            records[:, column] = kept.prefixes[prefix, at]  # those of -1 are drawn below
+    for _ in range(_MOST_REDRAWN if len(free) else 0):
         part = empty_codes(len(free), network.attributes)
-        network.draw(part, rng, kept=0, until=length, evenly=evenly)
+        network.draw(part, rng, kept=0, until=length, manner=manner)
         records[free] = part
         free = free[kept.holds(part[:, columns])]
         if not len(free):
             break
-    network.draw(records, rng, kept=length, evenly=evenly)
+    network.draw(records, rng, kept=length, manner=manner)
     return records
 
 
-def _draw_seedless(network: Network, number: int, rng: Rng, *, evenly: bool = False) -> Codes:
+def _draw_seedless(network: Network, number: int, rng: Rng, *, manner: Manner = "apart") -> Codes:
     """Return records that keep nothing of anybody."""
     records = empty_codes(number, network.attributes)
-    network.draw(records, rng, kept=0, evenly=evenly)
+    network.draw(records, rng, kept=0, manner=manner)
     return records
 
 
