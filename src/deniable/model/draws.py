@@ -103,24 +103,26 @@ def alias_tables(probabilities: Reals) -> AliasTables:
     itself and is filled up next, so every step settles one value of every row.
     """
     rows, values = probabilities.shape
-    mass = probabilities * values
-    stay = np.ones((rows, values))
-    alias = np.tile(np.arange(values, dtype=CODE), (rows, 1))
-    # Ascending, so the donors are the tail of each row and `donor` walks down from its end.
-    order = np.argsort(mass, axis=1, kind="stable")
-    row = np.arange(rows)
-    lacking = np.zeros(rows, dtype=np.intp)
-    donor = np.full(rows, values - 1, dtype=np.intp)
-    poor = order[row, lacking]
+    mass = (probabilities * values).ravel()
+    stay = np.ones(rows * values)
+    alias = np.tile(np.arange(values, dtype=CODE), rows)
+    # Ascending, so the donors are the tail of each row and `donor` walks down from its end. Flat
+    # places, and ties in the order of the values: the same on every computer.
+    first = np.arange(rows) * values
+    order = (np.argsort(probabilities, axis=1, kind="stable") + first[:, None]).ravel()
+    lacking, donor = first.copy(), first + values - 1
+    poor = order.take(lacking)
     for _ in range(values - 1):
-        rich = order[row, donor]
-        stay[row, poor] = np.minimum(mass[row, poor], 1.0)
-        alias[row, poor] = rich
-        mass[row, rich] -= 1.0 - stay[row, poor]
+        rich = order.take(donor)
+        filled = np.minimum(mass.take(poor), 1.0)
+        stay[poor] = filled
+        alias[poor] = rich - first
+        left = mass.take(rich) - (1.0 - filled)
+        mass[rich] = left
         # Rounding may leave a last donor a hair under 1 with nobody to fill it: it stays itself.
-        becomes_poor = (mass[row, rich] < 1.0) & (donor - 1 > lacking)
+        becomes_poor = (left < 1.0) & (donor - 1 > lacking)
         donor -= becomes_poor
         lacking += ~becomes_poor
-        poor = np.where(becomes_poor, rich, order[row, np.minimum(lacking, donor)])
-    stay[row, poor] = 1.0
-    return AliasTables(values=values, stay=stay.ravel(), alias=alias.ravel())
+        poor = np.where(becomes_poor, rich, order.take(np.minimum(lacking, donor)))
+    stay[poor] = 1.0
+    return AliasTables(values=values, stay=stay, alias=alias)
