@@ -35,7 +35,7 @@ TABLES = {
     "bank_marketing": ("bank_marketing/bank_marketing.csv.gz", "y"),
     "sd2011": ("sd2011/sd2011.csv", "smoke"),
     "sdnist": ("sdnist/national2019.csv", "PINCP_DECILE"),
-    "german_credit": ("german_credit/german_credit.csv", "class"),
+    "german_credit": ("german_credit/german_credit.csv", "credit"),
 }
 
 

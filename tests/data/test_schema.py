@@ -82,6 +82,14 @@ def test_long_lists_are_wrapped():
     assert Schema.parse(text) == schema
 
 
+def test_a_number_of_rows_that_was_read_off_the_data_is_a_draft_until_confirmed():
+    text = "rows_max = 20\nrows_max_confirmed = false\n"
+    schema = Schema.parse(schema_with("").replace("format = 1\n", f"format = 1\n{text}"))
+    assert schema.drafted == ("rows_max",)
+    assert Schema.parse(schema.text()) == schema
+    assert Schema.parse(schema.text().replace("= false", "= true")).drafted == ()
+
+
 def test_rows_max_has_a_default():
     assert Schema.parse(schema_with("")).rows_max == 10_000_000
 
@@ -100,7 +108,7 @@ def test_a_byte_order_mark_is_no_part_of_the_schema(tmp_path):
         ("format = 1", "describes no column"),
         ("format = 1\nname = \n", r"not TOML: .*line 2"),
         ("format = 1\nrow_max = 3", 'unknown key "row_max"; did you mean "rows_max"'),
-        ("format = 1\nzzz = 3", 'unknown key "zzz"; it may have: format, rows_max, unit, '),
+        ("format = 1\nzzz = 3", 'unknown key "zzz"; it may have: format, rows_max, rows_max_confirmed, '),
         ("unit = 'id'\n" + schema_with(""), 'unit = "id": it names a column of the schema'),
         ("unit = 3\n" + schema_with(""), "unit = 3: it names a column of the schema"),
         ("unit = 'x'\n" + schema_with("missing = ['']"), "nobody knows whose record it is"),
@@ -216,6 +224,7 @@ def test_a_byte_order_mark_is_no_part_of_the_schema(tmp_path):
         (schema_with("") + schema_with("")[11:], 'described more than once: "x"'),
         ("rows_max = 0\n" + schema_with(""), "at least 1"),
         ("rows_max = 'many'\n" + schema_with(""), "rows_max is a whole number"),
+        ("rows_max_confirmed = 1\n" + schema_with(""), "rows_max_confirmed is true or false"),
     ],
 )
 def test_a_text_that_is_no_schema_is_refused_with_a_reason(text, message):

@@ -70,7 +70,7 @@ def test_a_draft_of_a_file_parses_and_describes_it(table, tmp_path, ending):
     assert found["when"] == "datetime"
     assert found["country"] == "constant"
     assert (found["smokes"], found["weight"], found["pay"]) == ("boolean", "real", "integer")
-    assert schema.drafted == tuple(table.columns)
+    assert schema.drafted == ("rows_max", *table.columns)
 
 
 @pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "arrow"])

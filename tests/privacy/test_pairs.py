@@ -108,6 +108,24 @@ def test_the_shares_of_values_and_pairs_are_all_there_is(m):
     assert (pairs > 0) == (m > 1)
 
 
+def test_the_fewer_the_rows_the_more_goes_to_values():
+    """0.3 + 2.5 √(√pairs / μ / rows), at most 0.8: by hand for 11 attributes."""
+    shares = [shares_of(11, mu=0.2, rows_max=n)[0] for n in (10**7, 10**5, 10**4, 10**3, 10)]
+    expected = [min(0.8, 0.3 + 2.5 * math.sqrt(55**0.5 / 0.2 / n)) for n in (10**7, 10**5, 10**4)]
+    assert shares[:3] == pytest.approx(expected)
+    assert shares == sorted(shares)
+    assert shares[-2:] == [pytest.approx(0.3 + 2.5 * math.sqrt(55**0.5 / 200)), 0.8]
+
+
+def test_values_that_noise_hides_anyway_earn_no_more():
+    """½ · 1,000 rows · 0.2 / √4 = 50 values: 60 get what 1,000 get, and 8 get ⅔ powers of that."""
+    noise = pair_noise([60, 1_000, 50, 8], mu_values=0.2, mu_pairs=0.2, rows_max=1_000)
+    one, two, three, four = (deviation(law) ** -2 for law in noise.values)
+    assert one == pytest.approx(two, rel=1e-6) == pytest.approx(three, rel=1e-6)
+    assert four / one == pytest.approx((8 / 50) ** (2 / 3), rel=1e-6)
+    assert one + two + three + four == pytest.approx(0.2**2, rel=1e-6)
+
+
 @few
 @given(sizes_of_schemas, mus)
 def test_the_usual_noise_of_a_pair_lies_between_none_and_that_of_one_look(sizes, mu):

@@ -27,6 +27,7 @@ ROWS_MAX = 10_000_000
 _TOP_KEYS = (
     "format",
     "rows_max",
+    "rows_max_confirmed",
     "unit",
     "max_rows_per_unit",
     "draft",
@@ -62,6 +63,7 @@ class Schema:
     Attributes:
         columns: All of them, in the order in which records are written.
         rows_max: A public guess of the table's size. It steers noise, never the guarantee.
+        rows_max_confirmed: Whether that guess is public, not read off the data.
         unit: The column that says whose record it is, where one person has several.
         max_rows_per_unit: How many records of one person count.
         draft: What the schema cost, where it was bought from the data.
@@ -70,6 +72,7 @@ class Schema:
 
     columns: tuple[Described, ...]
     rows_max: int = ROWS_MAX
+    rows_max_confirmed: bool = True
     unit: str | None = None
     max_rows_per_unit: int = 1
     draft: Draft | None = None
@@ -84,6 +87,8 @@ class Schema:
         object.__setattr__(self, "rules", Rules(self.attributes, self.constraints))
         if type(self.rows_max) is not int or self.rows_max < 1:
             raise SchemaError("rows_max is a whole number, at least 1: a guess of the table's size")
+        if type(self.rows_max_confirmed) is not bool:
+            raise SchemaError("rows_max_confirmed is true or false")
         require_formulas(self.columns)
         self._require_unit()
 
@@ -109,8 +114,9 @@ class Schema:
 
     @property
     def drafted(self) -> tuple[str, ...]:
-        """The columns whose description nobody has confirmed."""
-        return tuple(column.name for column in self.columns if not column.confirmed)
+        """The columns whose description nobody has confirmed; and the number of rows."""
+        rows = () if self.rows_max_confirmed else ("rows_max",)
+        return (*rows, *(column.name for column in self.columns if not column.confirmed))
 
     def records(
         self, codes: Codes, rng: Rng | None = None, *, first_record: int = 1, salt: bytes = b""
@@ -184,6 +190,7 @@ class Schema:
         return cls(
             columns,
             rows_max=document.get("rows_max", ROWS_MAX),
+            rows_max_confirmed=document.get("rows_max_confirmed", True),
             unit=document.get("unit"),
             max_rows_per_unit=document.get("max_rows_per_unit", 1),
             draft=_read_draft(document.get("draft")),
@@ -209,6 +216,7 @@ class Schema:
     def text(self) -> str:
         """Return the schema as TOML that reads back equal."""
         head = f"format = {FORMAT}\nrows_max = {self.rows_max:_}\n"
+        head += "" if self.rows_max_confirmed else "rows_max_confirmed = false\n"
         if self.unit is not None:
             head += f"unit = {write_value(self.unit)}\n"
             head += f"max_rows_per_unit = {self.max_rows_per_unit:_}\n"

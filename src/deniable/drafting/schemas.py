@@ -103,8 +103,8 @@ def _plain_draft(
     rows = nice_above(columns[0].rows)
     head = [
         "format = 1",
-        f"# rows_max = {rows:_}".ljust(34)
-        + f"# {READ}, rounded up: remove the mark if it is public",
+        f"rows_max = {rows:_}".ljust(34) + f"# {READ}, rounded up: is it public?",
+        "rows_max_confirmed = false".ljust(34) + "# it steers how noise is shared out, no more",
         *_unit_lines(columns, guesses, unit, rows_per_unit),
     ]
     text = "\n".join([*_INTRODUCTION, *_left(notes), "", *head, ""])

@@ -14,7 +14,7 @@ from deniable.privacy.ledger import Spend
 # Shares of the budget, as variance: what the values get, from least to most; of the rest, what
 # choosing pairs gets where not all of them are counted, and what is kept for a second look at those
 # that depend most. Chosen on rows that were not tested on (docs/utility.md).
-VALUES_SHARES = (0.2, 0.5)
+VALUES_SHARES = (0.3, 0.8)
 STRENGTH_SHARE = 0.1
 SECOND_SHARE = 0.5
 # All pairs are counted up to so many; beyond, the strongest, and so many for each attribute.
@@ -22,8 +22,11 @@ ALL_PAIRS = 700
 PAIRS_EACH = 7
 # So many tables are counted at the second look for each of the first, some pairs often, some never.
 LOOKS_EACH = 4
-# An attribute's values get a share that grows with their number, but more slowly.
+# An attribute's values get a share that grows with their number, but more slowly: so the sum of
+# all distances is least. More cells than this times rows / σ are lost in noise anyway, and earn
+# no more.
 _GROWTH = 2 / 3
+_HOPEFUL = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +93,14 @@ def numbers_of_pairs(attributes: int) -> tuple[int, int]:
     return every, min(every, max(ALL_PAIRS, PAIRS_EACH * attributes))
 
 
-def pair_noise(sizes: Sequence[int], *, mu_values: float, mu_pairs: float) -> PairNoise:
+def pair_noise(
+    sizes: Sequence[int], *, mu_values: float, mu_pairs: float, rows_max: float = math.inf
+) -> PairNoise:
     """Return the noise with which all values cost ``mu_values``, and all pairs ``mu_pairs``.
 
         σ_i = 1 / (μ √w_i),  w_i ∝ (number of values)^⅔,  Σ w = 1;        σ = √tables / μ
+
+    where an attribute counts no more values than ½ ``rows_max`` / σ, σ = √attributes / μ.
 
     Privacy:
         Neighbours: add or remove one record, which moves one cell of each table by one.
@@ -110,7 +117,8 @@ def pair_noise(sizes: Sequence[int], *, mu_values: float, mu_pairs: float) -> Pa
             again=exact,
             looks=0,
         )
-    weights = [size**_GROWTH for size in sizes]
+    hopeful = max(_HOPEFUL * rows_max * mu_values / math.sqrt(len(sizes)), 1.0)
+    weights = [min(size, hopeful) ** _GROWTH for size in sizes]
     values = [
         laws.rounded_gaussian(1 / (mu_values * math.sqrt(weight / sum(weights))))
         for weight in weights
@@ -137,7 +145,7 @@ def pair_noise(sizes: Sequence[int], *, mu_values: float, mu_pairs: float) -> Pa
 def shares_of(attributes: int, *, mu: float, rows_max: int) -> tuple[float, float]:
     """Return the shares of values and of pairs in the budget, as variance; together 1.
 
-        values: 0.2 + 1.5 √(σ / rows),  at most 0.5        σ = √pairs / μ
+        values: 0.3 + 2.5 √(σ / rows),  at most 0.8        σ = √pairs / μ
 
     The noisier pairs will be, the less they can say, and the more is left to single attributes.
     From public facts alone: ``rows_max`` is a guess.
@@ -146,7 +154,7 @@ def shares_of(attributes: int, *, mu: float, rows_max: int) -> tuple[float, floa
     if not every:
         return 1.0, 0.0
     least, most = VALUES_SHARES
-    values = min(most, least + 1.5 * math.sqrt(math.sqrt(every) / mu / rows_max))
+    values = min(most, least + 2.5 * math.sqrt(math.sqrt(every) / mu / rows_max))
     return values, 1 - values
 
 

@@ -150,7 +150,12 @@ def _pairs_at(facts: Facts, mu: float) -> PairNoise:
     values, pairs = shares_of(len(facts.sizes), mu=mu, rows_max=facts.rows_max)
     if facts.values_share is not None and pairs:
         values, pairs = facts.values_share, 1 - facts.values_share
-    return pair_noise(facts.sizes, mu_values=mu * math.sqrt(values), mu_pairs=mu * math.sqrt(pairs))
+    return pair_noise(
+        facts.sizes,
+        mu_values=mu * math.sqrt(values),
+        mu_pairs=mu * math.sqrt(pairs),
+        rows_max=facts.rows_max,
+    )
 
 
 def _calibrate_parts(facts: Facts, fractions: Mapping[Part, float], limit: Guarantee) -> Noise:
@@ -175,7 +180,7 @@ def _calibrate_parts(facts: Facts, fractions: Mapping[Part, float], limit: Guara
         seeds = laws.bounded(epsilon=each, delta=delta, lengths=facts.lengths)
     pairs = None
     if facts.sizes:
-        pairs = pair_noise(facts.sizes, mu_values=mu, mu_pairs=mu)
+        pairs = pair_noise(facts.sizes, mu_values=mu, mu_pairs=mu, rows_max=facts.rows_max)
     return Noise(mu_structure=mu, counts=counts, seeds=seeds, pairs=pairs)
 
 
