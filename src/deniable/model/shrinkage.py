@@ -9,8 +9,9 @@ from deniable.arrays import Reals
 from deniable.model.coarse import sum_by
 from deniable.model.pairs import Measured, Pair, share_of
 
-# No value is impossible: the least share of a bin.
+# No value is impossible: the least share of a bin, and the least count in units of its deviation.
 _LEAST_SHARE = 1e-6
+_HIDDEN = 0.25
 # Keeps the weights of tables without noise finite.
 _NO_NOISE = 1e-6
 # The strength of a pair that shows nothing: it may still be looked at again.
@@ -131,7 +132,10 @@ def _agreed_share(
             spread = sigma**2 * rows.shape[1] + _NO_NOISE
             said = said + rows.sum(axis=1) / spread
             sure = sure + 1 / spread
-    share = np.maximum(share_of(said / sure, records), _LEAST_SHARE)
+    # What noise has hidden may be there all the same: a missing cell above all, whose bin is its
+    # own however rare it is.
+    hidden = np.maximum(_HIDDEN / np.sqrt(sure) / records, _LEAST_SHARE)
+    share = np.maximum(share_of(said / sure, records), hidden)
     agreed: Reals = share / share.sum()
     return agreed
 
