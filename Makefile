@@ -40,8 +40,11 @@ format: .venv/.dev  ## rewrite the code in the house format
 coverage: .venv/.dev  ## branch coverage of the packages a guarantee rests on
 	$(BIN)/python -m pytest -n 2 --cov=deniable --cov-branch --cov-report=term-missing:skip-covered
 
-bench: .venv/.dev  ## speed, as ratios measured in one run
+# Whole runs, growth and memory take longer: benchmarks/end_to_end.py, growth.py and memory.py.
+bench: .venv/.dev  ## limits on speed, then speed, as ratios measured in one run
+	$(BIN)/python benchmarks/guard.py
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/scan.py
 
 clean:  ## remove the environment and all that was made
 	rm -rf .venv demo demo.internal .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -338,11 +338,11 @@ def test_a_scan_of_another_model_is_privacy_test_1(run, gamma):
 @property_test
 @given(runs(), gammas, st.integers(1, 40))
 def test_a_scan_in_pieces_is_a_scan(run, gamma, cells):
-    """Blocks of seeds and squares of own seeds, cut anywhere."""
+    """Blocks of seeds and groups of candidates, cut anywhere."""
     whole = scan(run, gamma)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_AT_ONCE", cells)
-        patch.setattr(module, "_SQUARE", 3)
+        patch.setattr(module, "_GROUP", 3)
         np.testing.assert_array_equal(scan(run, gamma), whole)
 
 
@@ -409,6 +409,46 @@ def test_that_assertion_notices_seeds_that_are_looked_at_more_often():
     pairs = [(0, 1), (0, 2), (0, 3), (1, 2)]
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
         assert_distribution(subsets_looked_at(2, 6000), {pair: Fraction(1, 4) for pair in pairs})
+
+
+class Counter:
+    """A model that gives each seed the logarithm at its number, and tallies the pairs asked for."""
+
+    def __init__(self, logs) -> None:
+        self.logs = np.array(logs)
+        self.pairs = 0
+
+    def propose(self, seeds, _rng):
+        return seeds
+
+    def log_probability(self, candidates, seeds):
+        self.pairs += len(candidates) * len(seeds)
+        return np.broadcast_to(self.logs[seeds[:, 0]], (len(candidates), len(seeds)))
+
+
+def counted(model, seeds, own, **options) -> list[int]:
+    limits = ScanLimits(**options)
+    rng = Keyed(1).at("scan")
+    return scan_plausible_seeds(model, seeds, own, own, rng, gamma=2.0, limits=limits).tolist()
+
+
+def test_who_has_enough_plausible_seeds_is_not_asked_on(monkeypatch):
+    """Of 64 seeds the first eight suffice the one, half of them; the other has none but its own."""
+    monkeypatch.setattr(module, "_AT_ONCE", 16)
+    model = Counter([0.0, -9.0])
+    seeds = codes_of([(0,)] * 63 + [(1,)], 1)
+    own = codes_of([(0,), (1,)], 1)
+    assert counted(model, seeds, own, max_plausible=4) == [4, 1]
+    of_own, first, others = 2 * 2, 2 * 8, 64 - 8
+    assert model.pairs == of_own + first + others
+
+
+@pytest.mark.parametrize("odd", [-math.inf, math.inf, math.nan])
+def test_odd_logarithms_are_no_plausible_seeds_and_an_own_one_is_a_bug(odd):
+    model, seeds = Counter([-1.0, odd]), codes_of([(0,), (1,), (0,)], 1)
+    assert counted(model, seeds, seeds[:1]) == [2]
+    with pytest.raises(InvariantError, match="impossible"):
+        counted(model, seeds, seeds[1:2])
 
 
 @pytest.mark.parametrize("limit", [0, -1])

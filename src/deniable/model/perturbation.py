@@ -62,10 +62,12 @@ class PerturbationModel:
 
     def log_probability(self, candidates: Codes, seeds: Codes) -> Reals:
         """Return ln Pr{y = M(d)}: attributes move independently, so logarithms add."""
-        total = np.zeros((len(candidates), len(seeds)))
+        # One row a seed, turned at the end: to copy whole rows is faster than cell by cell.
+        total = np.zeros((len(seeds), len(candidates)))
         for i, table in enumerate(self.tables):
-            total += table.logarithms.T[candidates[:, i]][:, seeds[:, i]]
-        return total
+            of_candidates = table.logarithms.take(candidates[:, i], axis=1)
+            total += of_candidates.take(seeds[:, i], axis=0)
+        return total.T
 
 
 def _transition(attribute: Attribute, stay: float, step: float) -> Reals:

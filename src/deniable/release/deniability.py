@@ -20,9 +20,10 @@ from deniable.release.counts import PrefixCounts
 # No range: the seed cannot have produced the candidate.
 _NO_RANGE = np.iinfo(np.int64).min
 
-# Cells of a matrix of probabilities that are held at once, and the side of a small one.
-_AT_ONCE = 2**22
-_SQUARE = 32
+# A scan asks the model about so many candidates at a time, and so many probabilities: few enough
+# to stay in the cache, many enough to hide Python and what the model prepares for a candidate.
+_GROUP = 32
+_AT_ONCE = 2**17
 
 
 def range_index(log_probability: Reals, *, gamma: float) -> Counts:
@@ -32,12 +33,19 @@ def range_index(log_probability: Reals, *, gamma: float) -> Counts:
     has; a density above 1 has a negative one. Equal floats get equal numbers, and two numbers are
     equal only where the ratio of the probabilities is at most γ, up to 2^-40 of it.
     """
-    if not 1 < gamma < np.inf:
-        raise ConfigError(f"gamma = {gamma}: ranges of probabilities need 1 < gamma < inf")
+    places = _places(log_probability, gamma=gamma)
     possible = log_probability > -np.inf
     index = np.full(log_probability.shape, _NO_RANGE, dtype=np.int64)
-    index[possible] = np.floor(-log_probability[possible] / np.log(gamma)).astype(np.int64)
+    index[possible] = places[possible].astype(np.int64)
     return index
+
+
+def _places(log_probability: Reals, *, gamma: float) -> Reals:
+    """Return the numbers of the ranges as floats, which costs a scan less: infinity where p = 0."""
+    if not 1 < gamma < np.inf:
+        raise ConfigError(f"gamma = {gamma}: ranges of probabilities need 1 < gamma < inf")
+    places: Reals = np.floor(log_probability / -np.log(gamma))
+    return places
 
 
 def is_deniable(log_probabilities: Reals, own: int, *, k: int, gamma: float) -> bool:
@@ -112,22 +120,23 @@ def scan_plausible_seeds(
     Returns:
         k' of each candidate. Confidential.
     """
-    mine = range_index(_own_log_probability(model, candidates, own), gamma=gamma)
-    if (mine == _NO_RANGE).any():
+    mine = _places(_own_log_probability(model, candidates, own), gamma=gamma)
+    if not np.isfinite(mine).all():
         raise InvariantError("the model calls a candidate impossible that it made itself")
     if limits.max_check_plausible is not None and limits.max_check_plausible < len(seeds):
         seeds = seeds[_choose(len(seeds), limits.max_check_plausible, rng)]
     most = limits.max_plausible or len(seeds)
     plausible = np.zeros(len(candidates), dtype=np.int64)
-    step = max(1, _AT_ONCE // max(1, len(candidates)))
-    for at in range(0, len(seeds), step):
-        going = np.flatnonzero(plausible < most)
-        if not len(going):
-            break
-        logs = model.log_probability(candidates[going], seeds[at : at + step])
-        indices = range_index(logs, gamma=gamma)
-        plausible[going] += (indices == mine[going, None]).sum(axis=1)
-    return np.minimum(plausible, most)
+    for group in _groups(len(candidates)):
+        plausible[group] = _count_in_range(
+            model, seeds, candidates[group], mine[group], gamma=gamma, most=most
+        )
+    return plausible
+
+
+def _groups(candidates: int) -> list[slice]:
+    """Return the candidates that a model is asked about together."""
+    return [slice(at, at + _GROUP) for at in range(0, candidates, _GROUP)]
 
 
 def _own_log_probability(model: GenerativeModel, candidates: Codes, own: Codes) -> Reals:
@@ -135,14 +144,31 @@ def _own_log_probability(model: GenerativeModel, candidates: Codes, own: Codes) 
 
     The model answers in matrices; small squares along the diagonal waste little.
     """
-    squares = [slice(at, at + _SQUARE) for at in range(0, len(candidates), _SQUARE)]
-    diagonals = [model.log_probability(candidates[s], own[s]).diagonal() for s in squares]
-    return np.concatenate(diagonals) if diagonals else np.empty(0)
+    own_logs = np.empty(len(candidates))
+    for group in _groups(len(candidates)):
+        own_logs[group] = model.log_probability(candidates[group], own[group]).diagonal()
+    return own_logs
+
+
+def _count_in_range(
+    model: GenerativeModel, seeds: Codes, candidates: Codes, mine: Reals, *, gamma: float, most: int
+) -> Counts:
+    """Count the seeds in range ``mine`` of each candidate; who has ``most`` is not asked on."""
+    plausible = np.zeros(len(candidates), dtype=np.int64)
+    going, at = np.arange(len(candidates)), 0
+    while at < len(seeds) and len(going):
+        some = seeds[at : at + max(1, _AT_ONCE // len(going))]
+        logs = model.log_probability(candidates[going], some)
+        same = _places(logs, gamma=gamma) == mine[going, None]
+        plausible[going] += np.count_nonzero(same, axis=1)
+        going, at = np.flatnonzero(plausible < most), at + len(some)
+    return np.minimum(plausible, most)
 
 
 def _choose(seeds: int, number: int, rng: Rng) -> Indices:
     """Return ``number`` different seeds, every such set equally likely."""
-    return np.argsort(rng.words(seeds), kind="stable")[:number]
+    # In the order of the table, so that they are read in one sweep.
+    return np.sort(np.argpartition(rng.words(seeds), number)[:number])
 
 
 def count_own_omega(counts: PrefixCounts, seeds: Indices, omega_at: Indices) -> Counts:

@@ -1,0 +1,131 @@
+"""Limits that do not depend on the machine's mood: ratios of processor time, and counts.
+
+    python benchmarks/guard.py
+
+Ends with exit code 1 if one is broken. Needs no table: it simulates one. Wall time is measured by
+the other benchmarks; here threads and busy neighbours do not count.
+"""
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+
+from common import OMEGA, K, Limits, simulate, tile, timed
+from scan import SLOWER, by_scan_and_by_hand, cases, demo_seeds
+from speed import candidates_kernel, learn_exactly, learning, run_blocks, scan
+
+from deniable.model.synthesis import NetworkModel
+from deniable.randomness import Keyed
+from deniable.release.deniability import ScanLimits, pass_deterministic_test
+from deniable.release.histogram import SeedHistogram
+from deniable.release.mechanism import (
+    BLOCK,
+    SCAN_BLOCK,
+    Mechanism,
+    artefact_kernel,
+    own_omega_kernel,
+)
+
+COLUMNS, ROWS, SEEDS, BLOCKS = 11, 1_300_000, 300_000, 60
+HEAVY = ("dp_accounting", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn")
+SHOWN = f"""
+import sys
+from deniable.__main__ import run
+sys.argv = ["deniable", "--help"]
+code = run()
+print(*sorted(set({HEAVY}) & set(sys.modules)), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@dataclass
+class Tallied:
+    """Randomness that counts the numbers it is asked for."""
+
+    numbers: int = 0
+    keyed: Keyed = field(default_factory=lambda: Keyed(7))
+    is_secret = False
+
+    def at(self, stage, block=0):
+        """Return a stream that tells how much of it is used."""
+        return _Stream(self, self.keyed.at(stage, block))
+
+
+class _Stream:
+    def __init__(self, tally, rng) -> None:
+        self.tally, self.rng = tally, rng
+
+    def __getattr__(self, name):
+        """Count what any of the methods is asked for: its last argument."""
+        draw = getattr(self.rng, name)
+
+        def tallied(*arguments):
+            self.tally.numbers += arguments[-1]
+            return draw(*arguments)
+
+        return tallied
+
+
+def imports(limits):
+    """``deniable --help`` needs none of the libraries that take long to load."""
+    shown = subprocess.run(
+        [sys.executable, "-c", SHOWN], check=True, capture_output=True, text=True
+    )
+    if shown.stderr.strip():
+        print(f"  loaded: {shown.stderr.strip()}")
+    limits.at_most("heavy libraries that --help loads", len(shown.stderr.split()), 0)
+
+
+def draws(network, seeds, limits):
+    """A candidate costs one number for its seed, one an attribute drawn if it passes; no more."""
+    drawn, tested = Tallied(), Tallied()
+    artefact_kernel(network, SeedHistogram(), (len(network.order),), drawn)(99)
+    limits.at_most("numbers drawn a record, per attribute", drawn.numbers / BLOCK / COLUMNS, 1)
+    mechanism = Mechanism(
+        seeds=seeds,
+        randomness=tested,
+        passes=lambda plausible, _: pass_deterministic_test(plausible, k=K),
+    )
+    passed = len(own_omega_kernel(mechanism, NetworkModel(network, (OMEGA,)))(0))
+    limits.at_most(
+        "numbers drawn a candidate, needed = 1", tested.numbers / (BLOCK + OMEGA * passed), 1
+    )
+
+
+def testing(network, seeds, limits):
+    """The cost of a candidate does not grow with the seeds; a scan's does."""
+    few, many = (candidates_kernel(network, each) for each in (seeds, tile(seeds, 10 * len(seeds))))
+    one, ten, scanned = timed(
+        run_blocks(few, BLOCKS, 1),
+        run_blocks(many, BLOCKS, 1),
+        scan(network, seeds, ScanLimits()),
+        clock=time.process_time,
+    )
+    limits.at_least(f"candidates a second, {10 * len(seeds):,} seeds, a tenth = 1", one / ten, 0.8)
+    ratio = (scanned / SCAN_BLOCK) / (one / BLOCKS / BLOCK)
+    limits.at_least(f"exact test at {len(seeds):,} seeds, a scan of them = 1", ratio, 1000)
+
+
+def scans(limits):
+    schema, seeds = demo_seeds(20_000)
+    for name, model, kernel in cases(schema, seeds):
+        ours, by_hand = by_scan_and_by_hand(model, kernel, seeds, clock=time.process_time)
+        limits.at_most(f"{name}: the scan, by hand = 1", ours / by_hand, SLOWER)
+
+
+def main():
+    limits = Limits()
+    print("limits: counts, and ratios of processor time")
+    imports(limits)
+    schema, codes = simulate(COLUMNS, ROWS)
+    network, seeds = learn_exactly(schema, codes), tile(codes, SEEDS)
+    draws(network, seeds, limits)
+    testing(network, seeds, limits)
+    scans(limits)
+    learning(schema, codes, limits, clock=time.process_time)
+    limits.exit()
+
+
+if __name__ == "__main__":
+    main()
