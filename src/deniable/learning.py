@@ -8,7 +8,7 @@ from deniable.arrays import Codes, Counts
 from deniable.config import Config
 from deniable.data.attributes import Attribute
 from deniable.data.schema import Schema
-from deniable.engine.local import count
+from deniable.engine.local import count, remember
 from deniable.errors import ConfigError, InvariantError
 from deniable.model.cells import Count
 from deniable.model.correlation import (
@@ -19,7 +19,7 @@ from deniable.model.correlation import (
 from deniable.model.graph import Graph, check_order, drawing_order, learn_graph
 from deniable.model.moments import Moments
 from deniable.model.network import ConditionalTable, Network
-from deniable.model.pairs import Measured, in_bins, learn_pairs, look_again
+from deniable.model.pairs import Measured, learn_pairs, look_again
 from deniable.model.parameters import (
     Statistics,
     TableCounts,
@@ -98,9 +98,12 @@ def _learn_from_pairs(
         raise InvariantError("values and pairs have no noise: they were not planned")
     workers = config.workers or all_cores()
     rng = noise.at("noise")
+    counters: list[Count] = []
 
     def count_pairs(binned: Sequence[Attribute]) -> Count:
-        return partial(count, binned, parts["parameters"], workers=workers)
+        # Whoever looks again gets the same counts under new noise: they are counted once.
+        counters.append(remember(partial(count, binned, parts["parameters"], workers=workers)))
+        return counters[-1]
 
     measured, spends = learn_pairs(
         rng,
@@ -111,8 +114,7 @@ def _learn_from_pairs(
         ratio=_ratio(run, "parameters", "structure"),
     )
     if laws.looks:
-        again = count_pairs(in_bins(schema.attributes, measured.bins))
-        measured, more = look_again(rng, again, measured, strengths(measured), laws)
+        measured, more = look_again(rng, counters[-1], measured, strengths(measured), laws)
         spends += more
     return Learnt(
         network=fit_network(measured, schema.attributes, max_cost=config.most_configurations),

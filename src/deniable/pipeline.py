@@ -13,12 +13,12 @@ from deniable.data.schema import Schema
 from deniable.data.split import split_records
 from deniable.data.tables import read_table
 from deniable.data.units import bound_rows
+from deniable.engine.local import count_prefixes
 from deniable.errors import BudgetError, ConfigError, SchemaError
 from deniable.learning import Learnt, learn_model
 from deniable.model.generative import GenerativeModel
 from deniable.privacy.ledger import PARTS, Ledger, Spend
 from deniable.randomness import Keyed, Randomness, Secret
-from deniable.release.counts import PrefixCounts
 from deniable.release.histogram import SeedHistogram, learn_histogram
 from deniable.release.storage import Artefact
 from deniable.release.whole import Release
@@ -192,8 +192,8 @@ def _read(source: object, schema: Schema, config: Config, noise: Randomness) -> 
     if schema.drafted and not config.accept_drafted_schema:
         raise SchemaError(
             f"{len(schema.drafted)} descriptions were read off the data and nobody has confirmed "
-            f'them, "{schema.drafted[0]}" for one: look at each and set confirmed = true, or say '
-            "--accept-drafted-schema (the manifest will tell)"
+            f'them, "{schema.drafted[-1]}" for one: look at each and set confirmed = true (for '
+            "rows_max, rows_max_confirmed), or say --accept-drafted-schema (the manifest will tell)"
         )
     table = read_table(source, schema)
     if table.units is None:
@@ -221,10 +221,11 @@ def _histogram(
     m = len(network.order)
     lengths = [m - omega for omega in reversed(learnt.omegas) if omega < m]
     sizes = [attribute.size for attribute in network.attributes]
+    shown, counts = count_prefixes(seeds, network.order, lengths, sizes)
     histogram, spent = learn_histogram(
         noise.at("noise", 1),
-        seeds,
-        PrefixCounts.of(seeds, network.order, lengths, sizes),
+        shown,
+        counts,
         k=config.k,
         law=run.noise.seeds,
         records=learnt.seeds,

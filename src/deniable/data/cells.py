@@ -20,7 +20,7 @@ from deniable.errors import DataError
 NO_CODE = MOST_VALUES
 
 FaultKind = Literal["missing", "malformed", "outside"]
-_KINDS: tuple[FaultKind, ...] = ("missing", "malformed", "outside")
+FAULT_KINDS: tuple[FaultKind, ...] = ("missing", "malformed", "outside")
 
 _NOT_SHOWN = "(not shown: input records are confidential)"
 
@@ -77,7 +77,7 @@ class Column:
         return coded.fill_null(NO_CODE).cast(pl.UInt16).alias(self.attribute.name)
 
     def fault(self) -> pl.Expr:
-        """Return each cell's fault, as a place in ``_KINDS``; null where it has a code."""
+        """Return each cell's fault, as a place in ``FAULT_KINDS``; null where it has a code."""
         empty = _is_empty(self)
         formed = _said(self, self.unit).is_not_null() if self._is_measured else pl.lit(value=True)
         kind = pl.when(empty).then(0).when(~formed).then(1).otherwise(2)
@@ -122,7 +122,7 @@ class Fault:
 def find_faults(attribute: Attribute, faults: pl.Series) -> list[Fault]:
     """Return the faults of one column, a kind each, from what ``Column.fault`` returned."""
     found = []
-    for number, kind in enumerate(_KINDS):
+    for number, kind in enumerate(FAULT_KINDS):
         rows = (faults == number).fill_null(value=False).arg_true()
         if len(rows):
             found.append(Fault(attribute=attribute, kind=kind, row=rows[0], count=len(rows)))

@@ -7,10 +7,12 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from deniable.arrays import Codes, Counts, Mask
+from deniable.arrays import Codes, Counts
 from deniable.data.attributes import Attribute, show_some
 from deniable.data.beside import Computed, Constant, Described, Identifier
-from deniable.data.cells import NO_CODE, Column, Fault, Origin, find_faults
+from deniable.data.bulk import Spool
+from deniable.data.cells import Column, Fault, Origin
+from deniable.data.checked import Batch, Owners, find_all_faults
 from deniable.errors import DataError, InvariantError, SchemaError
 from deniable.randomness import Rng
 
@@ -47,7 +49,7 @@ class Encoded:
     """The records of a table.
 
     Attributes:
-        codes: A row a record, a column an attribute, columns contiguous.
+        codes: A row a record, a column an attribute; columns contiguous while they are in memory.
         units: Whose record each is: equal numbers, one unit. None where the schema has no unit.
     """
 
@@ -217,20 +219,16 @@ def encode_cells(codec: Codec, frame: pl.LazyFrame, source: Source) -> Encoded:
     asked = [column.code() for column in columns]
     if codec.owner is not None:
         asked.append(_owner(codec.owner, schema, source))
-    coded = frame.select(asked).collect(engine="streaming")
-    codes = coded.select(coded.columns[: len(columns)]).to_numpy(order="fortran")
-    units = coded[codec.owner.name] if codec.owner is not None else None
-    keep = _rows_to_keep(codec, columns, codes, units)
-    if keep is None:
-        faulty = [j for j in range(len(columns)) if (codes[:, j] == NO_CODE).any()]
-    else:
-        faulty = [j for j in range(len(columns)) if (codes[keep, j] == NO_CODE).any()]
-    if faulty:
-        raise _error([columns[j] for j in faulty], frame, keep, source)
-    _require_owners(codec, units, keep, source)
-    codes = codes[:, : len(codec.attributes)]
-    codes = np.asfortranarray(codes if keep is None else codes[keep])
-    return Encoded(codes, _labels(codec, codes, units, keep))
+    spool, owners = Spool(len(codec.attributes)), Owners(_place_of_unit(codec))
+    for coded in frame.select(asked).collect_batches(engine="streaming"):
+        batch = Batch.of(coded, columns, codec.owner)
+        if batch.is_faulty:
+            raise _error(find_all_faults(frame, columns, asked, codec.owner), source)
+        spool.add(batch.records(len(codec.attributes)))
+        owners.add(batch)
+    if owners.first is not None:
+        raise _nobodys(codec, owners.first, owners.unknown, source)
+    return Encoded(spool.codes(), None if codec.unit is None else owners.labels())
 
 
 def require_columns(columns: Sequence[Described], names: Sequence[str], *, place: str) -> None:
@@ -282,20 +280,6 @@ def _columns(codec: Codec, schema: pl.Schema, source: Source) -> list[Column]:
     return columns
 
 
-def _rows_to_keep(
-    codec: Codec, columns: Sequence[Column], codes: Codes, units: pl.Series | None
-) -> Mask | None:
-    """Return which rows no column asks to drop; None where that is all of them."""
-    keep: Mask | None = None
-    for j, column in enumerate(columns):
-        if column.attribute.outside == "drop" and (out := codes[:, j] == NO_CODE).any():
-            keep = ~out if keep is None else keep & ~out
-    if codec.owner is not None and codec.owner.outside == "drop" and units is not None:
-        known = units.is_not_null().to_numpy()
-        keep = known if keep is None else keep & known
-    return keep
-
-
 def _owner(owner: Identifier, schema: pl.Schema, source: Source) -> pl.Expr:
     """Return whose record each is, as the table says it; null where it does not."""
     if owner.name not in schema:
@@ -317,50 +301,25 @@ def _owner(owner: Identifier, schema: pl.Schema, source: Source) -> pl.Expr:
     return cell
 
 
-def _require_owners(
-    codec: Codec, units: pl.Series | None, keep: Mask | None, source: Source
-) -> None:
-    if units is None:
-        return
-    unknown = units.is_null().to_numpy()
-    rows = np.flatnonzero(unknown if keep is None else unknown & keep)
-    if not len(rows):
-        return
-    [number] = source.number([int(rows[0])])
-    often = f"{len(rows):,} {source.unit}s have" if len(rows) > 1 else f"1 {source.unit} has"
-    raise DataError(
+def _nobodys(codec: Codec, row: int, rows: int, source: Source) -> DataError:
+    """Return the error that nobody knows whose some rows are."""
+    [number] = source.number([row])
+    often = f"{rows:,} {source.unit}s have" if rows > 1 else f"1 {source.unit} has"
+    return DataError(
         f'column "{codec.unit}", {source.unit} {number:,} of {source.place}: the cell is missing, '
         f"so that nobody knows whose record it is. {often} this fault. Fill it in, or set "
         'outside = "drop" for this column.'
     )
 
 
-def _labels(
-    codec: Codec, codes: Codes, units: pl.Series | None, keep: Mask | None
-) -> Counts | None:
-    """Return the units as numbers. Of an attribute the codes serve.
-
-    Two units in one bin then count as one, which only bounds their rows more tightly.
-    """
-    if codec.unit is None:
-        return None
-    if units is None:
-        names = [attribute.name for attribute in codec.attributes]
-        return codes[:, names.index(codec.unit)].astype(np.int64)
-    kept = units if keep is None else units.filter(pl.Series(keep))
-    return kept.rank("dense").cast(pl.Int64).to_numpy().copy()
+def _place_of_unit(codec: Codec) -> int | None:
+    """Return which attribute says whose record it is; None where it is an identifier or none."""
+    names = [attribute.name for attribute in codec.attributes]
+    return names.index(codec.unit) if codec.unit in names else None
 
 
-def _error(
-    columns: Sequence[Column], frame: pl.LazyFrame, keep: Mask | None, source: Source
-) -> DataError:
-    """Return the error that lists every fault of ``columns``, in rows that are to be kept."""
-    asked = frame.select(column.fault() for column in columns).collect(engine="streaming")
-    if keep is not None:
-        asked = asked.select(pl.when(pl.Series(keep)).then(pl.all()))
-    found: list[Fault] = []
-    for column in columns:
-        found += find_faults(column.attribute, asked[column.attribute.name])
+def _error(found: Sequence[Fault], source: Source) -> DataError:
+    """Return the error that lists every fault."""
     numbers = source.number([fault.row for fault in found])
     return DataError(
         _listed(

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from deniable.arrays import Codes
+from deniable.data.bulk import Spool, stretches
 from deniable.errors import ConfigError
 from deniable.randomness import Rng
 
@@ -21,8 +22,9 @@ def split_records(codes: Codes, fractions: Mapping[str, float], rng: Rng) -> dic
     bounds = np.cumsum(list(fractions.values()))
     if min(fractions.values()) <= 0 or bounds[-1] > 1 + 1e-12:
         raise ConfigError("the parts' probabilities must be above 0 and sum to at most 1")
-    drawn = np.searchsorted(bounds, rng.random(len(codes)), side="right")
-    return {
-        part: np.asfortranarray(codes[np.flatnonzero(drawn == number)])
-        for number, part in enumerate(fractions)
-    }
+    spools = [Spool(codes.shape[1]) for _ in fractions]
+    for some in stretches(codes):
+        drawn = np.searchsorted(bounds, rng.random(len(some)), side="right")
+        for number, spool in enumerate(spools):
+            spool.add(some[drawn == number])
+    return {part: spool.codes() for part, spool in zip(fractions, spools, strict=True)}

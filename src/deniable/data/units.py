@@ -3,6 +3,7 @@
 import numpy as np
 
 from deniable.arrays import Codes, Counts
+from deniable.data.bulk import select_rows
 from deniable.randomness import Rng
 
 
@@ -20,5 +21,6 @@ def bound_rows(codes: Codes, units: Counts, rng: Rng, *, most: int) -> Codes:
     starts = np.flatnonzero(np.r_[True, sorted_units[1:] != sorted_units[:-1]])
     sizes = np.diff(np.r_[starts, len(order)])
     rank = np.arange(len(order)) - np.repeat(starts, sizes)
-    kept = np.sort(order[rank < most])
-    return np.asfortranarray(codes[kept])
+    kept = np.zeros(len(order), dtype=bool)
+    kept[order[rank < most]] = True
+    return select_rows(codes, kept)

@@ -1,13 +1,14 @@
 """How many seeds share the attributes a candidate kept: the deniability test as a look-up."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 
-from deniable.arrays import Codes, Counts
+from deniable.arrays import CODE, Codes, Counts, Indices
+from deniable.data.bulk import Spooled, distinct_rows
 
 # A level of the tree is a plain array of children while it has no more cells than this.
 _SMALL_LEVEL = 2**22
@@ -49,6 +50,8 @@ class PrefixCounts:
         groups: By level, the group of each seed: those who share its prefix. Groups are numbered
             in the ascending order of their prefixes.
         sizes: By level, how many seeds each group has.
+        file: The seeds, where they are in a file: groups are then none, as they are as many as
+            seeds, and a seed is looked up whenever it is asked for.
     """
 
     order: tuple[int, ...]
@@ -56,12 +59,15 @@ class PrefixCounts:
     groups: tuple[Counts, ...] = field(repr=False)
     sizes: tuple[Counts, ...] = field(repr=False)
     _steps: tuple[_Level, ...] = field(repr=False)
+    file: Spooled | None = field(repr=False, default=None)
 
     @classmethod
     def of(
         cls, seeds: Codes, order: Sequence[int], levels: Sequence[int], sizes: Sequence[int]
     ) -> Self:
         """Return the counts of ``seeds``; ``sizes`` says how many values each column has."""
+        if isinstance(seeds, Spooled):
+            return cls._of_file(seeds, order, levels, sizes)
         groups = np.zeros(len(seeds), dtype=np.int64)
         totals = np.array([len(seeds)], dtype=np.int64)
         steps: list[_Level] = []
@@ -83,9 +89,28 @@ class PrefixCounts:
             _steps=tuple(steps),
         )
 
+    @classmethod
+    def _of_file(
+        cls, seeds: Spooled, order: Sequence[int], levels: Sequence[int], sizes: Sequence[int]
+    ) -> Self:
+        """Count seeds in a file: one stands for all who share the longest prefix."""
+        columns = list(order[: max(levels)])
+        prefixes, shared = distinct_rows(seeds, columns, [sizes[column] for column in columns])
+        some = np.zeros((len(prefixes), seeds.shape[1]), dtype=CODE, order="F")
+        some[:, columns] = prefixes
+        counts = cls.of(some, order, levels, sizes)
+        # Floats are exact here: there are fewer than 2^53 seeds.
+        by_level = (np.bincount(groups, weights=shared) for groups in counts.groups)
+        totals = tuple(total.astype(np.int64) for total in by_level)
+        return replace(counts, sizes=totals, groups=(), file=seeds)
+
     @cached_property
     def of_seeds(self) -> tuple[Counts, ...]:
         """By level, how many seeds share each seed's prefix (itself included)."""
+        if self.file is not None:
+            # Nobody asks more of them than who they are counted with.
+            looked_up = (_LookedUp(self, self.file, at) for at in range(len(self.levels)))
+            return cast("tuple[Counts, ...]", tuple(looked_up))
         return tuple(sizes[groups] for sizes, groups in zip(self.sizes, self.groups, strict=True))
 
     def look_up(self, records: Codes) -> Counts:
@@ -100,6 +125,19 @@ class PrefixCounts:
                 # Group -1, nobody's, finds the zero at the end.
                 counts[:, at] = np.append(self.sizes[at], 0)[groups]
         return counts
+
+
+@dataclass(frozen=True)
+class _LookedUp:
+    """How many seeds share each seed's prefix, for those that somebody asks about."""
+
+    counts: PrefixCounts
+    seeds: Spooled
+    level: int
+
+    def __getitem__(self, rows: Indices) -> Counts:
+        found: Counts = self.counts.look_up(self.seeds[rows])[:, self.level]
+        return found
 
 
 def _split(groups: Counts, column: Codes, number: int, values: int) -> tuple[_Level, Counts]:
