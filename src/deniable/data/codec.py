@@ -158,13 +158,18 @@ class Codec:
     def values(self, codes: Codes, positions: Counts) -> pl.DataFrame:
         """Return the values of codes, and of positions inside their bins."""
         self._require(codes)
-        series = []
+        series, texts = [], []
         for j, attribute in enumerate(self.attributes):
+            name = attribute.name
             if attribute.is_numeric:
                 series.append(_amounts(attribute, codes[:, j], positions[:, j]))
+            elif name in self._whole_numbers:
+                series.append(pl.Series(name, self._whole_numbers[name].take(codes[:, j])))
             else:
-                series.append(self._lists[attribute.name].gather(pl.Series(codes[:, j])))
-        return pl.DataFrame(series)
+                series.append(pl.Series(name, codes[:, j]))
+                texts.append(pl.lit(self._lists[name]).gather(pl.col(name)).alias(name))
+        # All in one go: each that is asked for alone waits for polars' threads.
+        return pl.DataFrame(series).with_columns(texts) if texts else pl.DataFrame(series)
 
     @cached_property
     def _lists(self) -> dict[str, pl.Series]:
@@ -177,6 +182,15 @@ class Codec:
                 listed = pl.Series(attribute.name, [*values, *missing], dtype=dtype_of(attribute))
                 lists[attribute.name] = listed
         return lists
+
+    @cached_property
+    def _whole_numbers(self) -> dict[str, Counts]:
+        """The same, where every value is a whole number."""
+        return {
+            name: listed.to_numpy()
+            for name, listed in self._lists.items()
+            if listed.dtype == pl.Int64 and not listed.null_count()
+        }
 
     def _require(self, codes: Codes) -> None:
         if codes.ndim != 2 or codes.shape[1] != len(self.attributes):
@@ -341,6 +355,8 @@ def _amounts(attribute: Attribute, codes: Codes, positions: Counts) -> pl.Series
     """Return the values at positions of one attribute; null for a missing cell."""
     if attribute.unit is None:
         raise InvariantError(f'attribute "{attribute.name}" has no grid')
+    if attribute.missing_code is None:
+        return attribute.unit.values(positions).alias(attribute.name)
     there = codes < attribute.bins
     values = attribute.unit.values(np.where(there, positions, attribute.values[0]))
     kept = pl.when(pl.Series(there)).then(pl.col(attribute.name))

@@ -34,6 +34,9 @@ def finish(
         first_record: The running number of the first record; identifiers follow from it.
         salt: Identifiers in the form of a UUID follow from it too; at most 64 bytes.
     """
+    names = [column.name for column in released(columns)]
+    if frame.columns == names:
+        return frame
     whole = frame.with_columns(
         _column(column, frame.height, first_record, salt)
         for column in columns
@@ -42,7 +45,7 @@ def finish(
     for column in columns:
         if isinstance(column, Computed):
             whole = whole.with_columns(_computed(column, columns))
-    return whole.select(column.name for column in released(columns))
+    return whole.select(names)
 
 
 def dtypes_of(columns: Sequence[Described]) -> dict[str, pl.DataType]:

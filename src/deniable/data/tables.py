@@ -189,7 +189,7 @@ def _evenly(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     waiting: list[pl.DataFrame] = []
     held = 0
     for frame in frames:
-        if not len(frame):
+        if not len(frame) or (not held and len(frame) == _SLICE):
             yield frame
             continue
         waiting.append(frame)

@@ -92,7 +92,7 @@ def own_omega_kernel(mechanism: Mechanism, model: NetworkModel) -> Kernel:
         drawn = model.propose_from(
             seeds, chosen[passed], omegas[passed], randomness.at("candidates", block)
         )
-        return drawn[mechanism.possible(drawn)]
+        return _only(drawn, mechanism.possible(drawn))
 
     return kernel
 
@@ -105,7 +105,9 @@ def hidden_omega_kernel(mechanism: Mechanism, model: NetworkModel, *, gamma: flo
     def kernel(block: int) -> Codes:
         own, candidates = _propose(mechanism, model, block, BLOCK)
         plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
-        return candidates[mechanism.passes(plausible, block) & mechanism.possible(candidates)]
+        return _only(
+            candidates, mechanism.passes(plausible, block) & mechanism.possible(candidates)
+        )
 
     return kernel
 
@@ -122,7 +124,9 @@ def scan_kernel(
         plausible = scan_plausible_seeds(
             model, mechanism.seeds, candidates, own, rng, gamma=gamma, limits=limits
         )
-        return candidates[mechanism.passes(plausible, block) & mechanism.possible(candidates)]
+        return _only(
+            candidates, mechanism.passes(plausible, block) & mechanism.possible(candidates)
+        )
 
     return kernel
 
@@ -281,6 +285,11 @@ def _draw_seedless(network: Network, number: int, rng: Rng, *, manner: Manner = 
     records = empty_codes(number, network.attributes)
     network.draw(records, rng, kept=0, manner=manner)
     return records
+
+
+def _only(records: Codes, wanted: Mask) -> Codes:
+    """Return some records, columns contiguous; if all are wanted, without a copy."""
+    return records if wanted.all() else np.asfortranarray(records[wanted])
 
 
 def _require_seeds(mechanism: Mechanism) -> None:
