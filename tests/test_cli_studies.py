@@ -40,7 +40,7 @@ def test_init_drafts_a_schema_that_reads_the_table_and_is_refused_until_confirme
     assert code == 0
     assert "set confirmed = true" in " ".join(said.split())
     schema = Schema.read("schema.toml")
-    assert len(schema.drafted) == len(schema.columns) == 5
+    assert schema.drafted == ("rows_max", *(column.name for column in schema.columns))
     asked = ("synthesize", table, "--schema", "schema.toml", "--records", 50)
     code, _, error = run(*asked, "--out", "o")
     assert (code, "confirmed" in error) == (2, True)
@@ -139,3 +139,36 @@ def test_an_edition_that_is_none_is_refused(run, table, released):
 def test_reproduce_needs_a_schema_for_a_table(run, table):
     code, _, error = run("reproduce", "--data", table, "--out", "r")
     assert (code, "--schema" in error) == (2, True)
+
+
+@pytest.fixture
+def reproductions(monkeypatch, tmp_path):
+    """Instead of a reproduction, what it was asked for."""
+    asked = []
+
+    def reproduce(data, schema, out, **options):
+        asked.append({"data": data, "schema": schema, "out": out, **options})
+        return tmp_path / "report.html"
+
+    monkeypatch.setattr("deniable.evaluation.reproduction.reproduce", reproduce)
+    return asked
+
+
+def test_reproduce_takes_its_sizes_from_the_command_line(run, table, small_files, reproductions):
+    args = ("--data", table, "--schema", small_files / "schema.toml", "--out", "r")
+    assert run("reproduce", *args)[0] == 0
+    assert run("reproduce", *args, "--runs", 3, "--models", 4, "--records", 99)[0] == 0
+    usual, chosen = (asked["setup"] for asked in reproductions)
+    assert (usual.runs, usual.models, usual.records) == (5, 20, None)
+    assert (chosen.runs, chosen.models, chosen.records) == (3, 4, 99)
+    assert {asked["note"] for asked in reproductions} == {""}
+    assert run("reproduce", *args, "--runs", 0)[0] == 2
+
+
+def test_reproduce_says_that_the_embedded_table_is_synthetic(run, reproductions):
+    code, said, _ = run("reproduce", "--out", "r")
+    assert code == 0
+    (asked,) = reproductions
+    assert "itself synthetic" in " ".join(said.split())
+    assert "itself synthetic" in asked["note"]
+    assert asked["setup"].runs < 5

@@ -8,7 +8,7 @@ from chance import assert_rate
 from deniable.data.attributes import Attribute
 from deniable.data.schema import Schema
 from deniable.errors import ConfigError
-from deniable.evaluation.baselines import Tables, cut, independent, sample
+from deniable.evaluation.baselines import Tables, cut, independent, sample, two_samples
 from deniable.evaluation.classifiers import fit_predict
 from deniable.evaluation.confidence import jackknife, wilson
 from deniable.evaluation.effort import Effort
@@ -47,6 +47,16 @@ def test_a_cut_deals_every_row_once(small_codes):
 def test_a_sample_is_no_larger_than_asked_and_all_rows_stay_as_they_are(small_codes):
     assert len(sample(small_codes, 10, Keyed(1).at("records"))) == 10
     assert sample(small_codes, 10_000, Keyed(1).at("records")) is small_codes
+
+
+def test_two_samples_have_no_row_in_common():
+    numbered = np.arange(1_000, dtype=np.uint16).reshape(-1, 1)
+    one, two = two_samples(numbered, 300, Keyed(4).at("records"))
+    assert len(one) == len(two) == 300
+    assert not set(one.ravel()) & set(two.ravel())
+    assert (one == sample(numbered, 300, Keyed(4).at("records"))).all()
+    halves = two_samples(numbered, 800, Keyed(4).at("records"))
+    assert rows(np.concatenate(halves)) == rows(numbered)
 
 
 def test_independent_columns_keep_single_columns_and_nothing_else(small_codes):

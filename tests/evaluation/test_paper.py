@@ -3,6 +3,8 @@
 import csv
 import json
 import math
+import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,8 +21,8 @@ from deniable.evaluation.guesses import (
 )
 from deniable.evaluation.pace import measure_pace
 from deniable.evaluation.passing import pass_shares
-from deniable.evaluation.recipes import OMEGAS, Setup, omega_text, options_of, plain_table
-from deniable.evaluation.reproduced import HEAD, paper_numbers
+from deniable.evaluation.recipes import OMEGAS, Setup, omega_text, options_of, plain_table, times
+from deniable.evaluation.recorded import HEAD, paper_numbers
 from deniable.evaluation.reproduction import reproduce
 from deniable.model.synthesis import NetworkModel
 from deniable.pipeline import learn, plan
@@ -31,6 +33,8 @@ SMALL = Setup(
     records=300,
     candidates=500,
     instances=2,
+    paced=300,
+    scanned=60,
     k=5,
     effort=Effort(runs=1, rows=300, trees=3, game=100),
 )
@@ -111,6 +115,26 @@ def test_both_halves_of_a_run_are_timed(small_table, small_schema):
     assert all(one.learning > 0 and one.generation > 0 for one in found)
 
 
+def test_a_test_by_scan_is_timed_too(small_table, small_schema, network):
+    found = measure_pace(
+        small_table,
+        small_schema,
+        records=[10],
+        learn=lambda: NetworkModel(network, (2,)),
+        mode="tested",
+        k=5,
+        max_plausible=100,
+        max_check_plausible=500,
+    )
+    assert [one.records for one in found] == [10]
+    assert found[0].generation > 0
+
+
+def test_timed_runs_make_as_many_records_as_asked_for():
+    assert sum(times(24, total=1_000_000)) >= 1_000_000
+    assert times(1, total=5) == [5]
+
+
 def test_every_row_has_options_that_can_be_planned(small_schema):
     for row in ("marginals", *OMEGAS, "default"):
         run = plan(small_schema, **options_of(row, "ours", small_schema, SMALL))
@@ -166,9 +190,23 @@ def test_a_reproduction_writes_tables_figures_and_a_report(reproduced):
         assert (out / f"figure{number}-ours.svg").read_text().startswith("<svg")
         assert (out / f"figure{number}-authors.svg").is_file()
     assert (out / "figure5.svg").is_file()
+    assert (out / "table1.csv").read_text().count("\n") == 1 + 5
+    assert ",2000\n" in (out / "table2.csv").read_text()
+    for number in (1, 2, 3, 4, 5, 6):
+        assert (out / f"figure{number}.csv").read_text().count("\n") > 3
+    statements = list(csv.reader((out / "statements.csv").read_text().splitlines()))
+    assert len(statements) == 1 + 19
+    assert {row[4] for row in statements[1:]} <= {"yes", "no"}
+    setup = dict(row[::2] for row in csv.reader((out / "setup.csv").read_text().splitlines()))
+    assert (setup["independent runs"], setup["records of a release"]) == ("1", "300")
+    assert (setup["records learnt from"], setup["test rows"]) == ("1,400", "600")
+    assert "Table 3" in (out / "tables.md").read_text()
     assert "Table 3" in (out / "report.html").read_text()
     assert told[0][1] == 0
-    assert told[-1][1] == told[-1][2] == len(list((out / "cells").iterdir()))
+    assert told[-1][1] == told[-1][2]
+    done = [one for _, one, _ in told]
+    assert done == sorted(set(done))  # every cell takes it further
+    assert len(done) == 1 + len(list((out / "cells").iterdir()))
 
 
 def test_a_reproduction_goes_on_where_it_was(reproduced, small_table, small_schema, monkeypatch):
@@ -187,6 +225,25 @@ def test_a_reproduction_goes_on_where_it_was(reproduced, small_table, small_sche
     reproduce(small_table, small_schema, out, target="home", setup=SMALL)
     assert measured == [300]
     assert json.loads(lost.read_text())["cell"]["table5"]
+
+
+def test_more_runs_can_follow(reproduced, small_table, small_schema, monkeypatch, tmp_path):
+    """How many runs there are changes no cell: those that are there stay as they are."""
+    out = tmp_path / "copy"
+    shutil.copytree(reproduced[0], out)
+    saved = {
+        name: json.loads((out / "cells" / f"{name}_run_0.json").read_text())["cell"]
+        for name in ("reals", "release_m_ours")
+    }
+    before = {path.name: path.stat().st_mtime_ns for path in (out / "cells").iterdir()}
+    monkeypatch.setattr(reproduction.Bench, "release", lambda _bench, _options: None)
+    monkeypatch.setattr(reproduction.Bench, "measure", lambda _bench, _: saved["release_m_ours"])
+    monkeypatch.setattr(reproduction.Bench, "measure_reals", lambda _bench: saved["reals"])
+    reproduce(small_table, small_schema, out, target="home", setup=replace(SMALL, runs=2))
+    after = {path.name: path.stat().st_mtime_ns for path in (out / "cells").iterdir()}
+    assert before.items() < after.items()
+    assert len(after) == len(before) + 14
+    assert "2 runs" in (out / "tables.md").read_text()
 
 
 def test_a_folder_of_another_reproduction_is_refused(reproduced, small_table, small_schema):

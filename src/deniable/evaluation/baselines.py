@@ -86,6 +86,17 @@ def sample(codes: Codes, most: int, rng: Rng) -> Codes:
     return take(codes, np.sort(shuffled(len(codes), rng)[:most]))
 
 
+def two_samples(codes: Codes, most: int, rng: Rng) -> tuple[Codes, Codes]:
+    """Return two tables of at most so many rows with none in common; two halves if there are few.
+
+    With rows enough, the first is what ``sample`` returns for the same stream.
+    """
+    size = min(most, len(codes) // 2)
+    order = shuffled(len(codes), rng)
+    first, second = (take(codes, np.sort(order[at : at + size])) for at in (0, size))
+    return first, second
+
+
 def independent(codes: Codes, records: int, rng: Rng) -> Codes:
     """Return records whose every column is drawn from that column of ``codes``, by itself."""
     drawn = np.empty((records, codes.shape[1]), dtype=codes.dtype, order="F")

@@ -155,10 +155,16 @@ def _stairs(shares: Sequence[float], left: float, step: float, y: Callable[[floa
     return " ".join(corners)
 
 
-def draw_boxes(rows: Mapping[str, tuple[float, float, float, float, float]]) -> Markup:
-    """Draw box plots, one a row: whiskers from least to greatest, box of the middle half."""
+def draw_boxes(
+    rows: Mapping[str, tuple[float, float, float, float, float]], *, greatest: float | None = None
+) -> Markup:
+    """Draw box plots, one a row: whiskers from least to greatest, box of the middle half.
+
+    Two pictures with one ``greatest`` have one scale.
+    """
     left, row, top = 14.0, 46.0, 4.0
-    high = max(five[4] for five in rows.values()) * 1.02 or 1.0
+    most = max(five[4] for five in rows.values()) if greatest is None else greatest
+    high = most * 1.02 or 1.0
     height = top + row * len(rows) + 22
 
     def x(share: float) -> float:
@@ -300,7 +306,8 @@ def draw_dots(rows: Sequence[str], series: Mapping[str, Sequence[float]]) -> Mar
         return left + (_WIDTH - left - 16) * (share - low) / (high - low)
 
     drawn = []
-    below = [-share for share in ticks(-low, most=3)[1:]]
+    # So little below zero that its number would stand on that of zero has none.
+    below = [-share for share in ticks(-low, most=3)[1:]] if -low > high / 10 else []
     for share in below + ticks(high, most=3 if below else 5):
         drawn.append(line(x(share), top - 6, x(share), height - 18, stroke="#ddd"))
         drawn.append(text(x(share), height - 4, short_percent(share), text_anchor="middle"))

@@ -4,10 +4,11 @@ Every row of its tables is a release: independent columns, or an ω. Each is mad
 authors' formulas (``--profile paper``) and by ours (the default), side by side.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,7 @@ import polars as pl
 from deniable.arrays import Codes, Reals
 from deniable.data.schema import Schema
 from deniable.evaluation import erm
-from deniable.evaluation.baselines import Tables, sample
+from deniable.evaluation.baselines import Tables, sample, two_samples
 from deniable.evaluation.distances import measure_distances
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.game import PLAYERS, play
@@ -36,6 +37,11 @@ OMEGAS: dict[str, tuple[int, int]] = {
 }
 RELEASES = ("marginals", *OMEGAS)
 LEARNERS = ("tree", "forest", "ada")
+_PERTURB = {
+    "output perturbation": erm.output_perturbation,
+    "objective perturbation": erm.objective_perturbation,
+}
+PERTURBED = tuple(_PERTURB)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +54,8 @@ class Setup:
         records: Records of a release; None: as many as the rows it was learnt from.
         candidates: How many are tested for Figure 6.
         instances: How many runs are timed for Figure 5.
+        paced: Records of all these runs together.
+        scanned: The same for a test by scan.
         effort: The sizes of each learner.
         epsilon: ε of a release; of the weaker models in Figure 1 a tenth.
         delta: δ of the same.
@@ -59,12 +67,20 @@ class Setup:
     models: int = 20
     records: int | None = None
     candidates: int = 20_000
-    instances: int = 12
+    instances: int = 24
+    paced: int = 1_000_000
+    scanned: int = 100_000
     effort: Effort = field(default_factory=lambda: Effort(runs=1))
     epsilon: float = 1.0
     delta: float = 2.0**-30
     k: int = 50
     gamma: float = 4.0
+
+    @classmethod
+    def embedded(cls) -> Self:
+        """Return the sizes for a first look at the embedded table, in minutes."""
+        effort = Effort(runs=1, rows=20_000, trees=50)
+        return cls(runs=2, models=5, instances=6, paced=100_000, scanned=1_000, effort=effort)
 
 
 def omega_text(row: str, attributes: int) -> str:
@@ -132,6 +148,9 @@ class Bench:
     @cached_property
     def _real_answers(self) -> dict[str, Reals]:
         rows = self._rows(self.tables.train)
+        return self._answers(rows)
+
+    def _answers(self, rows: Codes) -> dict[str, Reals]:
         return {name: self.exam.answer(name, rows, self.run) for name in LEARNERS}
 
     def _rows(self, codes: Codes) -> Codes:
@@ -150,9 +169,13 @@ class Bench:
     def _is_binary(self) -> bool:
         return self.schema.attributes[self._column].size == 2
 
+    @cached_property
+    def _plain(self) -> tuple[pl.DataFrame, Schema]:
+        return plain_table(self.schema, self.tables.train)
+
     def release(self, options: Mapping[str, Any]) -> Codes:
         """Return the records of a release, learnt from this run's rows."""
-        source, plain = plain_table(self.schema, self.tables.train)
+        source, plain = self._plain
         records = self.setup.records or len(self.tables.train)
         released = synthesize(source, plain, records=records, **options)
         return np.asfortranarray(np.concatenate(list(released.blocks)))
@@ -160,7 +183,7 @@ class Bench:
     def measure(self, released: Codes) -> dict[str, Any]:
         """Return what Tables 3 to 5 and Figures 3 and 4 say of a release."""
         rows = self._rows(released)
-        answers = {name: self.exam.answer(name, rows, self.run) for name in LEARNERS}
+        answers = self._answers(rows)
         scores = [self.exam.score([answers[n]], [self._real_answers[n]]) for n in LEARNERS]
         return {
             "table3": [*(s.value for s in scores), *(s.agreement for s in scores)],
@@ -170,23 +193,30 @@ class Bench:
         }
 
     def measure_reals(self) -> dict[str, Any]:
-        """Return the same of real rows: the ceiling. Agreement is that of two halves of them."""
+        """Return the same of real rows: the ceiling. Agreement is that of two tables of them."""
         rows = self._rows(self.tables.train)
-        half, other = rows[::2], rows[1::2]
-        pairs = {
-            name: [self.exam.answer(name, part, self.run) for part in (half, other)]
-            for name in LEARNERS
-        }
-        full = [self.exam.score([self._real_answers[n]], [pairs[n][0]]) for n in LEARNERS]
-        halves = [self.exam.score([pairs[n][0]], [pairs[n][1]]) for n in LEARNERS]
-        first, second = self.tables.ceiling
+        first, second = self._answers_apart()
+        full = [self.exam.score([self._real_answers[n]], [second[n]]) for n in LEARNERS]
+        apart = [self.exam.score([first[n]], [second[n]]) for n in LEARNERS]
+        real, other = self.tables.ceiling
         found: dict[str, Any] = {
-            "table3": [*(s.value for s in full), *(s.agreement for s in halves)],
+            "table3": [*(s.value for s in full), *(s.agreement for s in apart)],
             "table4": self._linear(rows),
-            "table5": self._played(second, first),
-            "boxes": self._boxes(first, second),
+            "table5": self._played(other, real),
+            "boxes": self._boxes(real, other),
         }
         return found | {"private": self._private(rows)}
+
+    def _answers_apart(self) -> tuple[dict[str, Reals], dict[str, Reals]]:
+        """Return the answers of learners trained on two tables of real rows with none in common.
+
+        If there are rows enough, each is as large as a release's, and the first is trained already.
+        """
+        most, train = self._effort.rows, self.tables.train
+        first, second = two_samples(train, most, Keyed(self._effort.key).at("records", 200))
+        if len(first) == most:
+            return self._real_answers, self._answers(second)
+        return self._answers(first), self._answers(second)
 
     def _played(self, real: Codes, other: Codes) -> list[float]:
         return [play(player, real, other, self._effort).accuracy for player in PLAYERS]
@@ -214,21 +244,26 @@ class Bench:
         return erm.best_penalty(features, labels, loss, test=test, test_labels=truth)
 
     def _private(self, rows: Codes) -> dict[str, list[float]]:
-        """Return the accuracy of both linear classifiers with privacy of their own."""
+        """Return the accuracy of both linear classifiers with privacy of their own, and their λ."""
         if not self._is_binary:
             return {}
         test, truth = self._linear_test
-        found: dict[str, list[float]] = {"output perturbation": [], "objective perturbation": []}
-        perturb = (erm.output_perturbation, erm.objective_perturbation)
+        found: dict[str, list[float]] = {name: [] for name in (*_PERTURB, "penalty")}
         for at, loss in enumerate(erm.LOSSES):
             problem, _ = self._best(rows, loss)
-            for number, (name, method) in enumerate(zip(found, perturb, strict=True)):
+            found["penalty"].append(problem.penalty)
+            for number, (name, method) in enumerate(_PERTURB.items()):
                 rng = Keyed(self._effort.key).at("records", 300 + 2 * at + number)
                 f = method(problem, epsilon=self.setup.epsilon, rng=rng)
                 found[name].append(erm.accuracy(f, test, truth))
         return found
 
 
-def times(instances: int, *, most: int) -> Sequence[int]:
-    """Return how many records each timed run makes: evenly from few to ``most``."""
-    return [max(1, round(most * (at + 1) / instances)) for at in range(instances)]
+def times(instances: int, *, total: int) -> Sequence[int]:
+    """Return how many records each timed run makes: evenly from few to many, ``total`` or more.
+
+    >>> times(4, total=1_000)
+    [100, 200, 300, 400]
+    """
+    step = math.ceil(2 * total / (instances * (instances + 1)))
+    return [step * (at + 1) for at in range(instances)]

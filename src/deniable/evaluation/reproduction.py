@@ -8,12 +8,11 @@ see the table.
 import csv
 import hashlib
 import io
-import json
 import math
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,9 @@ from deniable.arrays import Codes
 from deniable.config import parse_omega
 from deniable.data.schema import Schema
 from deniable.data.tables import read_codes
-from deniable.errors import ConfigError, OutputError
+from deniable.errors import ConfigError
 from deniable.evaluation.baselines import Tables, cut, sample
+from deniable.evaluation.cells import Shelf, put
 from deniable.evaluation.facts import table_facts
 from deniable.evaluation.guesses import measure_guesses, measure_models
 from deniable.evaluation.learning import target_column
@@ -40,22 +40,43 @@ from deniable.evaluation.recipes import (
     plain_table,
     times,
 )
+from deniable.evaluation.recorded import (
+    EPSILONS,
+    HEAD,
+    HEAD_OF_TABLE1,
+    TITLES,
+    attribute_rows,
+    fact_rows,
+    figure_rows,
+    rows_of,
+    setup_rows,
+)
 from deniable.evaluation.report import page
-from deniable.evaluation.reproduced import HEAD, TITLES, body, draw_figures, rows_of
+from deniable.evaluation.reported import HEAD_OF_STATEMENTS, statements
+from deniable.evaluation.reproduced import as_markdown, body, draw_figures
 from deniable.model.network import Network
 from deniable.model.synthesis import NetworkModel
 from deniable.pipeline import Watch, learn, unwatched
+from deniable.privacy.ledger import Part
+from deniable.privacy.plan import SPLIT_OF_PAPER
 from deniable.randomness import Keyed
-from deniable.release.records import as_json
+from deniable.workers import all_cores
 
 _KS = (10, 25, 50, 75, 100, 150, 200, 250)
 # Of Figure 6: the width of a range, and how many seeds are looked at.
 _GAMMA, _CHECKED = 2.0, 100_000
+# Of Figure 5's scan: where it stops.
+_SCAN = {"max_plausible": 100, "max_check_plausible": 50_000}
 # The share of D_S in the paper's split.
-_SEED_SHARE = 0.492
-# Of rows without a test table, what is learnt from.
-_TRAIN_SHARE = 0.7
+_SEED_SHARE = SPLIT_OF_PAPER["seeds"]
+# Of rows without a test table, what is set aside: a share, but no more than the paper had.
+_TEST_SHARE, _MOST_TEST = 0.3, 100_000
 _STAGE = "reproduce"
+# About how long a kind of cell takes, beside the others, so that the time left can be told.
+_WEIGHTS = {"guesses": 80, "reals": 25, "release": 14, "models": 8, "pace": 8}
+
+# The parts of the paper's split, by its letters.
+_LETTERS: dict[str, Part] = {"T": "structure", "P": "parameters", "S": "seeds"}
 
 _USUAL = Setup()
 
@@ -68,6 +89,7 @@ def reproduce(
     test: object | None = None,
     target: str | None = None,
     setup: Setup = _USUAL,
+    note: str = "",
     watch: Watch = unwatched,
 ) -> Path:
     """Run the paper's experiments and write its tables and figures; return the report's path.
@@ -79,7 +101,8 @@ def reproduce(
         test: Rows to test on; None: in every run another share of ``data`` is set aside.
         target: The attribute to learn; None: the schema's last.
         setup: How many runs, of what size.
-        watch: Told how many cells are done.
+        note: What the reader of the page must know of the table.
+        watch: Told how much is done.
 
     Raises:
         OutputError: The folder holds something else.
@@ -91,15 +114,22 @@ def reproduce(
         schema=schema,
         target=target,
         setup=setup,
+        note=note,
     )
-    shelf = _Shelf.open(Path(out), _settings(lab))
+    shelf = Shelf.open(Path(out), _settings(lab))
     recipes = lab.recipes()
-    cells: dict[str, Any] = {}
-    for at, (name, recipe) in enumerate(recipes.items()):
-        watch(_STAGE, at, len(recipes))
+    cells: dict[str, Any] = {"setup": lab.sizes()}
+    of, done = sum(map(_weight, recipes)), 0
+    for name, recipe in recipes.items():
+        watch(_STAGE, done, of)
         cells[name] = shelf.get(name, recipe)
-    watch(_STAGE, len(recipes), len(recipes))
+        done += _weight(name)
+    watch(_STAGE, of, of)
     return _write(Path(out), cells, lab)
+
+
+def _weight(name: str) -> int:
+    return _WEIGHTS.get(name.split(maxsplit=1)[0], 1)
 
 
 def _read(source: object, schema: Schema) -> Codes:
@@ -110,52 +140,17 @@ def _read(source: object, schema: Schema) -> Codes:
 
 
 def _settings(lab: "_Lab") -> dict[str, Any]:
-    """Return all that the cells depend on."""
+    """Return all that the cells depend on: not on how many runs there are, so more can follow."""
+    setup = asdict(lab.setup)
+    del setup["runs"]
     tables = [codes for codes in (lab.rows, lab.held_out) if codes is not None]
     return {
-        "setup": asdict(lab.setup),
+        "version": version("deniable"),
+        "setup": setup,
         "target": lab.target,
         "schema": lab.schema.text(),
         "rows": [hashlib.sha256(codes.tobytes()).hexdigest() for codes in tables],
     }
-
-
-@dataclass(frozen=True)
-class _Shelf:
-    """A folder of measured cells, one file each."""
-
-    folder: Path
-
-    @classmethod
-    def open(cls, out: Path, settings: dict[str, Any]) -> "_Shelf":
-        """Return the shelf of a folder that is new, or was begun with the same settings."""
-        written = out / "settings.json"
-        try:
-            if written.is_file():
-                if written.read_bytes() != as_json(settings):
-                    raise OutputError(f"{out} was begun with other settings; choose another folder")
-            elif out.exists() and any(out.iterdir()):
-                raise OutputError(f"{out} holds something else; choose another folder")
-            (out / "cells").mkdir(parents=True, exist_ok=True, mode=0o700)
-            out.chmod(0o700)
-            _put(written, as_json(settings))
-        except OSError as error:
-            raise OutputError(f"{out} cannot be used ({error.strerror}); choose another") from None
-        return cls(out / "cells")
-
-    def get(self, name: str, recipe: Callable[[], Any]) -> Any:
-        """Return a cell: as it was saved, or measured now and saved."""
-        file = self.folder / f"{name.replace(' ', '_')}.json"
-        if not file.is_file():
-            _put(file, as_json({"cell": recipe()}))
-        return json.loads(file.read_text(encoding="utf-8"))["cell"]
-
-
-def _put(path: Path, content: bytes) -> None:
-    """Write a file under another name, and rename it: it is whole, or not there."""
-    stage = path.with_name(f".partial.{os.getpid()}.{path.name}")
-    stage.write_bytes(content)
-    stage.rename(path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +162,7 @@ class _Lab:
     schema: Schema
     target: str
     setup: Setup
+    note: str
 
     def recipes(self) -> dict[str, Callable[[], Any]]:
         """Return every cell's recipe, the quick ones first."""
@@ -175,8 +171,9 @@ class _Lab:
         for side in SIDES:
             found[f"pace {side}"] = partial(self._pace, side)
             found[f"passing {side}"] = partial(self._passing, side)
-            for epsilon in ("inf", "1", "0.1"):
+            for epsilon in EPSILONS:
                 found[f"models {side} {epsilon}"] = partial(self._models, side, epsilon)
+        found["pace scan"] = self._pace_of_scan
         found["guesses"] = self._guesses
         for run in range(setup.runs):
             # A run's learners are trained once for all its cells that are still to be measured.
@@ -192,8 +189,47 @@ class _Lab:
         """Return one run's tables: with a share of the rows set aside if no others were given."""
         train, test = self.rows, self.held_out
         if test is None:
-            train, test = cut(self.rows, _TRAIN_SHARE, Keyed(run).at("records", 400))
+            share = min(_TEST_SHARE, _MOST_TEST / len(self.rows))
+            train, test = cut(self.rows, 1 - share, Keyed(run).at("records", 400))
         return Tables.of(train, train if released is None else released, test, key=run)
+
+    @cached_property
+    def _first(self) -> Tables:
+        return self.tables(0)
+
+    def sizes(self) -> dict[str, str]:
+        """Return the setup of this run, in the words of paper.toml."""
+        setup, first = self.setup, self._first
+        game = min(setup.effort.game, len(first.test) // 2, self._released // 2)
+        rows = min(setup.effort.rows, len(first.train))
+        found: dict[str, object] = {
+            "ε of the model": f"{setup.epsilon:g} (and {setup.epsilon / 10:g})",
+            "δ": f"{setup.delta:.3g}",
+            "k": setup.k,
+            "γ": f"{setup.gamma:g}",
+            "ε0": "none: Privacy Test 1",
+            "ω": ", ".join(omega_text(row, len(self.schema.names)) for row in OMEGAS),
+            "records learnt from": len(first.train),
+            **{
+                f"records of D_{letter}": round(SPLIT_OF_PAPER[part] * len(first.train))
+                for letter, part in _LETTERS.items()
+            },
+            "test rows": len(first.test),
+            "records of a release": self._released,
+            "rows of a classifier": rows,
+            "trees of a forest": setup.effort.trees,
+            "independent runs": setup.runs,
+            "noisy models": setup.models,
+            "game: records of each side": game,
+            "timed runs": setup.instances,
+            "records of all timed runs": sum(times(setup.instances, total=setup.paced)),
+            "candidates of Figure 6": setup.candidates,
+        }
+        return {k: f"{v:,}" if isinstance(v, int) else str(v) for k, v in found.items()}
+
+    @property
+    def _released(self) -> int:
+        return self.setup.records or len(self._first.train)
 
     def _facts(self) -> dict[str, object]:
         attributes = [
@@ -201,12 +237,13 @@ class _Lab:
         ]
         return table_facts(self.schema, self.rows).document() | {"attributes": attributes}
 
+    @cached_property
     def _plain(self) -> tuple[object, Schema]:
-        """Return the learnt columns of the first run's rows, as a frame."""
-        return plain_table(self.schema, self.tables(0).train)
+        """The learnt columns of the first run's rows, as a frame."""
+        return plain_table(self.schema, self._first.train)
 
     def _network(self, side: Side, epsilon: float) -> Network:
-        source, plain = self._plain()
+        source, plain = self._plain
         by_paper: dict[str, Any] = {"estimator": "clip"} if side == "authors" else {}
         if side == "authors" and epsilon < math.inf:
             by_paper["profile"] = "paper"
@@ -223,18 +260,18 @@ class _Lab:
         value = float(epsilon) * (self.setup.epsilon if epsilon != "inf" else 1)
         models = 1 if epsilon == "inf" else self.setup.models
         found = measure_models(
-            lambda _: self._network(side, value), self.tables(0).test, models=models
+            lambda _: self._network(side, value), self._first.test, models=models
         )
         return asdict(found)
 
     def _guesses(self) -> list[dict[str, object]]:
-        tables, effort = self.tables(0), self.setup.effort
+        tables, effort = self._first, self.setup.effort
         train = sample(tables.train, effort.rows, Keyed(effort.key).at("records", 401))
         guesses = measure_guesses(self.schema.attributes, train, tables.test, effort)
         return [guess.document() for guess in guesses]
 
     def _passing(self, side: Side) -> dict[str, list[dict[str, object]]]:
-        network, seeds = self._network(side, self.setup.epsilon), self.tables(0).train
+        network, seeds = self._network(side, self.setup.epsilon), self._first.train
         how: dict[str, Any] = {"gamma": None}
         if side == "authors":
             how = {"gamma": _GAMMA, "checked": _CHECKED}
@@ -253,11 +290,25 @@ class _Lab:
             found[row] = [asdict(share) for share in shares]
         return found
 
-    def _pace(self, side: Side) -> list[dict[str, object]]:
-        source, plain = self._plain()
-        records = times(self.setup.instances, most=self.setup.records or len(self.rows))
+    def _pace(self, side: Side) -> dict[str, object]:
         options = options_of("m-2", side, self.schema, self.setup)
-        return [one.document() for one in measure_pace(source, plain, records=records, **options)]
+        return self._timed(self.setup.paced, **options)
+
+    def _pace_of_scan(self) -> dict[str, object]:
+        """The test as the authors' tool makes it: the model is asked about seed after seed."""
+        options = options_of("m-2", "authors", self.schema, self.setup)
+        omegas = parse_omega(options["omega"]) or ()
+
+        def learnt() -> NetworkModel:
+            return NetworkModel(self._network("authors", self.setup.epsilon), omegas)
+
+        return self._timed(self.setup.scanned, learn=learnt, **_SCAN, **options)
+
+    def _timed(self, total: int, **options: Any) -> dict[str, object]:
+        source, plain = self._plain
+        records = times(self.setup.instances, total=total)
+        found = measure_pace(source, plain, records=records, **options)
+        return {"cores": all_cores(), "instances": [one.document() for one in found]}
 
 
 class _Later:
@@ -290,21 +341,36 @@ class _Later:
 
 
 def _write(out: Path, cells: dict[str, Any], lab: _Lab) -> Path:
-    """Write tables as CSV, figures as SVG and a report that has all of them."""
-    for name in TITLES:
+    """Write tables as CSV and Markdown, figures as SVG and CSV, and a page that has all of them."""
+    made: dict[str, list[Any]] = {name: [HEAD, *rows_of(name, cells)] for name in TITLES}
+    made |= figure_rows(cells)
+    made["setup"] = [["", "paper", "here"], *setup_rows(cells)]
+    made["table1"] = [HEAD_OF_TABLE1, *attribute_rows(cells)]
+    made["table2"] = [["", "paper", "here"], *fact_rows(cells)]
+    made["statements"] = [HEAD_OF_STATEMENTS, *(one.row() for one in statements(cells))]
+    for name, rows in made.items():
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([HEAD, *rows_of(name, cells)])
-        _put(out / f"{name}.csv", text.getvalue().encode())
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        put(out / f"{name}.csv", text.getvalue().encode())
     figures = draw_figures(cells)
     for name, (picture, _) in figures.items():
-        _put(out / f"{name}.svg", picture.encode())
+        put(out / f"{name}.svg", picture.encode())
+    words = _about(lab)
+    put(out / "tables.md", as_markdown(cells, words).encode())
+    report = out / "report.html"
+    put(report, page("The paper's experiments, made again", body(cells, figures, words)).encode())
+    return report
+
+
+def _about(lab: _Lab) -> str:
+    """Return what the page and the Markdown begin with."""
     setup = lab.setup
-    words = (
-        f"A table of {len(lab.rows):,} rows and {len(lab.schema.names)} attributes, learning "
+    same = " The same rows are tested on in every run; the releases differ."
+    return (
+        (f"{lab.note} " if lab.note else "")
+        + f"A table of {len(lab.rows):,} rows and {len(lab.schema.names)} attributes, learning "
         f"{lab.target}; ε = {setup.epsilon:g}, δ = {setup.delta:.3g}, k = {setup.k}, γ = "
         f"{setup.gamma:g}; {setup.runs} runs, {setup.models} noisy models. The difference is ours "
-        "less the paper's, in points; the paper had another and larger table."
+        "less the paper's, in points; the paper had another table."
+        + ("" if lab.held_out is None else same)
     )
-    report = out / "report.html"
-    _put(report, page("The paper's experiments, made again", body(cells, figures, words)).encode())
-    return report
