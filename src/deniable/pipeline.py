@@ -28,8 +28,6 @@ from deniable.spending import RunPlan, plan_run
 Watch = Callable[[str, int, int], None]
 
 _SECRET = Secret()
-# However few records are asked for, so many candidates are tried before giving up.
-_FEWEST_ATTEMPTS = 2**22
 
 
 def unwatched(stage: str, done: int, of: int) -> None:

@@ -12,7 +12,7 @@ from deniable.data.attributes import Attribute, show_some
 from deniable.data.beside import Computed, Constant, Described, Identifier
 from deniable.data.bulk import Spool
 from deniable.data.cells import Column, Fault, Origin
-from deniable.data.checked import Batch, Owners, find_all_faults
+from deniable.data.checked import Batch, Owners, find_all_faults, in_turn
 from deniable.errors import DataError, InvariantError, SchemaError
 from deniable.randomness import Rng
 
@@ -234,7 +234,7 @@ def encode_cells(codec: Codec, frame: pl.LazyFrame, source: Source) -> Encoded:
     if codec.owner is not None:
         asked.append(_owner(codec.owner, schema, source))
     spool, owners = Spool(len(codec.attributes)), Owners(_place_of_unit(codec))
-    for coded in frame.select(asked).collect_batches(engine="streaming"):
+    for coded in in_turn(frame, asked):
         batch = Batch.of(coded, columns, codec.owner)
         if batch.is_faulty:
             raise _error(find_all_faults(frame, columns, asked, codec.owner), source)
