@@ -131,6 +131,24 @@ def table_of(rows=6_000, key=3):
     return codes_of(records_of(np.stack(columns, axis=1)), 4), (4, 4, 3, 2)
 
 
+def test_a_bin_that_noise_hid_keeps_a_quarter_of_its_deviation():
+    """As a rare missing cell: every table says that nobody is there."""
+    codes, sizes = table_of()
+    seen = measure(codes, sizes, mu=0.5)
+    assert [int(groups.max()) + 1 for groups in seen.bins] == list(sizes)
+    values = [table.copy() for table in seen.values]
+    pairs = {pair: table.copy() for pair, table in seen.pairs.items()}
+    # Who was there is in the next bin, and 40 more in each cell: totals stay.
+    for table in (values[2], pairs[0, 2].T, pairs[1, 2].T, pairs[2, 3]):
+        table[1] += table[0] + 40
+        table[0] = -40
+    hidden = replace(seen, values=tuple(values), pairs=pairs)
+    others = sum(1 / (seen.sigma**2 * sizes[j]) for j in (0, 1, 3))
+    sure = 1 / seen.sigmas[2] ** 2 + others
+    found = find_dependence(hidden)
+    assert found.bins[2][0] * found.records == pytest.approx(0.25 / math.sqrt(sure), rel=0.01)
+
+
 def test_without_noise_values_and_excess_are_those_of_the_table():
     codes, sizes = table_of()
     found = find_dependence(measure(codes, sizes))

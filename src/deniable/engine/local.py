@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial, reduce
 from itertools import chain, permutations
 from operator import add
@@ -82,10 +81,7 @@ def count_prefixes(
     if math.prod(values) > SMALL_TABLE and not isinstance(seeds, Spooled):
         return seeds, PrefixCounts.of(seeds, order, lengths, sizes)
     prefixes, shared = distinct_rows(seeds, columns, values)
-    counts = PrefixCounts.of(prefixes, range(len(columns)), lengths, values)
-    # Floats are exact here: there are fewer than 2^53 seeds.
-    by_level = (np.bincount(groups, weights=shared) for groups in counts.groups)
-    return prefixes, replace(counts, sizes=tuple(n.astype(np.int64) for n in by_level))
+    return prefixes, PrefixCounts.of_several(prefixes, shared, range(len(columns)), lengths, values)
 
 
 def _walk(

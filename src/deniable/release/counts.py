@@ -98,11 +98,23 @@ class PrefixCounts:
         prefixes, shared = distinct_rows(seeds, columns, [sizes[column] for column in columns])
         some = np.zeros((len(prefixes), seeds.shape[1]), dtype=CODE, order="F")
         some[:, columns] = prefixes
-        counts = cls.of(some, order, levels, sizes)
+        counts = cls.of_several(some, shared, order, levels, sizes)
+        return replace(counts, groups=(), file=seeds)
+
+    @classmethod
+    def of_several(
+        cls,
+        records: Codes,
+        times: Counts,
+        order: Sequence[int],
+        levels: Sequence[int],
+        sizes: Sequence[int],
+    ) -> Self:
+        """Return the counts of seeds of which each record stands for so many."""
+        counts = cls.of(records, order, levels, sizes)
         # Floats are exact here: there are fewer than 2^53 seeds.
-        by_level = (np.bincount(groups, weights=shared) for groups in counts.groups)
-        totals = tuple(total.astype(np.int64) for total in by_level)
-        return replace(counts, sizes=totals, groups=(), file=seeds)
+        by_level = (np.bincount(groups, weights=times) for groups in counts.groups)
+        return replace(counts, sizes=tuple(total.astype(np.int64) for total in by_level))
 
     @cached_property
     def of_seeds(self) -> tuple[Counts, ...]:
