@@ -14,11 +14,7 @@ from hypothesis import strategies as st
 from deniable.errors import BudgetError
 from deniable.privacy import laws
 from deniable.privacy.composition import (
-    Gaussian,
     Guarantee,
-    Laplace,
-    Shifted,
-    Stated,
     advanced,
     amplified,
     gaussian_delta,
@@ -30,7 +26,6 @@ from deniable.privacy.composition import (
     partitioned,
     sequential,
     tables_noise,
-    total,
     with_tables,
 )
 
@@ -278,62 +273,6 @@ def test_a_table_near_the_law_adds_its_distance_to_delta():
     assert with_tables(Guarantee(epsilon=math.inf), tv=1e-9, moved=1).delta == 1.0
     with pytest.raises(BudgetError, match="tv"):
         with_tables(near, tv=2.0, moved=1)
-
-
-def test_a_total_by_pld_is_one_gaussian_when_all_is_gaussian():
-    """Two of μ/√2 are one of μ, and that has a formula."""
-    mu = gaussian_mu(epsilon=1.0, delta=DELTA)
-    both = total([Gaussian(mu=mu / math.sqrt(2))] * 2, delta=DELTA)
-    assert 1.0 - 1e-6 <= both.epsilon <= 1.001
-
-
-def test_a_total_by_pld_knows_the_table_of_mechanism_b():
-    """Three lengths of TG(1/3, 61) are (1, 2^-30): the reference's table, section 3.2."""
-    law = laws.truncated_geometric(1 / 3, 61)
-    weights = tuple(law.weight(z) for z in range(-law.r, law.r + 1))
-    assert total([Shifted(weights=weights, times=3)], delta=DELTA).epsilon <= 1.001
-    with pytest.raises(BudgetError, match="no ε meets"):
-        total([Shifted(weights=weights, times=3)], delta=1e-12)
-    with pytest.raises(BudgetError, match="below 5e-14"):
-        total([Gaussian(mu=0.1)], delta=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "queries", "scale"),
-    [(0.1, 132, 570), (0.1, 187, 681), (1, 187, 74.4), (1, 132, 61.9)],
-)
-def test_laplace_tables_cost_what_the_reference_says(epsilon, queries, scale):
-    """the review, section 5, column "PLD Laplace"; at ε = 1, q = 132 it prints 63.2.
-
-    There dp_accounting, with discrete and with continuous noise, agrees with ours: 0.98 at
-    63.2. Discrete Laplace noise has two losses, ±ε: its optimal composition is exact.
-    """
-    ours = optimal(Guarantee(epsilon=1 / scale), times=queries, delta=DELTA).epsilon
-    assert ours == pytest.approx(epsilon, rel=0.002)
-    theirs = total([Laplace(epsilon=1 / scale, times=queries)], delta=DELTA, interval=1e-5)
-    assert ours <= theirs.epsilon <= ours * (1 + 1e-4)
-
-
-def test_a_total_by_pld_is_never_much_above_basic_composition():
-    assert total([Laplace(epsilon=1 / 11, times=11)], delta=DELTA).epsilon <= 1.0 + 2e-3
-
-
-def test_a_total_of_mixed_releases_is_below_their_sum_and_above_each():
-    """The recommended plan of section 5: seeds TG ε = 0.3 (r = 68), tables σ = 30.4, rest 192."""
-    law = laws.truncated_geometric(0.3, 68)
-    weights = tuple(law.weight(z) for z in range(-law.r, law.r + 1))
-    mu = math.hypot(math.sqrt(11) / 30.4, math.sqrt(187) / 192)
-    mixed = total([Shifted(weights=weights), Gaussian(mu=mu)], delta=DELTA)
-    assert mixed.epsilon == pytest.approx(1.0, rel=0.02)
-
-
-def test_a_total_takes_stated_costs_as_optimal_composition_does():
-    cost = Guarantee(epsilon=0.1, delta=1e-13)
-    ours = optimal(cost, times=50, delta=1e-9)
-    assert total([Stated(cost=cost, times=50)], delta=1e-9).epsilon == pytest.approx(
-        ours.epsilon, rel=0.002
-    )
-    assert total([], delta=1e-9) == Guarantee(epsilon=0.0, delta=0.0)
 
 
 @pytest.mark.parametrize(

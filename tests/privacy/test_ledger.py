@@ -7,13 +7,8 @@ from fractions import Fraction
 import pytest
 
 from deniable.errors import BudgetError, InvariantError
-from deniable.privacy.composition import (
-    Gaussian,
-    Guarantee,
-    gaussian_epsilon,
-    optimal,
-    total,
-)
+from deniable.privacy.composition import Guarantee, gaussian_epsilon, optimal
+from deniable.privacy.distributions import Gaussian, total
 from deniable.privacy.laws import (
     discrete_laplace,
     exact,

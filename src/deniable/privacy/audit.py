@@ -1,13 +1,14 @@
 """A second accountant: what the uses of the data that a manifest lists must cost.
 
-It shares no code with the first and works another way. The first puts privacy losses on a grid and
-convolves them; this one adds up exactly. All Gaussian noise together has one normal loss. Every
-other law of ours has a loss with finitely many values, and an outcome that tells all. So
+It shares no code with the first. Where that has no closed form it puts privacy losses on a grid
+and convolves them; this one adds up exactly, whatever the uses. All Gaussian noise together has one
+normal loss. Every other law of ours has a loss with finitely many values, and an outcome that tells
+all. So
 
     δ(ε) = never + Σ_l p_l · δ_G(ε - l; μ)
 
 and what tables of noise are off by comes on top (``Loss.delta``). Sums are rounded up, by less than
-one part in 10^8. The first accountant may lie above them, by its grid, and never below.
+one part in 10^8. The first accountant may lie above them, by its grid, and not below.
 """
 
 import math

@@ -6,16 +6,15 @@ outside a theorem's hypotheses there is an error, not a number.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
-from importlib import import_module
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from scipy.special import erfcx, gammaln, ndtr
+from scipy.special import gammaln
 
 from deniable.arrays import Reals
 from deniable.errors import BudgetError
+from deniable.privacy.atoms import gaussian_deltas
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +181,7 @@ def optimal(cost: Guarantee, *, times: int, delta: float) -> Guarantee:
         raise BudgetError(
             f"{times:,} releases of δ = {cost.delta:.2g} add up to more than {delta:.2g}: do fewer"
         )
-    return Guarantee(epsilon=_crossing(lambda e: composed.delta(e) <= delta, high), delta=delta)
+    return Guarantee(epsilon=crossing(lambda e: composed.delta(e) <= delta, high), delta=delta)
 
 
 @dataclass(frozen=True)
@@ -199,8 +198,11 @@ class _Composed:
         n, epsilon = times, cost.epsilon
         if not (n >= 1 and epsilon < math.inf and cost.delta < 1):
             raise BudgetError(f"optimal composition: need N ≥ 1, ε < ∞, δ < 1; got {n}, {cost}")
-        hits = np.arange(n + 1, dtype=np.float64)
         log_p = -math.log1p(math.exp(-epsilon))
+        # By Hoeffding, more than √(350 N) from the mean there is less than 2 e^-700.
+        mean, reach = n * math.exp(log_p), math.sqrt(350 * n) + 1
+        first, last = max(0, math.floor(mean - reach)), min(n, math.ceil(mean + reach))
+        hits = np.arange(first, last + 1, dtype=np.float64)
         log_chance = gammaln(n + 1) - gammaln(hits + 1) - gammaln(n - hits + 1)
         log_chance += n * log_p - (n - hits) * epsilon
         # What the logarithms, and below the losses, may be off by: some ulp of their terms.
@@ -226,18 +228,13 @@ def gaussian_delta(*, epsilon: float, mu: float) -> float:
 
         δ_G(ε; μ) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ),   μ = (L2 sensitivity) / σ
 
-    With a = μ/2 - ε/μ and b = a - μ the second term is ½ e^(-a²/2) erfcx(-b/√2): it has no
-    large factor, and for a < 0 the first has the same small one.
+    Rounded up.
     """
     if not (epsilon >= 0 and 0 <= mu < math.inf):
         raise BudgetError(f"need ε ≥ 0 and 0 ≤ μ < ∞; got ε = {epsilon}, μ = {mu}")
-    if mu == 0 or epsilon == math.inf:
+    if epsilon == math.inf:
         return 0.0
-    a = mu / 2 - epsilon / mu
-    density = 0.5 * math.exp(-a * a / 2)
-    first = float(ndtr(a)) if a >= 0 else density * float(erfcx(-a / math.sqrt(2)))
-    second = density * float(erfcx((mu - a) / math.sqrt(2)))
-    return min(1.0, max(0.0, first - second) + 2.0**-46 * first)
+    return float(gaussian_deltas(np.array([epsilon]), mu=mu)[0])
 
 
 def gaussian_mu(*, epsilon: float, delta: float) -> float:
@@ -245,7 +242,7 @@ def gaussian_mu(*, epsilon: float, delta: float) -> float:
     if not (0 <= epsilon < math.inf and 0 < delta < 1):
         raise BudgetError(f"Gaussian noise: need 0 ≤ ε < ∞, 0 < δ < 1; got {epsilon}, {delta}")
     # As 1/μ, because δ falls with it; δ_G(ε; μ) ≤ μ/√(2π), so half of that bound is enough.
-    inverse = _crossing(
+    inverse = crossing(
         lambda x: x > 0 and gaussian_delta(epsilon=epsilon, mu=1 / x) <= delta, 1 / delta
     )
     return 1 / inverse * (1 - 2.0**-50)
@@ -257,7 +254,7 @@ def gaussian_epsilon(*, mu: float, delta: float) -> float:
         raise BudgetError(f"Gaussian noise: need 0 ≤ μ < ∞, 0 < δ < 1; got {mu}, {delta}")
     # Pr{N > x} ≤ e^(-x²/2), so δ_G(μ²/2 + μ x) ≤ δ at this x.
     high = mu * mu / 2 + mu * math.sqrt(-2 * math.log(delta)) + 1e-9
-    return _crossing(lambda e: gaussian_delta(epsilon=e, mu=mu) <= delta, high)
+    return crossing(lambda e: gaussian_delta(epsilon=e, mu=mu) <= delta, high)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,97 +290,7 @@ def tables_noise(*, tables: int, epsilon: float, delta: float) -> TableNoise:
     return min(laplace, gaussian, key=lambda noise: noise.deviation)
 
 
-class Loss(Protocol):
-    """One release as the accountant sees it."""
-
-    def pld(self, library: Any, interval: float) -> Any:
-        """Return its privacy loss distribution by ``library``, on a grid, rounded up."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stated:
-    """``times`` releases of which only (ε, δ) is known."""
-
-    cost: Guarantee
-    times: int = 1
-
-    def pld(self, library: Any, interval: float) -> Any:
-        """Return the distribution of the worst mechanism with this (ε, δ)."""
-        known = library.common.DifferentialPrivacyParameters(self.cost.epsilon, self.cost.delta)
-        return library.from_privacy_parameters(known, interval).self_compose(self.times)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gaussian:
-    """Gaussian noise, rounded or not, on all numbers that one record moves: μ of all of them."""
-
-    mu: float
-
-    def pld(self, library: Any, interval: float) -> Any:
-        """Return the distribution of N(μ, 1) against N(0, 1)."""
-        return library.from_gaussian_mechanism(1 / self.mu, value_discretization_interval=interval)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Laplace:
-    """Discrete Laplace noise of scale 1/ε on ``times`` numbers, each moved by one."""
-
-    epsilon: float
-    times: int = 1
-
-    def pld(self, library: Any, interval: float) -> Any:
-        """Return the distribution of the untruncated law."""
-        return library.from_discrete_laplace_mechanism(
-            self.epsilon, value_discretization_interval=interval, use_connect_dots=True
-        ).self_compose(self.times)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shifted:
-    """Noise of a symmetric table on ``times`` numbers, each moved by one: Mechanism B."""
-
-    weights: tuple[int, ...] = field(repr=False)  # of -r … r
-    times: int = 1
-
-    def pld(self, library: Any, interval: float) -> Any:
-        """Return the distribution of the table against itself moved by one."""
-        whole = math.log(sum(self.weights))
-        here = {z: math.log(w) - whole for z, w in enumerate(self.weights) if w}
-        moved = {z + 1: chance for z, chance in here.items()}
-        return library.from_two_probability_mass_functions(
-            here, moved, value_discretization_interval=interval
-        ).self_compose(self.times)
-
-
-def total(losses: Sequence[Loss], *, delta: float, interval: float = 1e-4) -> Guarantee:
-    """Return the smallest ε of all releases together at ``delta``, by dp-accounting's PLD.
-
-    Args:
-        losses: The releases, each with its multiplicity.
-        delta: Total δ of the ideal laws. What their tables add is the caller's to add, by
-            ``with_tables``; ``Shifted`` is of the table itself.
-        interval: Grid of the privacy loss; each loss is rounded up to it.
-
-    Privacy:
-        Neighbours: add or remove one record of the table that all releases read.
-        Covers: all outputs together; a later release may depend on earlier outputs.
-        Assumes: dp_accounting's pessimistic estimates, and transforms good to 5e-14.
-    """
-    if not losses:
-        return Guarantee(epsilon=0.0, delta=0.0)
-    # Imported here, because that takes a second.
-    library = import_module("dp_accounting.pld.privacy_loss_distribution")
-    distributions = (loss.pld(library, interval) for loss in losses)
-    composed = reduce(lambda one, two: one.compose(two), distributions)
-    # Its transforms err by up to 1e-14 of probability, either way: five times that is set aside.
-    left = delta * (1 - 1e-9) - 5e-14
-    epsilon = float(composed.get_epsilon_for_delta(left)) if left > 0 else math.inf
-    if not epsilon < math.inf:
-        raise BudgetError(f"no ε meets δ = {delta}: some release shows more, or δ is below 5e-14")
-    return Guarantee(epsilon=above(epsilon), delta=delta)
-
-
-def _crossing(enough: Callable[[float], bool], high: float) -> float:
+def crossing(enough: Callable[[float], bool], high: float) -> float:
     """Return a number that is enough, within an ulp or so of the smallest; ``high`` is enough."""
     if not enough(high):
         raise BudgetError("nothing that can be computed with is enough: ask for a larger δ")

@@ -16,7 +16,6 @@ from fractions import Fraction
 from functools import cached_property, partial
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
 from deniable.arrays import Counts
@@ -263,6 +262,7 @@ def sigma_and_r_for(*, epsilon: float, delta: float, lengths: int = 1) -> tuple[
     A larger σ hides the finite losses better and the edge at r worse: for each r the σ of the
     smallest δ is looked for. Then ``truncated_discrete_gaussian(sigma, r)`` is the law.
     """
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - slow to import, seldom used
 
     def delta_of(sigma: float, r: int) -> float:
         tv = _tv(r, doubles=r > FINE)

@@ -7,18 +7,8 @@ from functools import lru_cache
 from typing import Literal
 
 from deniable.errors import BudgetError, InvariantError
-from deniable.privacy.composition import (
-    Gaussian,
-    Guarantee,
-    Laplace,
-    Loss,
-    Shifted,
-    Stated,
-    above,
-    optimal,
-    sequential,
-    total,
-)
+from deniable.privacy.composition import Guarantee, above, optimal, sequential
+from deniable.privacy.distributions import Gaussian, Laplace, Loss, Shifted, Stated, total
 from deniable.privacy.grain import delta_before_grain, growth_of, with_grain
 from deniable.privacy.laws import Law
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from deniable.errors import BudgetError
 from deniable.privacy import laws
+from deniable.privacy.atoms import Atoms, mixture_delta
 from deniable.privacy.composition import (
     Guarantee,
     above,
@@ -17,7 +18,6 @@ from deniable.privacy.entropies import EXACT_BITS, EntropyScale
 from deniable.privacy.guarantee import structure_noise
 from deniable.privacy.laws import Law
 from deniable.privacy.ledger import PARTS, Part, Spend, is_heavy, weights_of
-from deniable.privacy.mixture import Atoms, mixture_delta
 from deniable.privacy.moments import TableModel, laplace_excess
 from deniable.privacy.pairs import PairNoise, pair_noise, shares_of
 

@@ -19,7 +19,7 @@ from deniable.privacy.sentences import neighbours_of, round_up, unit_of
 
 FORMAT = "deniable manifest 1"
 
-ACCOUNTANT = "privacy loss distributions (dp-accounting)"
+ACCOUNTANT = "privacy loss distributions"
 
 ASSUMPTIONS = (
     "the schema is public knowledge: it was not read off this table, or somebody confirmed it",

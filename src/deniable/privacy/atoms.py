@@ -1,9 +1,10 @@
-"""What noise of several kinds costs together, in closed form: for calibration, in microseconds.
+"""What noise of several kinds costs together, in closed form and in microseconds.
 
 A privacy loss is the logarithm of the odds that an outcome speaks for one of two neighbouring
 tables. Losses of independent noises add. Gaussian noise has a normal loss; the laws on whole
 numbers that we use have a loss with a few atoms, or a few thousand. So the δ of all together is a
-sum over atoms of the Gaussian's δ at what the atom leaves of ε.
+sum over atoms of the Gaussian's δ at what the atom leaves of ε. All of it is rounded up, but for
+losses that were composed on a grid.
 """
 
 import math
@@ -12,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
-from scipy.stats import binom
+from scipy.special import erfcx, gammaln, ndtr
 
 from deniable.arrays import Reals
 from deniable.errors import BudgetError
@@ -23,6 +23,8 @@ _GRID = 1e-6
 _MOST_ATOMS = 2_000
 # What is less likely is left out, and charged as if it told all.
 _NEVER = 1e-30
+# What a probability or a loss may be off by, from a few operations on doubles.
+_OFF = 2.0**-48
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Atoms:
         way round: with probabilities 1/(1+α) and α/(1+α), α = e^-ε.
         """
         likely = 1 / (1 + math.exp(-epsilon))
-        return cls(np.array([epsilon, -epsilon]), np.array([likely, 1 - likely]))
+        return cls(np.array([epsilon, -epsilon]), np.array([likely, 1 - likely]) * (1 + _OFF))
 
     @classmethod
     def stated(cls, epsilon: float, delta: float, *, times: int) -> Self:
@@ -61,11 +63,15 @@ class Atoms:
         Each loses ε or -ε, as discrete Laplace noise does, or with probability δ everything: of N
         the losses are (2l - N) ε with a binomial law.
         """
-        hits = np.arange(times + 1)
-        chances: Reals = binom.pmf(hits, times, 1 / (1 + math.exp(-epsilon)))
+        hits = np.arange(times + 1.0)
+        log_chance = gammaln(times + 1) - gammaln(hits + 1) - gammaln(times - hits + 1)
+        log_chance -= times * math.log1p(math.exp(-epsilon)) + (times - hits) * epsilon
+        # The logarithms are off by some ulp of their terms.
+        off = _OFF * (float(gammaln(times + 1)) + times * (epsilon + 1))
+        chances: Reals = np.exp(log_chance + off)
         seen = chances > _NEVER
         never = -math.expm1(times * math.log1p(-delta))
-        losses: Reals = ((2.0 * hits[seen] - times) * epsilon).astype(np.float64)
+        losses: Reals = (2.0 * hits[seen] - times) * epsilon
         return cls(losses, chances[seen] * (1 - never), never=never + times * _NEVER)
 
     @classmethod
@@ -74,8 +80,11 @@ class Atoms:
         whole = sum(weights)
         here = np.array(weights, dtype=np.float64) / whole
         # Moved by one, the outcome at index i had index i - 1 and the last one is out of reach.
-        losses = np.log(here[1:]) - np.log(here[:-1])
-        return cls(losses, here[1:], never=float(here[0]))
+        one, two = here, np.concatenate([[0.0], here[:-1]])
+        both = (one > 0) & (two > 0)
+        losses = np.log(one[both] / two[both]) + _OFF
+        never = float(one[two == 0].sum())
+        return cls(losses, one[both] * (1 + _OFF), never=never * (1 + _OFF))
 
     def compose(self, other: "Atoms") -> "Atoms":
         """Return the loss of both, independent of each other."""
@@ -95,6 +104,8 @@ class Atoms:
 
     def _merged(self, grid: float) -> "Atoms":
         """Return the same with losses rounded up to multiples of ``grid``, equal ones as one."""
+        # What lies on the grid stays there, whichever way doubles rounded it: so a loss may be
+        # 1e-6 of a step too low. Calibration composes; nothing is certified with what it gets.
         places = np.ceil(self.losses / grid - 1e-6).astype(np.int64)
         unique, place = np.unique(places, return_inverse=True)
         merged: Reals = np.bincount(place, weights=self.chances).astype(np.float64)
@@ -113,6 +124,33 @@ class Atoms:
         return result
 
 
+def gaussian_deltas(epsilons: Reals, *, mu: float) -> Reals:
+    """Return δ of Gaussian noise at every ε, exactly (Balle and Wang; guarantee.md, Theorem 7).
+
+        δ_G(ε; μ) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ),   μ = (L2 sensitivity) / σ
+        δ_G(-ε; μ) = 1 - e^-ε + e^-ε δ_G(ε; μ)
+
+    With a = μ/2 - ε/μ and b = a - μ the second term is ½ e^(-a²/2) erfcx(-b/√2): it has no
+    large factor, and for a < 0 the first has the same small one.
+    """
+    sizes = np.abs(epsilons)
+    if mu == 0:
+        deltas = np.zeros(len(sizes))
+    else:
+        # Below -60 nothing is left that a double holds.
+        a = np.maximum(mu / 2 - sizes / mu, -60.0)
+        density = 0.5 * np.exp(-a * a / 2)
+        ahead = np.where(a >= 0, ndtr(a), density * erfcx(-np.minimum(a, 0.0) / math.sqrt(2)))
+        behind = density * erfcx((mu - a) / math.sqrt(2))
+        # An error of an ulp in a moves e^(-a²/2) by a² of them.
+        deltas = np.maximum(ahead - behind, 0.0) + 2.0**-47 * (2 + a * a) * ahead
+    negative = epsilons < 0
+    deltas[negative] = (
+        -np.expm1(-sizes[negative]) + np.exp(-sizes[negative]) * deltas[negative]
+    ) * (1 + _OFF)
+    return np.minimum(deltas, 1.0)
+
+
 def mixture_delta(*, epsilon: float, mu: float, atoms: Atoms) -> float:
     """Return δ at ε of Gaussian noise of μ and an independent loss with atoms, together.
 
@@ -120,13 +158,7 @@ def mixture_delta(*, epsilon: float, mu: float, atoms: Atoms) -> float:
 
     Privacy:
         Neighbours: those of the noises, the same for each.
-        Covers: all outputs together, up to rounding: a plan is calibrated with it, and then
-            certified by ``composition.total``.
+        Covers: all outputs together, rounded up.
     """
-    left = epsilon - atoms.losses
-    if mu == 0:
-        shown = -np.expm1(np.minimum(left, 0.0))
-    else:
-        second = np.exp(left + log_ndtr(-mu / 2 - left / mu))
-        shown = np.maximum(ndtr(mu / 2 - left / mu) - second, 0.0)
-    return min(1.0, atoms.never + float(atoms.chances @ shown))
+    shown = float(atoms.chances @ gaussian_deltas(epsilon - atoms.losses, mu=mu))
+    return min(1.0, (atoms.never + shown) * (1 + _OFF))

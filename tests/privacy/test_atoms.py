@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,19 +11,11 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from deniable.errors import BudgetError
-from deniable.privacy.composition import (
-    Gaussian,
-    Guarantee,
-    Laplace,
-    Shifted,
-    Stated,
-    gaussian_delta,
-    optimal_delta,
-    total,
-)
+from deniable.privacy.atoms import Atoms, gaussian_deltas, mixture_delta
+from deniable.privacy.composition import Guarantee, gaussian_delta, optimal_delta
+from deniable.privacy.distributions import Gaussian, Laplace, Shifted, Stated, total_on_a_grid
 from deniable.privacy.laws import truncated_discrete_gaussian, truncated_geometric
 from deniable.privacy.ledger import weights_of
-from deniable.privacy.mixture import Atoms, mixture_delta
 from worlds import property_test
 
 # A loss may be rounded up by 1e-6 at each composition: δ moves by no more than that share of 1.
@@ -89,12 +82,17 @@ def test_a_stated_cost_is_what_it_states(epsilon, delta):
     assert atoms.chances.sum() + atoms.never == pytest.approx(1, rel=1e-12)
 
 
-@pytest.mark.parametrize("mu", [0.05, 0.5, 2.0])
-@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 4.0])
-def test_gaussian_noise_alone_is_its_formula(mu, epsilon):
-    """Of which ``composition`` has a version of its own, with another arithmetic."""
-    exact = gaussian_delta(epsilon=epsilon, mu=mu)
-    assert delta_of(Atoms.none(), epsilon, mu) == pytest.approx(exact, rel=1e-6, abs=1e-16)
+@pytest.mark.parametrize("mu", [0.02, 0.5, 2.0, 7.0])
+@pytest.mark.parametrize("epsilon", [-9.0, -1.0, -1e-6, 0.0, 0.3, 4.0])
+def test_gaussian_noise_alone_is_its_formula_for_any_sign(mu, epsilon):
+    """In fifty digits; rounded up, by less than one part in 10^8."""
+    mpmath.mp.dps = 50
+    e, m = mpmath.mpf(epsilon), mpmath.mpf(mu)
+    exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+    found = float(gaussian_deltas(np.array([epsilon]), mu=mu)[0])
+    assert exact - mpmath.mpf("1e-300") <= found <= exact * (1 + mpmath.mpf("1e-8"))
+    if epsilon >= 0:
+        assert gaussian_delta(epsilon=epsilon, mu=mu) == found
 
 
 def test_nothing_shown_costs_nothing():
@@ -212,7 +210,7 @@ def test_it_agrees_with_the_accountant(losses, atoms, mu, number, delta):
     At its ε the closed form is at most δ; at ε less an interval for each loss, at least δ.
     """
     interval = 1e-4
-    epsilon = total(losses, delta=delta, interval=interval).epsilon
+    epsilon = total_on_a_grid(losses, delta=delta, interval=interval).epsilon
     assert delta_of(atoms, epsilon, mu) <= delta * (1 + 1e-4)
     assert delta_of(atoms, epsilon - interval * (number + 1), mu) >= delta * (1 - 1e-4)
 
