@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 from scipy import stats
+
+from deniable.model.draws import AliasTables
 
 FALSE_ALARM = 1e-6
 
@@ -48,3 +51,14 @@ def assert_distribution(
     others = trials - sum(counts.get(value, 0) for value in expected)
     left = max(0.0, 1.0 - float(sum(expected.values())))
     assert_rate(others, trials, left if left > 1e-15 else 0.0, false_alarm=share)
+
+
+def implied(tables: AliasTables) -> np.ndarray:
+    """What a draw gives: v uniform, then v with probability stay[v], else alias[v]."""
+    stay = tables.stay.reshape(-1, tables.values).clip(0, 1)
+    alias = tables.alias.reshape(-1, tables.values)
+    result = stay / tables.values
+    for row in range(len(stay)):
+        for v in range(tables.values):
+            result[row, alias[row, v]] += (1 - stay[row, v]) / tables.values
+    return result

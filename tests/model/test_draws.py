@@ -9,21 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from chance import assert_distribution
-from deniable.model.draws import AliasTables, alias_tables, spread_evenly
+from chance import assert_distribution, implied
+from deniable.model.draws import alias_tables, spread_evenly
 from deniable.randomness import Keyed
 from worlds import property_test
-
-
-def implied(tables: AliasTables) -> np.ndarray:
-    """What a draw gives: v uniform, then v with probability stay[v], else alias[v]."""
-    stay = tables.stay.reshape(-1, tables.values).clip(0, 1)
-    alias = tables.alias.reshape(-1, tables.values)
-    result = stay / tables.values
-    for row in range(len(stay)):
-        for v in range(tables.values):
-            result[row, alias[row, v]] += (1 - stay[row, v]) / tables.values
-    return result
 
 
 @st.composite

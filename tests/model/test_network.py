@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import definitions
-from chance import assert_distribution
+from chance import assert_distribution, implied
 from deniable.errors import ConfigError, InvariantError
 from deniable.model import network as module
 from deniable.model.graph import Graph
-from deniable.model.network import ConditionalTable, Network
+from deniable.model.network import ConditionalTable, Manner, Network
 from deniable.randomness import Keyed
 from worlds import codes_of, plain_attribute, property_test, records_of, small_world, worlds
 
@@ -78,22 +78,69 @@ def test_the_most_likely_value_of_nobody():
     assert network.most_likely(codes_of([], 3), 0).tolist() == []
 
 
-def draw_many(*, kept: int, trials: int = 120_000) -> tuple[Counter, dict]:
+def draw_many(
+    *, kept: int, manner: Manner = "finely", trials: int = 120_000
+) -> tuple[Counter, dict]:
     """Return how often each record came of one seed, and with what probability it should."""
     network, model = small_world()
     seed = (3, 1, 2)
     codes = codes_of([seed] * trials, 3)
-    network.draw(codes, Keyed(21).at("candidates"), kept=kept)
+    network.draw(codes, Keyed(21).at("candidates"), kept=kept, manner=manner)
     expected = {
         y: definitions.synthesis_probability(model, y, seed, 3 - kept) for y in model.universe()
     }
     return Counter(records_of(codes)), expected
 
 
+@pytest.mark.parametrize("together", [1, 4, 8, 512])
+@pytest.mark.parametrize("manner", ["apart", "finely"])
 @pytest.mark.parametrize("kept", [0, 1, 2, 3])
-def test_draws_have_the_law_of_synthesis(kept):
-    """``eq:gm:seedbased_synthesis``, all records at once; false-alarm rate 1e-6, fixed key."""
-    assert_distribution(*draw_many(kept=kept))
+def test_draws_have_the_law_of_synthesis(kept, manner, together, monkeypatch):
+    """``eq:gm:seedbased_synthesis``, all records at once; false-alarm rate 1e-6, fixed key.
+
+    However many attributes are drawn by one word.
+    """
+    monkeypatch.setattr(module, "_MOST_TOGETHER", together)
+    assert_distribution(*draw_many(kept=kept, manner=manner))
+
+
+@property_test
+@given(worlds(), st.data())
+def test_attributes_drawn_together_have_the_product_of_their_tables(world, data):
+    """Every combination, given all before it that it depends on, exactly; none is left out."""
+    network, kept = world.network, data.draw(st.integers(0, world.m - 1))
+    drawn = network.order[kept:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_MOST_TOGETHER", data.draw(st.sampled_from([1, 4, 16, 512])))
+        patch.setattr(module, "_MOST_CELLS", data.draw(st.sampled_from([8, 64, 2**14])))
+        groups = network._grouped(drawn)
+    assert [i for group in groups for i in group] == list(drawn)
+    for group in groups:
+        joint = network._together(group)
+        rows = sum(
+            (world.universe[:, j].astype(np.intp) * added for j, added in joint.given),
+            np.zeros(len(world.universe), dtype=np.intp),
+        )
+        combination = {
+            codes: at
+            for at, codes in enumerate(zip(*(c.tolist() for c in joint.codes), strict=True))
+        }
+        columns = [combination[tuple(x)] for x in world.universe[:, list(group)].tolist()]
+        terms = network.log_terms(world.universe)
+        places = [network.order.index(i) for i in group]
+        expected = np.exp(terms[:, places].sum(axis=1))
+        np.testing.assert_allclose(implied(joint.alias)[rows, columns], expected, atol=1e-12)
+
+
+def test_so_many_attributes_are_drawn_together_as_fit_one_small_table():
+    """Nine of two values are 512 combinations; a tenth would be one too many."""
+    chain = tuple(() if i == 0 else (i - 1,) for i in range(12))
+    attributes = tuple(plain_attribute(f"x{i}", 2) for i in range(12))
+    half = np.full((2, 2), 0.5)
+    tables = tuple(ConditionalTable(half[: 1 if i == 0 else 2]) for i in range(12))
+    network = Network(attributes, Graph(chain), tuple(range(12)), tables)
+    assert network._grouped(network.order) == (tuple(range(9)), (9, 10, 11))
+    assert network._grouped(network.order[2:]) == (tuple(range(2, 11)), (11,))
 
 
 def test_that_assertion_notices_one_kept_attribute_too_many():

@@ -1,5 +1,7 @@
 """The tree of prefixes: every node's count is the number of seeds that share the prefix."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 import definitions
 from deniable.release import counts as module
-from deniable.release.counts import PrefixCounts
+from deniable.release.counts import PrefixCounts, SharedSeeds
 from worlds import codes_of, property_test, schemas, tables
 
 
@@ -53,6 +55,28 @@ def test_every_seed_has_the_count_of_its_own_prefix(tree, small):
     for at, length in enumerate(counts.levels):
         expected = [shared(seeds, d, order, length) for d in seeds]
         assert counts.of_seeds[at].tolist() == expected
+
+
+@property_test
+@given(trees(), st.booleans())
+def test_shared_seeds_are_the_seeds_as_often_as_they_are(tree, few):
+    """Over all seeds, once each: every kept prefix with its number, and k' of every level."""
+    sizes, order, levels, seeds, _ = tree
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "SMALL_TABLE", 2**20 if few else 0)
+        found = SharedSeeds.of(codes_of(seeds, len(sizes)), order, levels, sizes)
+    rows = found.row_of(np.arange(len(seeds)))
+    kept = list(order[: max(levels)])
+
+    def prefix(record):
+        return tuple(int(record[column]) for column in kept)
+
+    assert sorted(prefix(found.rows[row]) for row in rows) == sorted(map(prefix, seeds))
+    for at, length in enumerate(found.counts.levels):
+        there = Counter(tuple(x[c] for c in order[:length]) for x in seeds)
+        for row in set(rows.tolist()):
+            own = tuple(int(found.rows[row][c]) for c in order[:length])
+            assert found.counts.of_seeds[at][row] == there[own]
 
 
 def test_levels_far_apart_in_a_sparse_domain():

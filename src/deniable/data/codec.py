@@ -135,24 +135,24 @@ class Codec:
     def positions(self, codes: Codes, rng: Rng | None = None) -> Counts:
         """Return a position on its attribute's grid for each cell, drawn inside its bin.
 
-        For a listed kind it is the code; so it is for a missing cell.
+        For a missing cell it is the code. Of listed kinds, which have no grid, it says nothing.
         """
         self._require(codes)
         if rng is None and self.draws:
             raise InvariantError("codes stand for several values: give rng, to draw one of them")
         places = np.empty(codes.shape, dtype=np.int64, order="F")
         for j, attribute in enumerate(self.attributes):
-            places[:, j] = codes[:, j]
             if not attribute.is_numeric:
                 continue
-            there = codes[:, j] < attribute.bins
-            bins = np.where(there, codes[:, j], 0)
-            drawn = attribute.first_positions[bins]
+            column = codes[:, j].astype(np.intp)
+            there = None if attribute.missing_code is None else column < attribute.bins
+            bins = column if there is None else np.where(there, column, 0)
+            drawn = attribute.first_positions.take(bins)
             if attribute.is_binned and rng is not None:
-                widths = attribute.widths[bins]
+                widths = attribute.widths.take(bins)
                 steps = (rng.random(len(codes)) * widths).astype(np.int64)
-                drawn = drawn + np.minimum(steps, widths - 1)
-            np.copyto(places[:, j], drawn, where=there)
+                drawn += np.minimum(steps, widths - 1)
+            places[:, j] = drawn if there is None else np.where(there, drawn, column)
         return places
 
     def values(self, codes: Codes, positions: Counts) -> pl.DataFrame:
@@ -164,7 +164,9 @@ class Codec:
             if attribute.is_numeric:
                 series.append(_amounts(attribute, codes[:, j], positions[:, j]))
             elif name in self._whole_numbers:
-                series.append(pl.Series(name, self._whole_numbers[name].take(codes[:, j])))
+                # By NumPy's own kind of index, which is ten times as fast as a short one.
+                places = codes[:, j].astype(np.intp)
+                series.append(pl.Series(name, self._whole_numbers[name].take(places)))
             else:
                 series.append(pl.Series(name, codes[:, j]))
                 texts.append(pl.lit(self._lists[name]).gather(pl.col(name)).alias(name))

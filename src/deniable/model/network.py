@@ -3,7 +3,8 @@
 Pr{x_1, …, x_m} = Π_i Pr{x_i | bkt(x_j), j ∈ P_G(i)}        (Eq. 2 and 7, ``eq:gm:model``)
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -24,6 +25,12 @@ _AT_ONCE = 2**22
 # How values are drawn: each apart; shared out evenly among records that draw from one distribution;
 # or each apart and as finely as floats go.
 Manner = Literal["apart", "evenly", "finely"]
+
+
+# Attributes are drawn together while so many combinations of them, given so many of those before,
+# fit one table that stays in the cache.
+_MOST_TOGETHER = 2**9
+_MOST_CELLS = 2**14
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,24 @@ class ConditionalTable:
         """The natural logarithms; minus infinity where a value cannot occur."""
         with np.errstate(divide="ignore"):
             return np.log(self.probabilities)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Together:
+    """Some attributes that are drawn at once: one random word, one look-up.
+
+    Attributes:
+        members: The attributes, in the order σ.
+        given: Each attribute before them that they depend on, and what a step of its code adds to
+            the row.
+        alias: Their joint distribution, one row for each combination of ``given``.
+        codes: By member, its code in each combination.
+    """
+
+    members: tuple[int, ...]
+    given: tuple[tuple[int, int], ...]
+    alias: AliasTables = field(repr=False)
+    codes: tuple[Indices, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -104,12 +129,20 @@ class Network:
 
     def configuration(self, codes: Codes, i: int) -> Counts:
         """Return, for each record, the configuration of the parents of attribute ``i``."""
+        wide = {j: codes[:, j].astype(np.intp) for j in self.graph.parents[i]}
+        return self._configuration(wide, i, len(codes))
+
+    def _configuration(self, wide: Mapping[int, Indices], i: int, records: int) -> Counts:
+        """Return the same from the columns of the parents, as NumPy's own kind of index.
+
+        NumPy takes by such an index ten times as fast as by a short one.
+        """
         steps = self._strides[i]
         if not steps:
-            return np.zeros(len(codes), dtype=np.int64)
-        numbers = steps[0][1].take(codes[:, steps[0][0]])
+            return np.zeros(records, dtype=np.int64)
+        numbers = steps[0][1].take(wide[steps[0][0]])
         for j, added in steps[1:]:
-            numbers += added.take(codes[:, j])
+            numbers += added.take(wide[j])
         return numbers
 
     def log_terms(self, codes: Codes) -> Reals:
@@ -148,14 +181,90 @@ class Network:
                 not for candidates that are tested one by one. ``finely`` is for candidates whose
                 probability a test asks for.
         """
-        for i in self.order[kept:until]:
-            rows, alias = self.configuration(codes, i), self.tables[i].alias
-            if manner == "finely":
-                codes[:, i] = alias.draw_finely(rows, rng.random(len(rows)))
-                continue
-            evenly = manner == "evenly"
-            words = spread_evenly(rows, rng) if evenly else rng.half_words(len(rows))
-            codes[:, i] = alias.draw(rows, words)
+        drawn = self.order[kept:until]
+        wide = {i: codes[:, i].astype(np.intp) for i in self.order[:kept]}
+        if manner == "apart" and len(codes):
+            for group in self._grouped(drawn):
+                self._draw_together(wide, group, rng, len(codes))
+        else:
+            for i in drawn:
+                wide[i] = self._draw_one(wide, i, rng, len(codes), manner)
+        for i in drawn:
+            codes[:, i] = wide[i]
+
+    def _draw_one(
+        self, wide: Mapping[int, Indices], i: int, rng: Rng, records: int, manner: Manner
+    ) -> Indices:
+        rows, alias = self._configuration(wide, i, records), self.tables[i].alias
+        if manner == "finely":
+            return alias.draw_finely(rows, rng.random(records))
+        words = spread_evenly(rows, rng) if manner == "evenly" else rng.half_words(records)
+        return alias.draw(rows, words)
+
+    def _draw_together(
+        self, wide: dict[int, Indices], group: tuple[int, ...], rng: Rng, records: int
+    ) -> None:
+        if len(group) == 1:
+            wide[group[0]] = self._draw_one(wide, group[0], rng, records, "apart")
+            return
+        joint = self._together(group)
+        rows = np.zeros(records, dtype=np.intp)
+        for j, added in joint.given:
+            rows += wide[j] * added
+        found = joint.alias.draw(rows, rng.half_words(records))
+        for i, codes in zip(group, joint.codes, strict=True):
+            wide[i] = codes.take(found)
+
+    def _grouped(self, drawn: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return attributes that follow each other in groups that are small enough to be one."""
+        groups: list[tuple[int, ...]] = []
+        for i in drawn:
+            longer = (*groups[-1], i) if groups else (i,)
+            together, given = self._number_of(longer), self._number_of(self._given(longer))
+            if groups and together <= _MOST_TOGETHER and together * given <= _MOST_CELLS:
+                groups[-1] = longer
+            else:
+                groups.append((i,))
+        return tuple(groups)
+
+    def _given(self, group: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the attributes before a group that it depends on, in the order σ."""
+        parents = set().union(*(self.graph.parents[i] for i in group))
+        return tuple(j for j in self.order if j in parents and j not in group)
+
+    def _number_of(self, attributes: tuple[int, ...]) -> int:
+        """Return how many combinations of codes some attributes have."""
+        return math.prod(self.attributes[i].size for i in attributes)
+
+    def _together(self, group: tuple[int, ...]) -> _Together:
+        """Return the joint distribution of some attributes, made when it is first asked for."""
+        if group not in self._joints:
+            self._joints[group] = self._join(group)
+        return self._joints[group]
+
+    @cached_property
+    def _joints(self) -> dict[tuple[int, ...], _Together]:
+        return {}
+
+    def _join(self, group: tuple[int, ...]) -> _Together:
+        """Return the product of conditional tables: Eq. 2 for some attributes alone."""
+        given = self._given(group)
+        every = (*given, *group)
+        sizes = [self.attributes[i].size for i in every]
+        codes = empty_codes(math.prod(sizes), self.attributes)
+        for i, column in zip(every, np.indices(sizes).reshape(len(every), -1), strict=True):
+            codes[:, i] = column
+        chance = np.ones(len(codes))
+        for i in group:
+            chance *= self.tables[i].probabilities[self.configuration(codes, i), codes[:, i]]
+        together = self._number_of(group)
+        added = [self._number_of(given[at + 1 :]) for at in range(len(given))]
+        return _Together(
+            members=group,
+            given=tuple(zip(given, added, strict=True)),
+            alias=alias_tables(chance.reshape(-1, together)),
+            codes=tuple(codes[:together, i].astype(np.intp) for i in group),
+        )
 
     def most_likely(self, codes: Codes, i: int) -> Codes:
         """Return the most likely value of attribute ``i`` given all others (Sec. 6.2).

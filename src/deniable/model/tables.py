@@ -1,6 +1,7 @@
 """From noisy pairs to a network: order, parents, and a conditional table for each attribute."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,24 +61,42 @@ def _fit_all(measured: Measured, attributes: tuple[Attribute, ...], max_cost: in
     pool = np.zeros((_POOL, len(attributes)), dtype=np.intp, order="F")
     rng = Keyed(_KEY).at("parameters")
     parents: list[tuple[_Parent, ...]] = [()] * len(attributes)
-    tables: list[Reals] = [np.empty(0)] * len(attributes)
-    for place, i in enumerate(order):
-        limit = min(max_cost, max(_MOST_CELLS // attributes[i].size, 1))
-        parents[i] = _choose_parents(dependence, attributes, i, order[:place], limit)
-        fitted = _fit(dependence, i, parents[i], pool)
-        pool[:, i] = _draw(fitted, [p.groups[pool[:, p.attribute]] for p in parents[i]], rng)
-        inside = dependence.values[i] / dependence.bins[i][measured.bins[i]]
-        tables[i] = fitted.table()[:, measured.bins[i]] * inside
+    tables: dict[int, Future[ConditionalTable]] = {}
+    # A fit waits for the one before it; tables are written out beside the next fit.
+    with ThreadPoolExecutor(1) as beside:
+        for place, i in enumerate(order):
+            limit = min(max_cost, max(_MOST_CELLS // attributes[i].size, 1))
+            parents[i] = _choose_parents(dependence, attributes, i, order[:place], limit)
+            fitted = _fit(dependence, i, parents[i], pool)
+            inside = dependence.values[i] / dependence.bins[i][measured.bins[i]]
+            tables[i] = beside.submit(_write_out, fitted, measured.bins[i], inside)
+            if i != order[-1]:
+                groups = [p.groups[pool[:, p.attribute]] for p in parents[i]]
+                pool[:, i] = _draw(fitted, groups, rng)
     return Network(
         attributes,
         Graph(tuple(tuple(parent.attribute for parent in chosen) for chosen in parents)),
         tuple(order),
-        tuple(ConditionalTable(table / table.sum(axis=1, keepdims=True)) for table in tables),
+        tuple(tables[i].result() for i in range(len(attributes))),
         tuple(
             tuple(parent.groups[measured.bins[parent.attribute]] for parent in chosen)
             for chosen in parents
         ),
     )
+
+
+def _write_out(fitted: LogLinear, bins: Indices, inside: Reals) -> ConditionalTable:
+    """Return a fitted model as a table of values, prepared for drawing.
+
+    Args:
+        fitted: The model of the attribute's bins.
+        bins: The bin of each value.
+        inside: The share of each value in its bin.
+    """
+    table = fitted.table()[:, bins] * inside
+    written = ConditionalTable(table / table.sum(axis=1, keepdims=True))
+    written.alias.prepare()
+    return written
 
 
 def _choose_parents(

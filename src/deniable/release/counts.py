@@ -1,5 +1,6 @@
 """How many seeds share the attributes a candidate kept: the deniability test as a look-up."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -8,7 +9,7 @@ from typing import Self, cast
 import numpy as np
 
 from deniable.arrays import CODE, Codes, Counts, Indices
-from deniable.data.bulk import Spooled, distinct_rows
+from deniable.data.bulk import SMALL_TABLE, Spooled, distinct_rows
 
 # A level of the tree is a plain array of children while it has no more cells than this.
 _SMALL_LEVEL = 2**22
@@ -137,6 +138,42 @@ class PrefixCounts:
                 # Group -1, nobody's, finds the zero at the end.
                 counts[:, at] = np.append(self.sizes[at], 0)[groups]
         return counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedSeeds:
+    """Seeds as far as they are kept: where few prefixes occur, one row stands for all who share it.
+
+    Candidates that keep the same prefix have the same law, whichever seed it came from.
+
+    Attributes:
+        rows: Records of which nothing but the longest prefix is read.
+        ends: How many seeds the rows stand for, up to and with each; None: each for itself.
+        counts: How many seeds share the prefix of each row.
+    """
+
+    rows: Codes = field(repr=False)
+    ends: Counts | None = field(repr=False)
+    counts: PrefixCounts
+
+    @classmethod
+    def of(
+        cls, seeds: Codes, order: Sequence[int], levels: Sequence[int], sizes: Sequence[int]
+    ) -> Self:
+        """Return the seeds by their longest prefix in ``levels``."""
+        columns = list(order[: max(levels)])
+        values = [sizes[column] for column in columns]
+        if math.prod(values) > SMALL_TABLE and not isinstance(seeds, Spooled):
+            return cls(rows=seeds, ends=None, counts=PrefixCounts.of(seeds, order, levels, sizes))
+        prefixes, shared = distinct_rows(seeds, columns, values)
+        rows = np.zeros((len(prefixes), seeds.shape[1]), dtype=CODE, order="F")
+        rows[:, columns] = prefixes
+        counts = PrefixCounts.of_several(rows, shared, order, levels, sizes)
+        return cls(rows=rows, ends=np.cumsum(shared), counts=counts)
+
+    def row_of(self, seeds: Indices) -> Indices:
+        """Return which row stands for each seed, counted in the ascending order of prefixes."""
+        return seeds if self.ends is None else np.searchsorted(self.ends, seeds, side="right")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from deniable.model.generative import GenerativeModel
 from deniable.model.network import Manner, Network, empty_codes
 from deniable.model.synthesis import NetworkModel
 from deniable.randomness import Randomness, Rng
-from deniable.release.counts import PrefixCounts
+from deniable.release.counts import PrefixCounts, SharedSeeds
 from deniable.release.deniability import (
     ScanLimits,
     count_hidden_omega,
@@ -76,21 +76,23 @@ class Mechanism:
 def own_omega_kernel(mechanism: Mechanism, model: NetworkModel) -> Kernel:
     """Return Mechanism 1 for the built-in model, each candidate tested under its own ω.
 
-    The test does not read what is drawn, so only candidates that pass are drawn at all.
+    Neither the test nor the candidate reads more of a seed than its prefix, so that all who share
+    one are drawn as one, as often as they are. The test does not read what is drawn, so only
+    candidates that pass are drawn at all.
     """
     _require_seeds(mechanism)
-    seeds, randomness = mechanism.seeds, mechanism.randomness
-    counts = _prefix_counts(mechanism, model)
+    number, randomness = len(mechanism.seeds), mechanism.randomness
+    seeds = SharedSeeds.of(mechanism.seeds, model.network.order, model.kept, _sizes(model))
     levels = _level_of_omega(model)
 
     def kernel(block: int) -> Codes:
         rng = randomness.at("seeds", block)
-        chosen = rng.integers(len(seeds), BLOCK)
+        chosen = seeds.row_of(rng.integers(number, BLOCK))
         omegas = model.choose_omegas(BLOCK, rng)
-        plausible = count_own_omega(counts, chosen, levels[omegas])
+        plausible = count_own_omega(seeds.counts, chosen, levels[omegas])
         passed = np.flatnonzero(mechanism.passes(plausible, block))
         drawn = model.propose_from(
-            seeds, chosen[passed], omegas[passed], randomness.at("candidates", block)
+            seeds.rows, chosen[passed], omegas[passed], randomness.at("candidates", block)
         )
         return _only(drawn, mechanism.possible(drawn))
 
@@ -298,9 +300,11 @@ def _require_seeds(mechanism: Mechanism) -> None:
 
 
 def _prefix_counts(mechanism: Mechanism, model: NetworkModel) -> PrefixCounts:
-    network = model.network
-    sizes = [attribute.size for attribute in network.attributes]
-    return PrefixCounts.of(mechanism.seeds, network.order, model.kept, sizes)
+    return PrefixCounts.of(mechanism.seeds, model.network.order, model.kept, _sizes(model))
+
+
+def _sizes(model: NetworkModel) -> list[int]:
+    return [attribute.size for attribute in model.network.attributes]
 
 
 def _propose(
