@@ -30,7 +30,7 @@ SPLIT_OF_PAPER: Mapping[Part, float] = {"structure": 0.187, "parameters": 0.187,
 # No plan spends more than this, however much is allowed: beyond, nothing is certified.
 LARGEST_EPSILON = 38.0
 # What is certified must not exceed what was asked for. The certificate rounds up, some of it on a
-# grid that calibration does not see, so it aims a little below, and lower where that was not enough.
+# grid that calibration does not see: it aims a little below, and lower where that was not enough.
 _AIMS = (1 - 1e-5, 1 - 1e-3, 1 - 1e-2, 0.97, 0.9, 0.8)
 
 
