@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from deniable.arrays import Indices, Reals
+from deniable.model.descent import minimise
 
 _ITERATIONS = 60
 _TOLERANCE = 1e-7
@@ -80,18 +81,14 @@ def fit_loglinear(share: Reals, evidence: Sequence[Evidence], weights: Reals) ->
     """
     if not evidence:
         return LogLinear(base=np.log(share), effects=())
-    from scipy.optimize import minimize  # noqa: PLC0415 - slow to import, and not for generation
-
     problem = _Problem.of(share, evidence, weights)
     start = np.zeros((problem.rows + 1) * len(share))
-    found = minimize(
-        problem.loss,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": _ITERATIONS, "maxcor": 8, "ftol": _TOLERANCE, "gtol": 1e-6},
+    # Parameters are scaled to a curvature of one, and the loss is by the record.
+    curvature = 1 / float(weights.sum())
+    found = minimise(
+        problem.loss, start, curvature=curvature, iterations=_ITERATIONS, tolerance=_TOLERANCE
     )
-    base, effects = problem.parameters(found.x)
+    base, effects = problem.parameters(found)
     ends = np.cumsum([len(each.wanted) for each in evidence])[:-1]
     return LogLinear(base=base, effects=tuple(np.split(effects, ends)))
 

@@ -63,7 +63,7 @@ def _fit_all(measured: Measured, attributes: tuple[Attribute, ...], max_cost: in
     parents: list[tuple[_Parent, ...]] = [()] * len(attributes)
     tables: dict[int, Future[ConditionalTable]] = {}
     # A fit waits for the one before it; tables are written out beside the next fit.
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(2) as beside:
         for place, i in enumerate(order):
             limit = min(max_cost, max(_MOST_CELLS // attributes[i].size, 1))
             parents[i] = _choose_parents(dependence, attributes, i, order[:place], limit)
