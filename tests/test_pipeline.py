@@ -769,13 +769,13 @@ def test_a_hopeless_run_is_refused_and_nothing_is_written(
 
 def test_how_many_passed_is_not_said(small_table, small_schema, monkeypatch):
     """Pass rates are confidential: the message is the same whether none passed or nearly enough."""
-    monkeypatch.setattr(candidates, "_FEWEST_ATTEMPTS", 2**15)
+    monkeypatch.setattr(candidates, "_FEWEST_ATTEMPTS", BLOCK)
     options = {"omega": "2", "max_attempts": 1, "epsilon": INF, "noise": NOISE}
     some = synthesize(small_table, small_schema, "tested", 5_000, k=30, **options)
     assert some.frame().height == 5_000
     messages = set()
     for k in (1_999, 30):
-        release = synthesize(small_table, small_schema, "tested", 2**15, k=k, **options)
+        release = synthesize(small_table, small_schema, "tested", BLOCK, k=k, **options)
         with pytest.raises(BudgetError) as refused:
             release.frame()
         messages.add(str(refused.value))
@@ -874,12 +874,12 @@ def _fields(attribute):
 def test_who_watches_is_told_every_stage_to_its_end(small_table, small_schema):
     told = []
     release = pipeline.synthesize(
-        small_table, small_schema, records=70_000, epsilon=INF, mode="seedless",
+        small_table, small_schema, records=2 * BLOCK + 1, epsilon=INF, mode="seedless",
         watch=lambda stage, done, of: told.append((stage, done, of)),
     )  # fmt: skip
     release.frame()
     assert told[0] == ("read the table", 0, 1)
-    assert told[-1] == ("records", 70_000, 70_000)
+    assert told[-1] == ("records", 2 * BLOCK + 1, 2 * BLOCK + 1)
     done = [done for stage, done, _ in told if stage == "records"]
     assert done == sorted(done)
     assert len(done) == 4

@@ -18,6 +18,7 @@ from deniable.model.cells import Axis, Query
 from deniable.model.draws import AliasTables, alias_tables, spread_evenly
 from deniable.model.graph import Graph, check_order
 from deniable.randomness import Rng
+from deniable.workers import in_order
 
 # How many rows times values are held at once when the best of all values is looked for.
 _AT_ONCE = 2**22
@@ -265,6 +266,12 @@ class Network:
             alias=alias_tables(chance.reshape(-1, together)),
             codes=tuple(codes[:together, i].astype(np.intp) for i in group),
         )
+
+    def prepare(self, workers: int) -> None:
+        """Prepare all tables for drawing, the largest first; else the first block would, alone."""
+        largest = sorted(self.tables, key=lambda table: -table.probabilities.size)
+        for _ in in_order(lambda table: table.alias.prepare(), largest, workers=workers):
+            pass
 
     def most_likely(self, codes: Codes, i: int) -> Codes:
         """Return the most likely value of attribute ``i`` given all others (Sec. 6.2).

@@ -36,12 +36,12 @@ Test = Callable[[Counts, int], Mask]
 Possible = Callable[[Codes], Mask]
 
 # Candidates in a block: many enough to hide Python, few enough to stay in the cache.
-BLOCK = 2**15
+BLOCK = 2**16
 # The scan holds a matrix of candidates by seeds.
 SCAN_BLOCK = 2**9
 # Records of the first blocks share their distributions out among them. Among more than a quarter
 # of a million the noise of drawing is far below all other noise.
-_EVEN_BLOCKS = 8
+_EVEN_BLOCKS = 4
 # How often a record without a kept prefix is drawn again because it has one.
 _MOST_REDRAWN = 50
 # Constraints that less than one record in so many keeps are said to leave nothing; it takes so many

@@ -110,8 +110,9 @@ class Artefact:
             raise ConfigError(f"records = {records}: ask for at least 1")
         possible = self.schema.rules.possible if self.schema.rules else anything
         kernel = artefact_kernel(self.network, self.histogram, self.omegas, randomness, possible)
-        left = records
-        for block in in_order(kernel, range(-(-records // BLOCK)), workers=workers or all_cores()):
+        workers, left = workers or all_cores(), records
+        self.network.prepare(workers)
+        for block in in_order(kernel, range(-(-records // BLOCK)), workers=workers):
             yield block[:left]
             left -= len(block)
 
