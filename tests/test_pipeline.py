@@ -24,6 +24,7 @@ from deniable.model.perturbation import PerturbationModel
 from deniable.privacy.laws import discrete_laplace, rounded_gaussian
 from deniable.randomness import Keyed
 from deniable.release.claims import Claims
+from deniable.release.mechanism import BLOCK
 from deniable.release.records import as_json
 from deniable.release.statements import check_claims
 

@@ -40,7 +40,8 @@ def many(values, n=200):
         (["TRUE", "FALSE", ""] * 50, "boolean"),
         (["yes", "no", "unknown"] * 50, "categorical"),
         (["1", "2"] * 50, "integer"),
-        (["5.0", "7.0", "NA"] * 50, "integer"),
+        (["5.0", "7.0", "NA"] * 50, "real"),
+        (["5.0", "7", "NA"] * 50, "integer"),
         (["1.5", "2", "3.25"] * 50, "real"),
         (["007", "123", "044"] * 50, "categorical"),
         (["oak", "elm", "ash"] * 50, "categorical"),
@@ -239,3 +240,54 @@ def test_many_values_have_no_buckets_and_rare_ones_are_counted_not_named():
     assert "60" in said(found) or "61" in said(found)
     assert "1 of its" in said(found)
     assert "hamlet" not in said(found)
+
+
+def test_whole_numbers_with_a_point_are_written_so_again():
+    described = draft(["5.0", "7.0", "12.0", "NA"] * 50)
+    schema = Schema.parse(f"format = 1\n{write_attribute(described)}")
+    assert (described.kind, str(fields(described)["step"])) == ("real", "1.0")
+    assert schema.attributes[0].unit.decimals == 1
+    assert schema.attributes[0].bins == 8
+    assert draft(["5.00", "7.00", "12.00"] * 50).kind == "integer"
+
+
+def incomes(rows, step):
+    wage = RNG.lognormal(10, 0.8, rows).astype(np.int64) + 100
+    return np.where(RNG.random(rows) < 0.6, wage - wage % step, wage).tolist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "step", "heaps"),
+    [(12_000, 1_000, [1_000]), (12_000, 100, [100]), (12_000, 1, None), (9_000, 1_000, None)],
+)
+def test_numbers_that_crowd_at_multiples_have_heaps_where_rows_are_enough(rows, step, heaps):
+    found = fields(draft(incomes(rows, step), "wage")).get("heaps")
+    assert (found and [n for n in found if n >= 100]) == heaps
+
+
+@pytest.mark.parametrize(("each", "apart"), [(120, True), (90, False)])
+def test_rates_that_many_rows_share_have_bins_of_their_own(each, apart):
+    """60 rates, and 500 numbers that one row has each: of these none is an edge."""
+    rates = np.sort(RNG.choice(np.arange(1_000, 50_000, 7), 60, replace=False))
+    others = RNG.choice(np.arange(1_003, 50_000, 7), 500, replace=False)
+    cells = [f"{cell / 1_000:.3f}" for cell in [*np.repeat(rates, each), *others]]
+    described = draft(cells)
+    [attribute] = Schema.parse(f"format = 1\n{write_attribute(described)}").attributes
+    alone = {attribute.positions(code)[0] for code in np.flatnonzero(attribute.widths == 1)}
+    assert described.kind == "real"
+    assert not alone & set(others.tolist())
+    assert alone >= set(rates.tolist()) if apart else not alone & set(rates.tolist())
+
+
+def test_a_column_that_is_dense_has_even_bins_however_many_rows_share_a_number():
+    cells = np.repeat(np.arange(100, 2_100), 110).tolist()
+    assert "edges" not in fields(draft(cells)).get("bins", {})
+
+
+def test_spikes_of_a_skewed_column_stand_alone_among_first_digits():
+    tail = (RNG.lognormal(9, 1, 400).astype(np.int64) + 1_000).tolist()
+    cells = [0] * 5_000 + [15_024] * 300 + [7_688] * 150 + tail
+    [attribute] = Schema.parse(f"format = 1\n{write_attribute(draft(cells))}").attributes
+    alone = {attribute.positions(code)[0] for code in np.flatnonzero(attribute.widths == 1)}
+    assert {0, 7_688, 15_024} <= alone
+    assert not {n for n in alone if n >= 100} - {7_688, 15_024}

@@ -14,9 +14,12 @@ from deniable.engine.local import count
 from deniable.model.pairs import learn_pairs
 from deniable.model.shrinkage import (
     centred,
+    decide,
+    fill,
     find_dependence,
     rake,
     shrink,
+    stands_out,
     strengths,
     strongest,
 )
@@ -221,3 +224,78 @@ def test_a_pair_that_is_looked_at_often_has_less_noise():
     found = find_dependence(often)
     assert found.sigma_of(0, 1) == pytest.approx(once.sigma / 3)
     assert found.sigma_of(2, 0) == once.sigma
+
+
+# One attribute that decides another
+
+
+def one_to_one(bins, rows):
+    """Every bin of one goes with one bin of the other."""
+    return np.eye(bins) * rows / bins
+
+
+@pytest.mark.parametrize("key", range(5))
+def test_a_table_that_has_all_directions_is_believed_by_its_cells(key):
+    """16 bins, 10,000 records, σ = 70: each singular value is 625, and noise makes up to 560. By
+    directions half of the records would leave their cell."""
+    truth, margin = one_to_one(16, 10_000), np.full(16, 625.0)
+    expected = np.outer(margin, margin) / 10_000
+    seen = centred(truth - expected) + noise(16, 16, key, sigma=70.0)
+    table = decide(seen, 70.0, margin, margin)
+    assert np.abs(table - truth).sum() / 20_000 < 0.08
+    by_direction = rake(expected + shrink(seen, 70.0), margin, margin)
+    assert np.abs(by_direction - truth).sum() / 20_000 > 0.25
+    np.testing.assert_allclose(table.sum(axis=0), margin, rtol=1e-6)
+
+
+def test_what_decides_nothing_is_left_to_directions():
+    """Without noise; with too few records in cells that stand out; and where these are not all."""
+    margin = np.full(16, 625.0)
+    expected = np.outer(margin, margin) / 10_000
+    truth = one_to_one(16, 10_000)
+    assert decide(centred(truth - expected), 0.0, margin, margin) is None
+    half = 0.5 * truth + 0.5 * expected
+    assert decide(centred(half - expected), 50.0, margin, margin) is None
+    beside = 0.85 * truth + 0.15 * np.roll(truth, 1, axis=1)
+    assert decide(centred(beside - expected), 18.0, margin, margin) is None
+    assert decide(centred(beside - expected), 60.0, margin, margin) is not None
+
+
+def test_cells_keep_what_they_hold_and_the_others_share_the_rest():
+    rows, columns = np.array([60.0, 40.0]), np.array([30.0, 30.0, 40.0])
+    held = np.array([[20.0, 0.0, 0.0], [0.0, 0.0, 40.0]])
+    expected = [[20.0, 30.0, 0.0], [0.0, 0.0, 40.0]]
+    found = fill(held, np.array([50.0, 40.0]), np.array([20.0, 30.0, 40.0]))
+    np.testing.assert_allclose(found, expected, atol=0.2)
+    table = fill(held, rows, columns)
+    np.testing.assert_allclose(table.sum(axis=0), columns, rtol=1e-6)
+    assert min(table[1, 2] / 40, table[0, 0] / 20) > 0.9
+
+
+def test_no_cell_holds_more_than_its_row_or_column():
+    rows = columns = np.array([50.0, 50.0])
+    table = fill(np.array([[80.0, 0.0], [0.0, 45.0]]), rows, columns)
+    np.testing.assert_allclose(table, [[47.5, 2.5], [2.5, 47.5]], atol=2.6)
+    assert table.sum() == pytest.approx(100)
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (20, 20)])
+def test_noise_seldom_stands_out(shape):
+    """Above σ √(2 ln n) lies the fullest of n cells of noise at most once in three times. 400
+    tables; one-sided false-alarm rate 1e-6, fixed keys."""
+    found = sum(bool(stands_out(noise(*shape, key), 1.0).any()) for key in range(400))
+    assert stats.binom.sf(found - 1, 400, 1 / 3) > 1e-6
+    assert stands_out(np.array([[3.0, 1.0], [1.0, 1.0]]), 1.0).tolist() == [
+        [True, False],
+        [False, False],
+    ]
+
+
+def test_pairs_that_stand_out_by_cells_are_looked_at_again():
+    """20 bins, one to one, where the first look shows no direction but every cell."""
+    rng = np.random.default_rng(5)
+    first = rng.integers(0, 20, 20_000)
+    codes = codes_of(records_of(np.stack([first, first, rng.integers(0, 20, 20_000)], axis=1)), 3)
+    found = strengths(measure(codes, (20, 20, 20), mu=0.015, key=2))
+    assert found[0, 1] > 0.5
+    assert max(found[0, 2], found[1, 2]) < 0.1

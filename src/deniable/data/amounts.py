@@ -60,8 +60,8 @@ class Unit:
 
     @property
     def decimals(self) -> int:
-        """How many digits after the point a number of this grid needs."""
-        exponent = self.step.normalize().as_tuple().exponent
+        """How many digits after the point a number of this grid is written with: the step's."""
+        exponent = self.step.as_tuple().exponent
         return max(0, -int(exponent))
 
     @property

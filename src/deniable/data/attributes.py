@@ -57,6 +57,7 @@ class Attribute:
         unit: Numeric kinds: what a position means; only a real has no default.
         other: Text: the value, one of ``values``, that stands for every text that is not listed.
         model: Numeric kinds: how the distribution is learnt.
+        heaps: Numbers in bins: steps, in positions, at whose multiples numbers crowd.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Attribute:
     unit: Unit | None = None
     other: str = ""
     model: ModelKind = field(default="histogram", repr=False)
+    heaps: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name:

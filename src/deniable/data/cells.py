@@ -13,6 +13,7 @@ import polars as pl
 from deniable.arrays import MOST_VALUES
 from deniable.data.amounts import LARGEST, Unit, whole_number
 from deniable.data.attributes import Attribute, show, show_some
+from deniable.data.bin_heaps import Heaps
 from deniable.data.bins import equal_starts
 from deniable.errors import DataError
 
@@ -48,12 +49,14 @@ class Column:
         dtype: What polars holds it as. Text is read as a cell of a CSV file would be.
         origin: ``"csv"``: no cell is null, and an empty one is the text "".
         only: Where it is given, the one code that a cell may have.
+        heaps: Where they are given, the code asked for is how round a number is: every cell has it.
     """
 
     attribute: Attribute
     dtype: pl.DataType
     origin: Origin = "typed"
     only: int | None = None
+    heaps: Heaps | None = None
 
     def __post_init__(self) -> None:
         if not (self.dtype == pl.Null or self._is_always_missing or _fits(self)):
@@ -71,6 +74,9 @@ class Column:
 
     def code(self) -> pl.Expr:
         """Return each cell's code, or ``NO_CODE``; 16 bits, named like the column."""
+        if self.heaps is not None and self.unit is not None:
+            position = self.unit.positions(_said(self, self.unit))
+            return self.heaps.level(position, _bin(self.attribute, position))
         coded = self._coded()
         if self.only is not None:
             coded = pl.when(coded == self.only).then(coded)

@@ -10,6 +10,7 @@ import polars as pl
 from deniable.arrays import Codes, Counts
 from deniable.data.attributes import Attribute, show_some
 from deniable.data.beside import Computed, Constant, Described, Identifier
+from deniable.data.bin_heaps import Heaps
 from deniable.data.bulk import Spool
 from deniable.data.cells import Column, Fault, Origin
 from deniable.data.checked import Batch, Owners, find_all_faults, in_turn
@@ -74,14 +75,32 @@ class Codec:
             raise SchemaError(
                 "the schema describes no column that is learnt; add an [[attribute]] for each"
             )
-        names = [column.name for column in self.columns]
+        asides = [heaps.attribute.name for heaps in self.heaps.values()]
+        names = [column.name for column in self.columns] + asides
         if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
             raise SchemaError(f"described more than once: {show_some(twice)}; keep one of each")
 
     @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
-        """The columns that are learnt, in the order of the columns of codes."""
-        return tuple(column for column in self.columns if isinstance(column, Attribute))
+        """What is learnt, as columns of codes have it; how round numbers are, just before them."""
+        learnt: list[Attribute] = []
+        for column in self.columns:
+            if column.name in self.heaps:
+                learnt.append(self.heaps[column.name].attribute)
+            if isinstance(column, Attribute):
+                learnt.append(column)
+        return tuple(learnt)
+
+    @cached_property
+    def heaps(self) -> dict[str, Heaps]:
+        """How round the numbers are, of the columns where that is learnt."""
+        attributes = (column for column in self.columns if isinstance(column, Attribute))
+        return {column.name: Heaps(column) for column in attributes if column.heaps}
+
+    @cached_property
+    def asides(self) -> frozenset[str]:
+        """The attributes that are no columns: how round numbers are."""
+        return frozenset(heaps.attribute.name for heaps in self.heaps.values())
 
     @cached_property
     def constants(self) -> tuple[Constant, ...]:
@@ -148,7 +167,9 @@ class Codec:
             there = None if attribute.missing_code is None else column < attribute.bins
             bins = column if there is None else np.where(there, column, 0)
             drawn = attribute.first_positions.take(bins)
-            if attribute.is_binned and rng is not None:
+            if attribute.heaps and rng is not None:
+                drawn = self.heaps[attribute.name].draw(bins, codes[:, j - 1], rng)
+            elif attribute.is_binned and rng is not None:
                 widths = attribute.widths.take(bins)
                 steps = (rng.random(len(codes)) * widths).astype(np.int64)
                 drawn += np.minimum(steps, widths - 1)
@@ -161,6 +182,8 @@ class Codec:
         series, texts = [], []
         for j, attribute in enumerate(self.attributes):
             name = attribute.name
+            if name in self.asides:
+                continue
             if attribute.is_numeric:
                 series.append(_amounts(attribute, codes[:, j], positions[:, j]))
             elif name in self._whole_numbers:
@@ -281,13 +304,17 @@ def _may_be_absent(column: Described) -> bool:
 def _columns(codec: Codec, schema: pl.Schema, source: Source) -> list[Column]:
     """Return the columns to encode, constants last; raise one error for all of the wrong type."""
     columns, misfits = [], []
-    asked: list[tuple[Attribute, int | None]] = [(a, None) for a in codec.attributes]
-    asked += [(constant.attribute, constant.code) for constant in codec.constants]
-    for attribute, only in asked:
-        dtype = schema[attribute.name]
+    aside = {heaps.attribute.name: heaps for heaps in codec.heaps.values()}
+    asked: list[tuple[Attribute, int | None, Heaps | None]] = [
+        (aside[a.name].base, None, aside[a.name]) if a.name in aside else (a, None, None)
+        for a in codec.attributes
+    ]
+    asked += [(constant.attribute, constant.code, None) for constant in codec.constants]
+    for attribute, only, heaps in asked:
+        dtype, origin = schema[attribute.name], source.origin
         try:
             columns.append(
-                Column(attribute=attribute, dtype=dtype, origin=source.origin, only=only)
+                Column(attribute=attribute, dtype=dtype, origin=origin, only=only, heaps=heaps)
             )
         except DataError as error:
             misfits.append(str(error))

@@ -107,6 +107,8 @@ def _write_numeric(attribute: Attribute) -> list[str]:
         lines.append(f"format = {write_value(unit.format)}")
     if bins := say_bins(attribute):
         lines.append(f"bins = {_write_said(bins)}")
+    if attribute.heaps:
+        lines.append(f"heaps = {write_items(map(unit.show_width, attribute.heaps))}")
     if attribute.model != "histogram":
         lines.append(f'model = "{attribute.model}"')
     return lines

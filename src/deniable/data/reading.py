@@ -118,7 +118,18 @@ def _numeric(table: _Table, place: str, unit: Unit) -> Attribute:
         unit=unit,
         starts=read_bins(table.get("bins"), values, unit, place),
         model=_model(table, place),
+        heaps=_heaps(table, unit, place),
     )
+
+
+def _heaps(table: _Table, unit: Unit, place: str) -> tuple[int, ...]:
+    """Return the steps at whose multiples numbers crowd, in positions."""
+    steps = read_list(table.get("heaps", []), f"{place}: heaps")
+    lengths = [unit.length_of(step) for step in steps]
+    found = tuple(length for length in lengths if length is not None)
+    if len(found) < len(lengths):
+        raise SchemaError(f"{place}: heaps are multiples of {unit.show_width(1)}")
+    return found
 
 
 _ENDS: dict[NumericKind, str] = {
@@ -229,8 +240,8 @@ def _outside(table: _Table, place: str) -> Outside:
 _READERS: dict[str, tuple[Callable[[_Table, str], Attribute], tuple[str, ...]]] = {
     "categorical": (_read_listed, ("values",)),
     "ordered": (_read_listed, ("values",)),
-    "integer": (_read_integer, ("min", "max", "bins", "model")),
-    "real": (_read_real, ("min", "max", "decimals", "step", "bins", "model")),
+    "integer": (_read_integer, ("min", "max", "bins", "heaps", "model")),
+    "real": (_read_real, ("min", "max", "decimals", "step", "bins", "heaps", "model")),
     "boolean": (_read_boolean, ("values",)),
     "date": (_read_date, ("min", "max", "format", "bins", "model")),
     "datetime": (_read_datetime, ("min", "max", "format", "step_seconds", "bins", "model")),

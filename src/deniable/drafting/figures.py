@@ -8,6 +8,7 @@ from decimal import Decimal
 import numpy as np
 
 from deniable.arrays import Counts, Reals
+from deniable.data.bins import digit_starts
 from deniable.drafting.attributes import READ, ROUNDED, Described, Field, Kind, Plain
 from deniable.drafting.bounds import nice_near, outward
 from deniable.drafting.cells import CODE_WORDS, words_of
@@ -25,7 +26,20 @@ LARGEST_REAL = 2.0**52
 MOST_POSITIONS = 1_000
 # Fewer values than this far apart are a list, not a range.
 _FEW = 50
+# A number that so many rows share has a bin of its own, where this share of the rows in wide bins
+# have such numbers, and lie in them so unevenly: rates of a month, amounts of a tariff. Numbers that
+# fewer share are never named.
+_OFTEN = 100
+_CROWDED = 0.5
+_UNEVEN = 0.2
 _MOST_CODES = 20_000
+# Heaps are worth learning where so many rows are in wide bins, in a table of that many rows: below,
+# what one more attribute takes from all others is more. A step is, where so many rows stop at it.
+_MANY = 0.1
+_ENOUGH = 10_000
+_SOME = 0.02
+# How far beyond chance: of the rows that chance would not put there, so many are.
+_BEYOND = 0.2
 # Where computed numbers are cut: they have as many decimals as a double.
 _MOST_DECIMALS = 6
 
@@ -177,6 +191,10 @@ def describe_numbers(
         kind, fields, more = listed
     else:
         kind, fields, more = _range_of(numbers, codes)
+        if kind == "integer" and texts and all(text.endswith(".0") for text in texts):
+            # As a table that once was of floats writes whole numbers.
+            step = Field("step", Decimal("1.0"), "whole numbers, written with a point")
+            kind, fields = "real", [*fields[:2], step, *fields[2:]]
     if numbers.cut:
         notes.append(
             f"its numbers have many decimals, and are rounded to {numbers.decimals}: decide on "
@@ -233,6 +251,18 @@ def _range_of(numbers: Numbers, codes: Sequence[int]) -> tuple[Kind, list[Field]
         skewed=_is_skewed(numbers),
         why=why,
     )
+    scale = None if numbers.whole else numbers.decimals
+    has_bins = "bins" in (field.key for field in fields)
+    if has_bins and (steps := find_heaps(numbers)):
+        heaps: list[Plain] = [shown(step, scale) for step in steps]
+        fields.append(Field("heaps", heaps, "numbers crowd at multiples of these"))
+    elif has_bins and (edges := _set_shared_apart(numbers, low, high)):
+        bins = Field(
+            "bins",
+            {"edges": [shown(edge, scale) for edge in edges]},
+            f"numbers that {_OFTEN} rows or more share have a bin of their own",
+        )
+        fields = [bins if field.key == "bins" else field for field in fields]
     notes = []
     if 20 < high - low <= 30 and numbers.whole:
         notes.append("if its numbers are codes without an order, make it categorical")
@@ -273,6 +303,65 @@ def range_fields(
         width = nice_near(span / 10)
         fields.append(Field("buckets", {"width": shown(width, decimals)}, _ABOUT_TEN))
     return fields
+
+
+def find_heaps(numbers: Numbers) -> list[int]:
+    """Return steps of 5, 10, 50, 100, … positions at whose multiples numbers crowd, if they do.
+
+    Asked of rows whose bin is as wide as the step, where they are enough; by chance, one in so many
+    multiples of a step is one of the next. A step that few rows stop at is left out.
+    """
+    places, counts = numbers.positions, numbers.counts
+    if numbers.rows < _ENOUGH:
+        return []
+    widths = _widths(numbers)
+    found: list[int] = []
+    last = 1
+    for step in (factor * 10**power for power in range(18) for factor in (5, 10)):
+        wide = widths >= step
+        if counts[wide].sum() < _MANY * numbers.rows:
+            break
+        before, after = (counts[wide & (places % each == 0)].sum() for each in (last, step))
+        by_chance = before * last / step
+        far = max(_BEYOND * (before - by_chance), 4 * math.sqrt(by_chance))
+        if after > by_chance + far:
+            found, last = [*found, step], step
+    level = sum((places % step == 0).astype(np.int64) for step in found)
+    stops = np.bincount(np.where(widths > 1, level, 0), counts, minlength=len(found) + 1)
+    return [
+        step for step, rows in zip(found, stops[1:], strict=True) if rows > _SOME * numbers.rows
+    ]
+
+
+def _set_shared_apart(numbers: Numbers, low: int, high: int) -> list[int]:
+    """Return the lower edges of bins, where numbers that many rows share stand alone; else none."""
+    places, counts, widths = numbers.positions, numbers.counts, _widths(numbers)
+    wide = widths > 1
+    shared, rows = wide & (counts >= _OFTEN), int(counts[wide].sum())
+    if not shared.any() or counts[shared].sum() < _CROWDED * rows:
+        return []
+    # What a number has beyond its part of its bin, of all that is in wide bins.
+    _, of_bin = np.unique(np.stack([widths, places // widths]), axis=1, return_inverse=True)
+    evenly = np.bincount(of_bin, counts)[of_bin] / widths
+    if np.maximum(counts - evenly, 0.0)[wide].sum() < _UNEVEN * rows:
+        return []
+    alone = places[shared].tolist()
+    if _is_skewed(numbers):
+        between = [*digit_starts(range(low, high + 1), 1)]
+    else:
+        between = [*range(low, high + 1, nice_near((high - low + 1) / 100))]
+    edges = {*between, *alone, *(number + 1 for number in alone)}
+    return sorted(edge for edge in edges if low < edge <= high)
+
+
+def _widths(numbers: Numbers) -> Counts:
+    """Return the width of each number's bin, as ``range_fields`` would draft it."""
+    places = numbers.positions
+    if not _is_skewed(numbers):
+        return np.full(len(places), nice_near((numbers.high - numbers.low + 1) / 1_000))
+    digits = np.char.str_len(np.abs(places).astype(np.str_))
+    widths: Counts = 10 ** np.maximum(digits - 2, 0)
+    return widths
 
 
 def shown(position: int, decimals: int | None) -> int | Decimal:

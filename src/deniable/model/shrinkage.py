@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from deniable.arrays import Reals
+from deniable.arrays import Mask, Reals
 from deniable.model.coarse import sum_by
 from deniable.model.pairs import Measured, Pair, share_of
 
@@ -19,6 +19,13 @@ _LEAST_STRENGTH = 1e-4
 # The least of what independence would put in a cell; and rounds of fitting margins.
 _LEAST_CELL = 1e-3
 _RAKES = 20
+# By how much the largest singular value that noise is expected to have is passed by chance: a
+# table of which nothing but chance is kept is worse than independence.
+_BY_CHANCE = 1.05
+# One attribute all but decides the other where cells that stand out hold this share of the records,
+# and the rest is off by no more deviations than this from what noise alone would leave.
+_DECIDED = 0.8
+_FAR_OFF = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +82,13 @@ def find_dependence(measured: Measured) -> Dependence:
         for (i, j), (table, _) in tables.items()
     }
     sigma = {pair: deviation for pair, (_, deviation) in tables.items()}
-    shapes = _directions(beyond, sigma, len(bins))
+    margins = [records * share for share in bins]
     excess, effect = {}, {}
     weight = np.zeros((len(bins), len(bins)))
-    for (i, j), found in beyond.items():
-        margins = (records * bins[i], records * bins[j])
-        expected = np.outer(margins[0], bins[j])
-        effect[i, j] = _effect(found, expected, sigma[i, j])
-        kept = _believed(found, shapes[i], shapes[j], sigma[i, j])
-        excess[i, j] = rake(expected + kept, *margins) - expected
+    for (i, j), believed in _believe(beyond, sigma, margins).items():
+        expected = np.outer(margins[i], bins[j])
+        effect[i, j] = _effect(beyond[i, j], expected, sigma[i, j])
+        excess[i, j] = believed - expected
         said = float((excess[i, j] ** 2 / (expected + sigma[i, j])).sum()) / records
         weight[i, j] = weight[j, i] = said
     return Dependence(
@@ -110,7 +115,9 @@ def strengths(measured: Measured) -> dict[Pair, float]:
     found = {}
     for (i, j), table in measured.pairs.items():
         beyond = centred(table - records * np.outer(shares[i], shares[j]))
-        found[i, j] = float(np.abs(shrink(beyond, measured.sigma)).sum()) / (2 * records)
+        by_direction = float(np.abs(shrink(beyond, measured.sigma)).sum()) / 2
+        by_cell = float(beyond[stands_out(beyond, measured.sigma)].sum())
+        found[i, j] = max(by_direction, by_cell) / records
     return {pair: far + _LEAST_STRENGTH for pair, far in found.items()}
 
 
@@ -140,6 +147,24 @@ def _agreed_share(
     return agreed
 
 
+def _believe(
+    beyond: Mapping[Pair, Reals], sigma: Mapping[Pair, float], margins: Sequence[Reals]
+) -> dict[Pair, Reals]:
+    """Return each pair's table, with its margins, as far as noise lets it be believed."""
+    tables = {}
+    for (i, j), found in beyond.items():
+        decided = decide(found, sigma[i, j], margins[i], margins[j])
+        if decided is not None:
+            tables[i, j] = decided
+    others = {pair: found for pair, found in beyond.items() if pair not in tables}
+    shapes = _directions(others, sigma, len(margins))
+    for (i, j), found in others.items():
+        kept = _believed(found, shapes[i], shapes[j], sigma[i, j])
+        expected = np.outer(margins[i], margins[j]) / margins[i].sum()
+        tables[i, j] = rake(expected + kept, margins[i], margins[j])
+    return {pair: tables[pair] for pair in beyond}
+
+
 def _directions(beyond: Mapping[Pair, Reals], sigma: Mapping[Pair, float], m: int) -> list[Reals]:
     """Return, for each attribute, the directions in which its bins differ in some table.
 
@@ -159,7 +184,7 @@ def _directions(beyond: Mapping[Pair, Reals], sigma: Mapping[Pair, float], m: in
         whole = np.concatenate(sides, axis=1)
         left, size, _ = np.linalg.svd(whole, full_matrices=False)
         by_noise = np.sqrt(len(whole) - 1) + np.sqrt(whole.shape[1] - len(sides))
-        found.append(left[:, size > by_noise])
+        found.append(left[:, size > _BY_CHANCE * by_noise])
     return found
 
 
@@ -177,6 +202,45 @@ def _believed(beyond: Reals, left: Reals, right: Reals, sigma: float) -> Reals:
         return rest
     shared: Reals = left @ shrink(inside, sigma, less=0) @ right.T
     return shared + rest
+
+
+def stands_out(beyond: Reals, sigma: float) -> Mask:
+    """Return the cells that hold more than noise would put in the fullest of so many."""
+    far: Mask = beyond > sigma * np.sqrt(2 * np.log(beyond.size))
+    return far
+
+
+def decide(beyond: Reals, sigma: float, rows: Reals, columns: Reals) -> Reals | None:
+    """Return the table of two attributes of which one all but decides the other; None: it does not.
+
+    Then few cells hold most records, and noise explains what is beside them. Such a table has as
+    many directions as bins, so that noise hides them all, while its cells stand out.
+    """
+    far = stands_out(beyond, sigma)
+    expected = np.outer(rows, columns) / rows.sum()
+    held = np.where(far, beyond + expected, 0.0)
+    if not sigma > 0 or held.sum() < _DECIDED * rows.sum():
+        return None
+    table = fill(held, rows, columns)
+    free = (len(rows) - 1) * (len(columns) - 1)
+    left = float(np.square(beyond + expected - table).sum()) / sigma**2
+    return table if left < free + _FAR_OFF * np.sqrt(2 * free) else None
+
+
+def fill(held: Reals, rows: Reals, columns: Reals) -> Reals:
+    """Return a table with these margins in which some cells hold what they hold, or less.
+
+    The others, those that hold nothing yet, share what is left as if rows and columns were
+    independent there.
+    """
+    kept = held * np.minimum(1.0, rows / np.maximum(held.sum(axis=1), _NO_NOISE))[:, None]
+    kept *= np.minimum(1.0, columns / np.maximum(kept.sum(axis=0), _NO_NOISE))
+    left = rows - kept.sum(axis=1), columns - kept.sum(axis=0)
+    others = np.where(held > 0, _NO_NOISE, np.outer(rows, columns) / rows.sum())
+    for _ in range(_RAKES):
+        others *= (left[0] / np.maximum(others.sum(axis=1), _NO_NOISE))[:, None]
+        others *= left[1] / np.maximum(others.sum(axis=0), _NO_NOISE)
+    return rake(kept + others, rows, columns)
 
 
 def rake(table: Reals, rows: Reals, columns: Reals) -> Reals:
@@ -223,7 +287,7 @@ def shrink(beyond: Reals, sigma: float, *, less: int = 1) -> Reals:
     high, low = (one + two) * sigma, abs(one - two) * sigma
     left, found, right = np.linalg.svd(beyond, full_matrices=False)
     square = np.maximum((found**2 - high**2) * (found**2 - low**2), 0.0)
-    kept = np.where(found > high, np.sqrt(square) / np.maximum(found, 1e-300), 0.0)
+    kept = np.where(found > _BY_CHANCE * high, np.sqrt(square) / np.maximum(found, 1e-300), 0.0)
     shrunk: Reals = (left * kept) @ right
     return shrunk
 
