@@ -27,8 +27,8 @@ MOST_POSITIONS = 1_000
 # Fewer values than this far apart are a list, not a range.
 _FEW = 50
 # A number that so many rows share has a bin of its own, where this share of the rows in wide bins
-# have such numbers, and lie in them so unevenly: rates of a month, amounts of a tariff. Numbers that
-# fewer share are never named.
+# have such numbers, and lie in them so unevenly: rates of a month, amounts of a tariff. A number
+# that fewer share is never named.
 _OFTEN = 100
 _CROWDED = 0.5
 _UNEVEN = 0.2
