@@ -114,7 +114,8 @@ def _learn_from_pairs(
         ratio=_ratio(run, "parameters", "structure"),
     )
     if laws.looks:
-        measured, more = look_again(rng, counters[-1], measured, strengths(measured), laws)
+        weights = strengths(measured, schema.attributes)
+        measured, more = look_again(rng, counters[-1], measured, weights, laws)
         spends += more
     return Learnt(
         network=fit_network(measured, schema.attributes, max_cost=config.most_configurations),

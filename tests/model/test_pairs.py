@@ -25,6 +25,7 @@ from deniable.model.pairs import (
     look_again,
     share_of,
     share_out,
+    shares_of_values,
 )
 from deniable.privacy import laws
 from deniable.privacy.ledger import Ledger
@@ -370,6 +371,24 @@ def test_noisy_counts_become_a_distribution():
     assert share.sum() == pytest.approx(1)
     assert (share >= 0).all()
     np.testing.assert_allclose(share_of(np.array([1, 2, 5]), 8.0), [1 / 8, 2 / 8, 5 / 8])
+
+
+def test_only_the_values_of_numbers_are_smoothed_and_missing_cells_are_not():
+    """Noise of 30 on 16 values of 100: level where neighbours mean something."""
+    noisy = 100 + np.tile([20, -20, 10, -10], 4)
+    gone = np.append(noisy, 900)
+    number = Attribute(name="n", kind="integer", values=range(16))
+    with_gaps = replace(number, missing=("?",), groups=())
+    listed = plain_attribute("c", 16)
+    tables = (noisy, gone, noisy)
+    smoothed, gaps, plain = shares_of_values((number, with_gaps, listed), tables, (30.0,) * 3)
+    np.testing.assert_allclose(smoothed, 1 / 16)
+    assert np.ptp(gaps[:-1]) == pytest.approx(0)
+    assert gaps[-1] > 4 * gaps[0]
+    assert np.argmax(plain) % 4 == 0
+    assert np.ptp(plain) > 0.01
+    exactly = shares_of_values((number,), (noisy,), (0.0,))[0]
+    np.testing.assert_allclose(exactly, noisy / noisy.sum())
 
 
 def test_bins_follow_from_the_noisy_values_alone():

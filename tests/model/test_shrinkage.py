@@ -110,8 +110,12 @@ def test_a_raked_table_has_its_margins_and_nothing_below_zero(shape, key):
 # Tables in agreement
 
 
+def attributes_of(sizes):
+    return [plain_attribute(f"x{i}", size) for i, size in enumerate(sizes)]
+
+
 def measure(codes, sizes, *, mu=math.inf, key=1):
-    attributes = [plain_attribute(f"x{i}", size) for i, size in enumerate(sizes)]
+    attributes = attributes_of(sizes)
     laws = replace(pair_noise(sizes, mu_values=mu, mu_pairs=mu), looks=0)
     measured, _ = learn_pairs(
         Keyed(key).at("noise"),
@@ -148,13 +152,13 @@ def test_a_bin_that_noise_hid_keeps_a_quarter_of_its_deviation():
     hidden = replace(seen, values=tuple(values), pairs=pairs)
     others = sum(1 / (seen.sigma**2 * sizes[j]) for j in (0, 1, 3))
     sure = 1 / seen.sigmas[2] ** 2 + others
-    found = find_dependence(hidden)
+    found = find_dependence(hidden, attributes_of(sizes))
     assert found.bins[2][0] * found.records == pytest.approx(0.25 / math.sqrt(sure), rel=0.01)
 
 
 def test_without_noise_values_and_excess_are_those_of_the_table():
     codes, sizes = table_of()
-    found = find_dependence(measure(codes, sizes))
+    found = find_dependence(measure(codes, sizes), attributes_of(sizes))
     assert found.records == pytest.approx(len(codes))
     for i, size in enumerate(sizes):
         share = np.bincount(codes[:, i], minlength=size) / len(codes)
@@ -168,7 +172,7 @@ def test_without_noise_values_and_excess_are_those_of_the_table():
 @pytest.mark.parametrize("mu", [math.inf, 1.0, 0.1])
 def test_every_attribute_has_a_distribution_and_excess_sums_to_nothing(mu):
     codes, sizes = table_of()
-    found = find_dependence(measure(codes, sizes, mu=mu))
+    found = find_dependence(measure(codes, sizes, mu=mu), attributes_of(sizes))
     for values, bins in zip(found.values, found.bins, strict=True):
         assert (values > 0).all()
         assert values.sum() == pytest.approx(1)
@@ -187,7 +191,7 @@ def test_every_attribute_has_a_distribution_and_excess_sums_to_nothing(mu):
 
 def test_parents_are_ranked_by_what_they_say():
     codes, sizes = table_of()
-    found = find_dependence(measure(codes, sizes))
+    found = find_dependence(measure(codes, sizes), attributes_of(sizes))
     assert strongest(found, 1, [3, 0, 2])[0] == 0
     assert strongest(found, 3, [0, 1, 2])[:2] == [1, 0]
     assert strongest(found, 0, []) == []
@@ -202,14 +206,15 @@ def test_values_and_pairs_together_know_more_than_values_alone():
         measured = measure(codes, sizes, mu=0.3, key=key)
         own = measured.values[0] / measured.records
         alone += np.abs(own - truth).sum()
-        agreed += np.abs(find_dependence(measured).values[0] - truth).sum()
+        found = find_dependence(measured, attributes_of(sizes))
+        agreed += np.abs(found.values[0] - truth).sum()
     assert agreed < alone
 
 
 def test_the_second_look_goes_where_dependence_is():
     """Every pair may be looked at again; one that depends gets far more than one that does not."""
     codes, sizes = table_of()
-    found = strengths(measure(codes, sizes, mu=1.0))
+    found = strengths(measure(codes, sizes, mu=1.0), attributes_of(sizes))
     assert set(found) == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}
     assert min(found.values()) > 0
     assert found[0, 1] == max(found.values())
@@ -221,7 +226,7 @@ def test_a_pair_that_is_looked_at_often_has_less_noise():
     once = measure(codes, sizes, mu=0.5)
     tables = {pair: 8 * once.pairs[pair] for pair in [(0, 1)]}
     often = replace(once, again=tables, looks={(0, 1): 8}, sigma_again=once.sigma)
-    found = find_dependence(often)
+    found = find_dependence(often, attributes_of(sizes))
     assert found.sigma_of(0, 1) == pytest.approx(once.sigma / 3)
     assert found.sigma_of(2, 0) == once.sigma
 
@@ -296,6 +301,6 @@ def test_pairs_that_stand_out_by_cells_are_looked_at_again():
     rng = np.random.default_rng(5)
     first = rng.integers(0, 20, 20_000)
     codes = codes_of(records_of(np.stack([first, first, rng.integers(0, 20, 20_000)], axis=1)), 3)
-    found = strengths(measure(codes, (20, 20, 20), mu=0.015, key=2))
+    found = strengths(measure(codes, (20, 20, 20), mu=0.015, key=2), attributes_of((20, 20, 20)))
     assert found[0, 1] > 0.5
     assert max(found[0, 2], found[1, 2]) < 0.1

@@ -73,6 +73,38 @@ def test_pairs_are_counted_for_every_attribute_and_never_more_than_there_are(m):
     assert counted <= every
 
 
+def test_fewer_pairs_are_counted_where_all_would_drown():
+    """(μ rows / 250)², at least 2 for each attribute, at most all: by hand."""
+    rows = (10_000, 30_000, 60_000, 80_000, 92_000, 93_000, 10**7)
+    counted = [numbers_of_pairs(11, mu=0.02, rows_max=n)[1] for n in rows]
+    assert counted == [22, 22, 23, 40, 54, 55, 55]
+    assert numbers_of_pairs(35, mu=0.02, rows_max=10_000) == (595, 70)
+    assert numbers_of_pairs(7, mu=0.02, rows_max=100) == (21, 14)
+    # More than 700 only where that is 7 for each attribute.
+    assert numbers_of_pairs(60, mu=1.0, rows_max=10**7) == (1_770, 700)
+    assert numbers_of_pairs(120, mu=1.0, rows_max=10**7) == (7_140, 840)
+
+
+@property_test
+@given(st.integers(2, 300), mus, st.integers(1, 10**7))
+def test_less_noise_or_more_rows_never_mean_fewer_pairs(m, mu, rows):
+    _, counted = numbers_of_pairs(m, mu=mu, rows_max=rows)
+    for more in ({"mu": 1.1 * mu, "rows_max": rows}, {"mu": mu, "rows_max": 2 * rows}):
+        assert numbers_of_pairs(m, **more)[1] >= counted
+
+
+@pytest.mark.parametrize("rows_max", [10, 3_000, 10**6])
+def test_they_add_up_however_many_pairs_are_counted(rows_max):
+    noise = pair_noise([4] * 30, mu_values=0.3, mu_pairs=0.4, rows_max=rows_max)
+    spends = noise.spends(names(30))
+    assert squares(spends, "parameters") == pytest.approx(0.4**2, rel=1e-9)
+    assert (noise.strength is None) == (noise.measured == 435)
+    listed = {spend.what: spend.moved for spend in spends}
+    assert listed["pairs of attributes"] == noise.measured
+    assert listed["second look at pairs"] == 4 * noise.measured
+    assert listed.get("strength of pairs", 435) == 435
+
+
 @pytest.mark.parametrize("m", NUMBERS)
 def test_every_use_is_listed_once(m):
     noise = pair_noise([3] * m, mu_values=0.5, mu_pairs=0.5)

@@ -29,7 +29,7 @@ _FEW = 50
 # A number that so many rows share has a bin of its own, where this share of the rows in wide bins
 # have such numbers, and lie in them so unevenly: rates of a month, amounts of a tariff. A number
 # that fewer share is never named.
-_OFTEN = 100
+_OFTEN = 20
 _CROWDED = 0.5
 _UNEVEN = 0.2
 _MOST_CODES = 20_000

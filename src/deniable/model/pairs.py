@@ -17,6 +17,7 @@ from deniable.errors import InvariantError
 from deniable.model.cells import Axis, Count, Query
 from deniable.model.coarse import merge_light, sum_by
 from deniable.model.estimates import norm_sub
+from deniable.model.haar import smooth
 from deniable.privacy.laws import Law
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise import add_noise
@@ -31,6 +32,8 @@ CountBinned = Callable[[Sequence[Attribute]], Count]
 # bins of share p holds p² of them, and its noise should be no more than a few times that.
 _LIGHTEST = 1 / 160
 _GRAIN = 0.5
+# How much wider than the next a bin may be for the two to be neighbours.
+_WIDER = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +118,7 @@ def learn_pairs(
     values, spends = learn_values(rng, count_values, attributes, noise.values)
     sigmas = tuple(deviation(law) for law in noise.values)
     total = estimate_records(values, sigmas)
-    shares = [share_of(table, total) for table in values]
+    shares = shares_of_values(attributes, values, sigmas)
     bins = cut_bins(attributes, shares, records=ratio * total, usual=noise.usual)
     count = count_pairs(in_bins(attributes, bins))
     chosen = list(combinations(range(len(attributes)), 2))
@@ -217,6 +220,29 @@ def share_of(counts: Counts | Reals, total: float) -> Reals:
     moved = counts + (total - counts.sum()) / len(counts)
     share: Reals = norm_sub(moved[None, :])[0] / total
     return share
+
+
+def shares_of_values(
+    attributes: Sequence[Attribute], tables: Sequence[Counts], sigmas: Sequence[float]
+) -> list[Reals]:
+    """Return the distribution of each attribute's values, those of numbers smoothed.
+
+    Not where a bin is far wider than the next: a number that has a bin of its own is no neighbour.
+    """
+    total = estimate_records(tables, sigmas)
+    shares = []
+    for attribute, table, sigma in zip(attributes, tables, sigmas, strict=True):
+        counts = table.astype(np.float64)
+        if attribute.is_numeric and _are_alike(attribute.widths):
+            counts[: attribute.bins] = smooth(counts[: attribute.bins], sigma)
+        shares.append(share_of(counts, total))
+    return shares
+
+
+def _are_alike(widths: Counts) -> bool:
+    """Return whether no bin is more than ten times as wide as the next; ends may be cut short."""
+    one, other = widths[1:-2], widths[2:-1]
+    return bool((np.maximum(one, other) <= _WIDER * np.minimum(one, other)).all())
 
 
 def cut_bins(

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deniable.arrays import Mask, Reals
+from deniable.data.attributes import Attribute
 from deniable.model.coarse import sum_by
-from deniable.model.pairs import Measured, Pair, share_of
+from deniable.model.pairs import Measured, Pair, share_of, shares_of_values
 
 # No value is impossible: the least share of a bin, and the least count in units of its deviation.
 _LEAST_SHARE = 1e-6
@@ -66,13 +67,13 @@ class Dependence:
         return self.sigma[min(one, other), max(one, other)]
 
 
-def find_dependence(measured: Measured) -> Dependence:
+def find_dependence(measured: Measured, attributes: Sequence[Attribute]) -> Dependence:
     """Return what noisy values and pairs say together: post-processing, so it costs nothing."""
     records = measured.ratio * measured.records
     tables = {pair: measured.counts(pair) for pair in measured.pairs}
     values, bins = [], []
-    for i, (table, groups) in enumerate(zip(measured.values, measured.bins, strict=True)):
-        own = share_of(table, measured.records)
+    alone = shares_of_values(attributes, measured.values, measured.sigmas)
+    for i, (own, groups) in enumerate(zip(alone, measured.bins, strict=True)):
         share = _agreed_share(i, own, measured, tables)
         inside = (own + 1e-9) / sum_by(groups, own + 1e-9)[groups]
         values.append(inside * share[groups])
@@ -102,16 +103,14 @@ def find_dependence(measured: Measured) -> Dependence:
     )
 
 
-def strengths(measured: Measured) -> dict[Pair, float]:
+def strengths(measured: Measured, attributes: Sequence[Attribute]) -> dict[Pair, float]:
     """Return how far each pair is from independent, as a share of the records, beyond its noise.
 
     Of the first look alone; what noise could have made counts as almost nothing.
     """
     records = measured.ratio * measured.records
-    shares = [
-        sum_by(groups, share_of(table, measured.records))
-        for table, groups in zip(measured.values, measured.bins, strict=True)
-    ]
+    alone = shares_of_values(attributes, measured.values, measured.sigmas)
+    shares = [sum_by(groups, own) for groups, own in zip(measured.bins, alone, strict=True)]
     found = {}
     for (i, j), table in measured.pairs.items():
         beyond = centred(table - records * np.outer(shares[i], shares[j]))

@@ -26,7 +26,7 @@ _LADDER = (30, 20, 12, 8, 6, 4, 3, 2)
 # A table may have so many cells, however many values the attribute has.
 _MOST_CELLS = 2**21
 # How firmly an effect is held at zero, against what its noise would ask for; and at least so.
-_FIRMNESS = 0.1
+_FIRMNESS = 0.03
 _LEAST_PENALTY = 5.0
 
 
@@ -56,7 +56,7 @@ def fit_network(measured: Measured, attributes: Sequence[Attribute], *, max_cost
 
 
 def _fit_all(measured: Measured, attributes: tuple[Attribute, ...], max_cost: int) -> Network:
-    dependence = find_dependence(measured)
+    dependence = find_dependence(measured, attributes)
     order = sorted(range(len(attributes)), key=lambda i: (len(dependence.bins[i]), i))
     pool = np.zeros((_POOL, len(attributes)), dtype=np.intp, order="F")
     rng = Keyed(_KEY).at("parameters")

@@ -1,6 +1,7 @@
 """The noise of values and pairs of attributes: how a budget is shared among them.
 
-All of it follows from public facts: how many attributes there are, and how many values they have.
+All of it follows from public facts: how many attributes there are, how many values they have, and
+a guess of the number of rows.
 """
 
 import math
@@ -15,11 +16,15 @@ from deniable.privacy.ledger import Spend
 # choosing pairs gets where not all of them are counted, and what is kept for a second look at those
 # that depend most. Chosen on rows that were not tested on (docs/utility.md).
 VALUES_SHARES = (0.3, 0.8)
-STRENGTH_SHARE = 0.1
+STRENGTH_SHARE = 0.2
 SECOND_SHARE = 0.5
 # All pairs are counted up to so many; beyond, the strongest, and so many for each attribute.
 ALL_PAIRS = 700
 PAIRS_EACH = 7
+# Fewer where they would drown together: as many as leave each a deviation of this share of the
+# rows; but so many for each attribute at least.
+CLEAR = 1 / 250
+FEWEST_EACH = 2
 # So many tables are counted at the second look for each of the first, some pairs often, some never.
 LOOKS_EACH = 4
 # An attribute's values get a share that grows with their number, but more slowly: so the sum of
@@ -65,9 +70,8 @@ class PairNoise:
             Spend(what=f"values of {name}", part="structure", law=law)
             for name, law in zip(names, self.values, strict=True)
         ]
-        every, _ = numbers_of_pairs(len(names))
         if self.strength is not None:
-            law = self.strength
+            law, every = self.strength, len(names) * (len(names) - 1) // 2
             spends.append(Spend(what=STRENGTH, part="parameters", law=law, moved=every))
         if self.measured:
             law = self.pairs
@@ -83,14 +87,21 @@ PAIRS = "pairs of attributes"
 AGAIN = "second look at pairs"
 
 
-def numbers_of_pairs(attributes: int) -> tuple[int, int]:
-    """Return how many pairs there are, and how many of them are counted.
+def numbers_of_pairs(
+    attributes: int, *, mu: float = math.inf, rows_max: float = math.inf
+) -> tuple[int, int]:
+    """Return how many pairs there are, and how many of them are counted when all may cost ``mu``.
+
+        (μ · rows / 250)²,  at most 700 or 7 for each attribute, at least 2 for each attribute
 
     >>> numbers_of_pairs(11), numbers_of_pairs(200)
     ((55, 55), (19900, 1400))
+    >>> numbers_of_pairs(11, mu=0.02, rows_max=80_000), numbers_of_pairs(35, mu=0.1, rows_max=5_000)
+    ((55, 40), (595, 70))
     """
     every = attributes * (attributes - 1) // 2
-    return every, min(every, max(ALL_PAIRS, PAIRS_EACH * attributes))
+    clear = min((CLEAR * mu * rows_max) ** 2, max(ALL_PAIRS, PAIRS_EACH * attributes))
+    return every, min(every, max(int(clear), FEWEST_EACH * attributes))
 
 
 def pair_noise(
@@ -106,7 +117,7 @@ def pair_noise(
         Neighbours: add or remove one record, which moves one cell of each table by one.
         Covers: Σ 1/σ² over all tables is μ² of each stage, exactly: Gaussian noise adds so.
     """
-    every, measured = numbers_of_pairs(len(sizes))
+    every, measured = numbers_of_pairs(len(sizes), mu=mu_pairs, rows_max=rows_max)
     exact = laws.exact()
     if math.isinf(mu_values):
         return PairNoise(

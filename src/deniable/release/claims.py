@@ -105,10 +105,11 @@ class Claims:
 
     @property
     def pairs(self) -> tuple[int, int]:
-        """How many pairs the attributes have, and how many of them are counted."""
+        """How many pairs the attributes have, and how many of them the ledger says are counted."""
         m = len(self.names)
         every = m * (m - 1) // 2
-        return every, min(every, max(700, 7 * m))
+        counted = [use.moved for use in self.uses if use.what == "pairs of attributes"]
+        return every, min([every, *counted])
 
     @property
     def of_pairs(self) -> bool:

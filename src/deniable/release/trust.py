@@ -25,7 +25,7 @@ from deniable.errors import VerificationError
 from deniable.model.graph import cost
 from deniable.model.moments import Moments
 from deniable.model.network import empty_codes
-from deniable.model.pairs import Measured, cut_bins, share_of, share_out
+from deniable.model.pairs import Measured, cut_bins, share_out, shares_of_values
 from deniable.model.parameters import TableCounts, count_variance, estimate_table
 from deniable.model.shrinkage import strengths
 from deniable.model.tables import fit_network
@@ -202,15 +202,16 @@ def _ask_fitted(artefact: Artefact, measured: Measured, claims: Claims) -> str:
 
 def _require_chosen(measured: Measured, schema: Schema) -> None:
     """Refuse bins, or a choice of what to look at again, that do not follow from noisy counts."""
-    shares = [share_of(table, measured.records) for table in measured.values]
+    attributes = schema.attributes
+    shares = shares_of_values(attributes, measured.values, measured.sigmas)
     usual = 0.0
     if measured.looks:
         usual = (measured.sigma**-2 + 4 * measured.sigma_again**-2) ** -0.5
     records = measured.ratio * measured.records
-    bins = cut_bins(schema.attributes, shares, records=records, usual=usual)
+    bins = cut_bins(attributes, shares, records=records, usual=usual)
     same = all(map(np.array_equal, bins, measured.bins))
     require(same, "the bins do not follow from the noisy values")
-    looks = share_out(4 * len(measured.pairs), strengths(measured))
+    looks = share_out(4 * len(measured.pairs), strengths(measured, attributes))
     require(looks == measured.looks, "the second look went elsewhere than the first one says")
 
 
