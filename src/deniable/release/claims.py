@@ -18,6 +18,8 @@ Place = Literal["release", "artefact", "file"]
 OF_VALUES, OF_COUNTS = "values of ", "counts of "
 # And its sums, where it was learnt as a Normal or by regression: all three.
 OF_RECORDS, OF_SUMS, OF_SQUARES = "records of ", "sums of ", "squares of "
+# How pairs of attributes are called: choosing them, counting them, counting some again.
+OF_PAIRS = ("strength of pairs", "pairs of attributes", "second look at pairs")
 # How many sums of values, and of products of two, one record moves.
 MOVED_SUMS = {"normal": (1, 1), "regression": (4, 10)}
 # What the printed six digits may add to a number.
@@ -105,11 +107,22 @@ class Claims:
 
     @property
     def pairs(self) -> tuple[int, int]:
-        """How many pairs the attributes have, and how many of them the ledger says are counted."""
-        m = len(self.names)
+        """How many pairs the attributes have, and how many of them must have been counted.
+
+        As many as leave each a deviation of a 250th of the rows when all may cost what they did;
+        2 for each attribute at least, and at most 700, or 7 for each.
+        """
+        m, rows = len(self.names), self.parameters["rows_max"]
         every = m * (m - 1) // 2
-        counted = [use.moved for use in self.uses if use.what == "pairs of attributes"]
-        return every, min([every, *counted])
+        uses = [use for use in self.uses if use.what in OF_PAIRS]
+        if any(use.law == "exact" for use in uses):
+            return every, every
+        mu = math.sqrt(math.fsum(use.moved / use.scale[0] ** 2 for use in uses))
+        # A number that lies on the edge of two may be either, as doubles round.
+        clear = [(mu * off * rows / 250) ** 2 for off in (1 - 1e-9, 1 + 1e-9)]
+        least, most = (min(every, max(int(min(c, max(700, 7 * m))), 2 * m)) for c in clear)
+        said = next((use.moved for use in uses if use.what == OF_PAIRS[1]), least)
+        return every, said if least <= said <= most else least
 
     @property
     def of_pairs(self) -> bool:

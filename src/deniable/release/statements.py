@@ -26,6 +26,7 @@ from deniable.privacy.sentences import neighbours_of, round_up, unit_of
 from deniable.release.claims import (
     MOVED_SUMS,
     OF_COUNTS,
+    OF_PAIRS,
     OF_RECORDS,
     OF_SQUARES,
     OF_SUMS,
@@ -239,8 +240,7 @@ def _ask_ledger(claims: Claims) -> str:
     require(found == expected, "an entry is there twice, or out of order")
     every, counted = claims.pairs
     moved = {"entropies": _numbers_of_entropies(claims), "seed prefixes": {claims.lengths}}
-    moved |= {"strength of pairs": {every}, "pairs of attributes": {counted}}
-    moved |= {"second look at pairs": {4 * counted}}
+    moved |= dict(zip(OF_PAIRS, ({every}, {counted}, {4 * counted}), strict=True))
     for name, model in _summed(claims):
         sums, squares = MOVED_SUMS[model]
         moved |= {f"{OF_SUMS}{name}": {sums}, f"{OF_SQUARES}{name}": {squares}}
@@ -262,9 +262,8 @@ def _uses_of_model(claims: Claims) -> list[tuple[str, str]]:
     if claims.of_pairs:
         every, counted = claims.pairs
         uses = [(f"{OF_VALUES}{name}", "structure") for name in claims.names]
-        uses += [("strength of pairs", "parameters")] if counted < every else []
-        twice = ("pairs of attributes", "second look at pairs")
-        return uses + ([(what, "parameters") for what in twice] if counted else [])
+        stages = OF_PAIRS if counted < every else OF_PAIRS[1:]
+        return uses + ([(what, "parameters") for what in stages] if counted else [])
     learnt = claims.parameters["graph"] == "learnt"
     uses = [("entropies", "structure"), ("number of records", "structure")] if learnt else []
     for name, model in zip(claims.names, claims.models, strict=True):
