@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from deniable import __main__ as program
+from deniable import verify
 from deniable.data.tables import read_codes
 from deniable.demo import demo_schema, demo_table
 from deniable.release.records import file_hash
@@ -55,6 +56,7 @@ def test_the_table_is_a_release_of_ours_and_has_its_manifest():
     assert manifest["guarantee"]["epsilon"] <= 1.0
     assert manifest["guarantee"]["delta"] <= 1e-9
     assert "differentially private" in manifest["guarantee"]["sentence"]
+    verify(demo_table()).require()
 
 
 def test_the_embedded_table_is_part_of_the_repository():

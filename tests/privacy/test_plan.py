@@ -138,6 +138,13 @@ def test_under_a_split_the_cost_is_theorem_10_of_its_parts():
     assert total_cost(plan.spends, delta=1e-9, fractions=SPLIT) == plan.cost
 
 
+def test_under_a_split_seeds_that_cost_nothing_leave_their_share_to_the_others():
+    asked = facts(m=4, split=True, lengths=0)
+    plan = make_plan(asked)
+    assert {spend.part for spend in plan.spends} == {"structure", "parameters"}
+    assert 0.99 * asked.limit.epsilon < plan.cost.epsilon <= asked.limit.epsilon
+
+
 def test_under_a_split_the_noise_is_smaller_on_fewer_records():
     whole, split = make_plan(facts()), make_plan(facts(split=True))
     assert split.seeds.r < whole.seeds.r
