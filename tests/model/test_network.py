@@ -143,6 +143,17 @@ def test_so_many_attributes_are_drawn_together_as_fit_one_small_table():
     assert network._grouped(network.order[2:]) == (tuple(range(2, 11)), (11,))
 
 
+def test_any_number_of_attributes_of_one_value_are_drawn():
+    number = 80
+    attributes = tuple(plain_attribute(f"x{i}", 1) for i in range(number))
+    graph = Graph(tuple(() if i == 0 else (i - 1,) for i in range(number)))
+    tables = (ConditionalTable(np.ones((1, 1))),) * number
+    codes = codes_of([(0,) * number] * 5, number)
+    network = Network(attributes, graph, tuple(range(number)), tables)
+    network.draw(codes, Keyed(1).at("candidates"), kept=0, manner="apart")
+    assert not codes.any()
+
+
 def test_that_assertion_notices_one_kept_attribute_too_many():
     counts, _ = draw_many(kept=1)
     _, expected = draw_many(kept=0)

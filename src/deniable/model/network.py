@@ -62,14 +62,12 @@ class _Together:
     """Some attributes that are drawn at once: one random word, one look-up.
 
     Attributes:
-        members: The attributes, in the order σ.
         given: Each attribute before them that they depend on, and what a step of its code adds to
             the row.
         alias: Their joint distribution, one row for each combination of ``given``.
-        codes: By member, its code in each combination.
+        codes: By attribute, in the order σ, its code in each combination.
     """
 
-    members: tuple[int, ...]
     given: tuple[tuple[int, int], ...]
     alias: AliasTables = field(repr=False)
     codes: tuple[Indices, ...] = field(repr=False)
@@ -251,17 +249,16 @@ class Network:
         """Return the product of conditional tables: Eq. 2 for some attributes alone."""
         given = self._given(group)
         every = (*given, *group)
-        sizes = [self.attributes[i].size for i in every]
-        codes = empty_codes(math.prod(sizes), self.attributes)
-        for i, column in zip(every, np.indices(sizes).reshape(len(every), -1), strict=True):
-            codes[:, i] = column
+        left = np.arange(self._number_of(every))
+        codes = empty_codes(len(left), self.attributes)
+        for i in reversed(every):
+            left, codes[:, i] = np.divmod(left, self.attributes[i].size)
         chance = np.ones(len(codes))
         for i in group:
             chance *= self.tables[i].probabilities[self.configuration(codes, i), codes[:, i]]
         together = self._number_of(group)
         added = [self._number_of(given[at + 1 :]) for at in range(len(given))]
         return _Together(
-            members=group,
             given=tuple(zip(given, added, strict=True)),
             alias=alias_tables(chance.reshape(-1, together)),
             codes=tuple(codes[:together, i].astype(np.intp) for i in group),
