@@ -3,7 +3,7 @@
 import os
 import threading
 import zlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,18 @@ def pytest_runtest_makereport(
     return report
 
 
+def keyed_bytes(name: str) -> Callable[[int], bytes]:
+    """Return what gives random bytes in place of the system: those of a key, a name."""
+    generator = np.random.default_rng(zlib.crc32(name.encode()))
+    one_at_a_time = threading.Lock()
+
+    def urandom(size: int) -> bytes:
+        with one_at_a_time:
+            return generator.bytes(size)
+
+    return urandom
+
+
 @pytest.fixture(autouse=True)
 def fixed_noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the system's random bytes those of a key, the test's own name.
@@ -40,16 +52,21 @@ def fixed_noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     A test of chance then passes always or never, and not once in a million runs otherwise. What
     is marked ``system_noise`` gets the system's own.
     """
-    if request.node.get_closest_marker("system_noise") is not None:
-        return
-    generator = np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
-    one_at_a_time = threading.Lock()
+    if request.node.get_closest_marker("system_noise") is None:
+        monkeypatch.setattr(os, "urandom", keyed_bytes(request.node.nodeid))
 
-    def urandom(size: int) -> bytes:
-        with one_at_a_time:
-            return generator.bytes(size)
 
-    monkeypatch.setattr(os, "urandom", urandom)
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Do the same for what several tests share, which is made before any of them: its own name."""
+    if fixturedef.scope == "function":
+        return (yield)
+    name = f"{fixturedef.baseid}::{fixturedef.argname}[{request.param_index}]"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "urandom", keyed_bytes(name))
+        return (yield)
 
 
 ROOT = Path(__file__).parents[1]

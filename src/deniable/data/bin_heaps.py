@@ -19,6 +19,11 @@ from deniable.data.attributes import Attribute
 from deniable.randomness import Rng
 
 
+def aside_of(name: str) -> str:
+    """Return what the attribute is called that says how round a column's numbers are."""
+    return f"{name} is a multiple of"
+
+
 @dataclass(frozen=True)
 class Heaps:
     """How round the numbers of one column are: how many of its steps divide them, 0 or more.
@@ -50,14 +55,14 @@ class Heaps:
         unit = self.base.unit
         steps = [unit.show_width(step) for step in self.base.heaps] if unit is not None else []
         return Attribute(
-            name=f"{self.base.name} is a multiple of",
+            name=aside_of(self.base.name),
             kind="ordered",
             values=("none of these", *steps),
             confirmed=self.base.confirmed,
         )
 
     def level(self, position: pl.Expr, code: pl.Expr) -> pl.Expr:
-        """Return the level of each position; that of a missing cell is 0, and means nothing.
+        """Return the level of each position; that of a missing cell means nothing.
 
         Args:
             position: The place of each number on the grid.

@@ -338,7 +338,7 @@ def _set_shared_apart(numbers: Numbers, low: int, high: int) -> list[int]:
     places, counts, widths = numbers.positions, numbers.counts, _widths(numbers)
     wide = widths > 1
     shared, rows = wide & (counts >= _OFTEN), int(counts[wide].sum())
-    if not shared.any() or counts[shared].sum() < _CROWDED * rows:
+    if not 0 < shared.sum() <= MOST_POSITIONS or counts[shared].sum() < _CROWDED * rows:
         return []
     # What a number has beyond its part of its bin, of all that is in wide bins.
     _, of_bin = np.unique(np.stack([widths, places // widths]), axis=1, return_inverse=True)

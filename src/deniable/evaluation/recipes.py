@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from deniable.arrays import Codes, Reals
+from deniable.data.attributes import Attribute
 from deniable.data.schema import Schema
 from deniable.evaluation import erm
 from deniable.evaluation.baselines import Tables, sample, two_samples
@@ -115,7 +116,8 @@ def plain_table(schema: Schema, codes: Codes) -> tuple[pl.DataFrame, Schema]:
 
     Where a code stands for several values one is drawn: encoded again, it is the same code.
     """
-    plain = Schema(schema.attributes, rows_max=schema.rows_max)
+    learnt = tuple(column for column in schema.columns if isinstance(column, Attribute))
+    plain = Schema(learnt, rows_max=schema.rows_max)
     return plain.codec.decode(codes, Keyed(0).at("records", 500)), plain
 
 

@@ -47,7 +47,7 @@ class AliasTables:
     def draw(self, rows: Indices, words: HalfWords) -> Indices:
         """Return one value from each of the distributions ``rows``, by uniform 32-bit words.
 
-        Probabilities are right to 2^-32; what cannot occur never does.
+        Probabilities are right to a few units of 2^-32; what cannot occur never does.
         """
         spread = words.astype(np.uint64)
         spread *= np.uint64(self.values)

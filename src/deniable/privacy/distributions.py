@@ -140,4 +140,7 @@ def total_on_a_grid(losses: Sequence[Loss], *, delta: float, interval: float) ->
 
 
 def _unmet(delta: float) -> BudgetError:
-    return BudgetError(f"no ε meets δ = {delta}: some release shows more, or δ is below 5e-14")
+    return BudgetError(
+        f"no ε meets δ = {delta}: some release shows more by itself, or δ is below 5e-14, which is "
+        "what computing takes of it"
+    )

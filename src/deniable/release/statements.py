@@ -301,6 +301,7 @@ def _ask_noise(claims: Claims) -> str:
     counts = {(use.law, use.scale) for use in claims.uses if use.what.startswith(OF_COUNTS)}
     require(len(counts) <= 1, "the counts of some attributes have other noise than the rest")
     steps |= _steps_of_sums(claims)
+    _require_shares_of_pairs(claims)
     for use in claims.uses:
         require(use.law in laws.get(use.what, {gaussian, laplace}), f"{use.what}: other noise")
         known = use.sensitivity in steps.get(use.what, {1})
@@ -310,6 +311,24 @@ def _ask_noise(claims: Claims) -> str:
         if use.what == "deniability tests":
             require(use.scale == (said["epsilon0"],), "the threshold's noise is not that of ε0")
     return "Every law, its sensitivity and the threshold are those that the theorems are about."
+
+
+def _require_shares_of_pairs(claims: Claims) -> None:
+    """Refuse pairs that share their budget otherwise: as μ², choosing a fifth, looks half the rest.
+
+    What choosing cost stands in no artefact: without this, it could be said to have been less.
+    """
+    squares = {
+        use.what: use.moved / use.scale[0] ** 2
+        for use in claims.uses
+        if use.what in OF_PAIRS and use.law != "exact"
+    }
+    if not squares:
+        return
+    choosing, first, again = (squares.get(what, 0.0) for what in OF_PAIRS)
+    off = 1e-9 * math.fsum(squares.values())
+    fifth = not choosing or abs(choosing - (first + again) / 4) <= off
+    require(fifth and abs(first - again) <= off, "pairs share their budget in another way")
 
 
 def _steps_of_sums(claims: Claims) -> dict[str, set[int]]:

@@ -19,6 +19,7 @@ import polars as pl
 from deniable.arrays import Codes, Counts
 from deniable.data.attributes import Attribute
 from deniable.data.beside import Computed, Described, Identifier
+from deniable.data.bin_heaps import aside_of
 from deniable.data.schema import Schema
 from deniable.data.tables import read_codes
 from deniable.errors import VerificationError
@@ -326,8 +327,10 @@ def ask_columns(claims: Claims, file: Path) -> str:
         frame = pl.scan_parquet(file, glob=False)
     else:
         frame = pl.scan_csv(file, infer_schema=False, glob=False)
-    columns = [name for name in frame.collect_schema() if name in set(claims.names)]
-    require(tuple(columns) == claims.names, "its columns are not the attributes")
+    hidden = {one for one, two in pairwise(claims.names) if one == aside_of(two)}
+    names = tuple(name for name in claims.names if name not in hidden)
+    columns = [name for name in frame.collect_schema() if name in set(names)]
+    require(tuple(columns) == names, "its columns are not the attributes")
     number = frame.select(pl.len()).collect().item()
     require(number == claims.parameters["records"], "their number is not the one said")
     return f"All {number:,} are there, in the columns whose counts were paid for."
@@ -379,10 +382,12 @@ def _ask_tested(rows: Codes, claims: Claims, records: Codes) -> str:
     """
     schema, said = claims.schema, claims.parameters
     require(schema is not None, "there is no schema")
-    order = [claims.names.index(name) for name in said["order"]]
-    length = len(order) - said["omega"][-1]
+    asides = schema.codec.asides if schema is not None else frozenset()
+    kept = said["order"][: len(said["order"]) - said["omega"][-1]]
+    # How round a number is need not be read off the record: its bin may have none so round.
+    columns = [claims.names.index(name) for name in kept if name not in asides]
     sizes = schema.sizes if schema is not None else ()
-    shared = PrefixCounts.of(rows, order, [length], sizes).look_up(records)[:, 0]
+    shared = PrefixCounts.of(rows, columns, [len(columns)], sizes).look_up(records)[:, 0]
     few = int((shared < said["k"]).sum())
     require(not few, f"{few:,} of {len(records):,} records have fewer than k plausible seeds")
     return f"All {len(records):,} records pass the deniability test again."
