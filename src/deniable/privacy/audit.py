@@ -288,11 +288,8 @@ def _truncated_gaussian(sigma: float, r: int, moved: int) -> Loss:
 
 
 def _off_bounded(r: int) -> float:
-    """Bound what rounding to units moves; a long table is off by some 2^-49 more, either way.
-
-    The first accountant reads the table itself, so what is claimed may lie on either side of what
-    the law would cost, by that: it is not added here.
-    """
+    # A long table is off by 2^-49 more, either way. The first accountant reads it, so a claim may
+    # lie on either side of what the law would cost: that is not added.
     return 2 * (r + 2) * _UNIT
 
 
