@@ -288,8 +288,7 @@ def _truncated_gaussian(sigma: float, r: int, moved: int) -> Loss:
 
 
 def _off_bounded(r: int) -> float:
-    # A long table is off by 2^-49 more, either way. The first accountant reads it, so a claim may
-    # lie on either side of what the law would cost: that is not added.
+    # A long table is off by 2^-49 more, either way: the first accountant, which reads it, knows.
     return 2 * (r + 2) * _UNIT
 
 
