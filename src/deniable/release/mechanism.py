@@ -35,13 +35,14 @@ Test = Callable[[Counts, int], Mask]
 # Which records satisfy the schema's constraints: asked of records alone, never of the data.
 Possible = Callable[[Codes], Mask]
 
-# Candidates in a block: many enough to hide Python, few enough to stay in the cache.
-BLOCK = 2**16
+# Candidates in a block: many enough to hide Python, few enough to stay in the cache. Half as many
+# took two threads a third longer, in what the allocator does with arrays of half a megabyte.
+BLOCK = 2**17
 # The scan holds a matrix of candidates by seeds.
 SCAN_BLOCK = 2**9
 # Records of the first blocks share their distributions out among them. Among more than a quarter
 # of a million the noise of drawing is far below all other noise.
-_EVEN_BLOCKS = 4
+_EVEN_BLOCKS = 2
 # How often a record without a kept prefix is drawn again because it has one.
 _MOST_REDRAWN = 50
 # Constraints that less than one record in so many keeps are said to leave nothing; it takes so many
