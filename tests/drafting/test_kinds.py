@@ -284,6 +284,12 @@ def test_a_column_that_is_dense_has_even_bins_however_many_rows_share_a_number()
     assert "edges" not in fields(draft(cells)).get("bins", {})
 
 
+def test_too_many_shared_numbers_for_a_list_of_edges_have_even_bins():
+    many = [f"{place / 1_000:.3f}" for place in np.repeat(1_000 + 37 * np.arange(1_200), 25)]
+    assert "edges" not in fields(draft(many))["bins"]
+    assert "edges" in fields(draft(many[: 25 * 900]))["bins"]
+
+
 def test_spikes_of_a_skewed_column_stand_alone_among_first_digits():
     tail = (RNG.lognormal(9, 1, 400).astype(np.int64) + 1_000).tolist()
     cells = [0] * 5_000 + [15_024] * 300 + [7_688] * 150 + tail

@@ -112,7 +112,7 @@ def alias_tables(probabilities: Reals) -> AliasTables:
     alias = np.tile(np.arange(values, dtype=CODE), rows)
     # Those that lack mass first, so the donors are the tail of each row and `donor` walks down from
     # its end. Flat places, and both in the order of the values: the same on every computer. NumPy
-    # sorts short numbers by their digits, ten times as fast as floats.
+    # sorts short numbers by their digits, which floats have none of.
     first = np.arange(rows) * values
     gives = (mass >= 1.0).reshape(rows, values)
     order = (np.argsort(gives, axis=1, kind="stable") + first[:, None]).ravel()

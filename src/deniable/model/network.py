@@ -132,10 +132,7 @@ class Network:
         return self._configuration(wide, i, len(codes))
 
     def _configuration(self, wide: Mapping[int, Indices], i: int, records: int) -> Counts:
-        """Return the same from the columns of the parents, as NumPy's own kind of index.
-
-        NumPy takes by such an index ten times as fast as by a short one.
-        """
+        """Return the same from the columns of the parents, widened once for all look-ups."""
         steps = self._strides[i]
         if not steps:
             return np.zeros(records, dtype=np.int64)

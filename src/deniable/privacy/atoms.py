@@ -63,16 +63,10 @@ class Atoms:
         Each loses ε or -ε, as discrete Laplace noise does, or with probability δ everything: of N
         the losses are (2l - N) ε with a binomial law.
         """
-        hits = np.arange(times + 1.0)
-        log_chance = gammaln(times + 1) - gammaln(hits + 1) - gammaln(times - hits + 1)
-        log_chance -= times * math.log1p(math.exp(-epsilon)) + (times - hits) * epsilon
-        # The logarithms are off by some ulp of their terms.
-        off = _OFF * (float(gammaln(times + 1)) + times * (epsilon + 1))
-        chances: Reals = np.exp(log_chance + off)
+        losses, chances = binomial_losses(epsilon, times=times)
         seen = chances > _NEVER
         never = -math.expm1(times * math.log1p(-delta))
-        losses: Reals = (2.0 * hits[seen] - times) * epsilon
-        return cls(losses, chances[seen] * (1 - never), never=never + times * _NEVER)
+        return cls(losses[seen], chances[seen] * (1 - never), never=never + times * _NEVER)
 
     @classmethod
     def table(cls, weights: Sequence[int]) -> Self:
@@ -122,6 +116,24 @@ class Atoms:
             number //= 2
             power = power.compose(power) if number else power
         return result
+
+
+def binomial_losses(epsilon: float, *, times: int) -> tuple[Reals, Reals]:
+    """Return the losses (2l - N) ε of N trials of probability e^ε / (1 + e^ε), and their chances.
+
+    Both rounded up. What is left out has a probability below N e^-700.
+    """
+    log_p = -math.log1p(math.exp(-epsilon))
+    # By Hoeffding, more than √(350 N) from the mean there is less than 2 e^-700.
+    mean, reach = times * math.exp(log_p), math.sqrt(350 * times) + 1
+    first, last = max(0, math.floor(mean - reach)), min(times, math.ceil(mean + reach))
+    hits = np.arange(first, last + 1, dtype=np.float64)
+    log_chance = gammaln(times + 1) - gammaln(hits + 1) - gammaln(times - hits + 1)
+    log_chance += times * log_p - (times - hits) * epsilon
+    # What the logarithms, and below the losses, may be off by: some ulp of their terms.
+    off = _OFF * (float(gammaln(times + 1)) + times * (epsilon + 1))
+    seen = log_chance > -700
+    return (2 * hits[seen] - times) * epsilon + off, np.exp(log_chance[seen] + off)
 
 
 def gaussian_deltas(epsilons: Reals, *, mu: float) -> Reals:

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import gammaln
 
 from deniable.arrays import Reals
 from deniable.errors import BudgetError
-from deniable.privacy.atoms import gaussian_deltas
+from deniable.privacy.atoms import binomial_losses, gaussian_deltas
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,18 +197,7 @@ class _Composed:
         n, epsilon = times, cost.epsilon
         if not (n >= 1 and epsilon < math.inf and cost.delta < 1):
             raise BudgetError(f"optimal composition: need N ≥ 1, ε < ∞, δ < 1; got {n}, {cost}")
-        log_p = -math.log1p(math.exp(-epsilon))
-        # By Hoeffding, more than √(350 N) from the mean there is less than 2 e^-700.
-        mean, reach = n * math.exp(log_p), math.sqrt(350 * n) + 1
-        first, last = max(0, math.floor(mean - reach)), min(n, math.ceil(mean + reach))
-        hits = np.arange(first, last + 1, dtype=np.float64)
-        log_chance = gammaln(n + 1) - gammaln(hits + 1) - gammaln(n - hits + 1)
-        log_chance += n * log_p - (n - hits) * epsilon
-        # What the logarithms, and below the losses, may be off by: some ulp of their terms.
-        off = 2.0**-48 * (float(gammaln(n + 1)) + n * (epsilon + 1))
-        seen = log_chance > -700
-        losses = (2 * hits[seen] - n) * epsilon + off
-        chances = np.exp(log_chance[seen] + off)
+        losses, chances = binomial_losses(epsilon, times=n)
         return cls(losses, chances, n * math.log1p(-cost.delta), n * epsilon)
 
     def delta(self, epsilon: float) -> float:

@@ -95,12 +95,15 @@ class PrefixCounts:
         cls, seeds: Spooled, order: Sequence[int], levels: Sequence[int], sizes: Sequence[int]
     ) -> Self:
         """Count seeds in a file: one stands for all who share the longest prefix."""
-        columns = list(order[: max(levels)])
-        prefixes, shared = distinct_rows(seeds, columns, [sizes[column] for column in columns])
-        some = np.zeros((len(prefixes), seeds.shape[1]), dtype=CODE, order="F")
-        some[:, columns] = prefixes
-        counts = cls.of_several(some, shared, order, levels, sizes)
-        return replace(counts, groups=(), file=seeds)
+        shared = SharedSeeds.of(seeds, order, levels, sizes)
+        return cls(
+            order=shared.counts.order,
+            levels=shared.counts.levels,
+            groups=(),
+            sizes=shared.counts.sizes,
+            _steps=shared.counts._steps,
+            file=seeds,
+        )
 
     @classmethod
     def of_several(

@@ -35,8 +35,7 @@ Test = Callable[[Counts, int], Mask]
 # Which records satisfy the schema's constraints: asked of records alone, never of the data.
 Possible = Callable[[Codes], Mask]
 
-# Candidates in a block: many enough to hide Python, few enough to stay in the cache. Half as many
-# took two threads a third longer, in what the allocator does with arrays of half a megabyte.
+# Candidates in a block: many enough to hide Python, few enough to stay in the cache.
 BLOCK = 2**17
 # The scan holds a matrix of candidates by seeds.
 SCAN_BLOCK = 2**9
