@@ -9,8 +9,9 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Blocks under way for each worker: enough that none waits for the one whose turn it is.
-_AHEAD = 2
+# Blocks under way for each worker: enough that none waits for the one whose turn it is, were that
+# several times the work of another.
+_AHEAD = 4
 
 
 def all_cores() -> int:

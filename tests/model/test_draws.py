@@ -45,9 +45,10 @@ def test_a_value_of_probability_zero_is_never_drawn(probabilities, spot):
     cells = np.arange(tables.values) / tables.values
     spots = np.concatenate([[spot, 0.0, 1 - 2.0**-53], cells, np.nextafter(cells[1:], 0)])
     for row in range(len(probabilities)):
-        places = np.full(len(spots), row)
+        rows = np.full(len(spots), row)
         words = (spots * 2.0**32).astype(np.uint32)
-        for values in (tables.draw_finely(places, spots), tables.draw(places, words)):
+        coarsely = tables.draw(rows * tables.values, words)
+        for values in (tables.draw_finely(rows, spots), coarsely):
             assert (values < tables.values).all()
             assert (probabilities[row, values] > 0).all()
 
@@ -65,10 +66,10 @@ def test_rounding_in_the_sums_makes_nothing_possible(lack, zeros):
 
 def draw_many(row: list[Fraction], trials: int, *, finely: bool = False) -> Counter:
     tables = alias_tables(np.array([[float(p) for p in reversed(row)], [float(p) for p in row]]))
-    places, rng = np.ones(trials, dtype=np.intp), Keyed(11).at("candidates")
+    rows, rng = np.ones(trials, dtype=np.intp), Keyed(11).at("candidates")
     if finely:
-        return Counter(tables.draw_finely(places, rng.random(trials)).tolist())
-    return Counter(tables.draw(places, rng.half_words(trials)).tolist())
+        return Counter(tables.draw_finely(rows, rng.random(trials)).tolist())
+    return Counter(tables.draw(rows * tables.values, rng.half_words(trials)).tolist())
 
 
 ROW = [Fraction(1, 2), Fraction(0), Fraction(1, 3), Fraction(1, 12), Fraction(1, 12)]
@@ -87,7 +88,7 @@ def test_words_give_each_value_its_share_of_them(probabilities):
     tables = alias_tables(probabilities)
     words = (np.arange(2**16, dtype=np.uint64) * 2**16).astype(np.uint32)
     for row in range(len(probabilities)):
-        values = tables.draw(np.full(len(words), row), words)
+        values = tables.draw(np.full(len(words), row * tables.values), words)
         shares = np.bincount(values.astype(np.intp), minlength=tables.values) / 2**16
         np.testing.assert_allclose(shares, probabilities[row], atol=3 * tables.values / 2**16)
 

@@ -113,34 +113,31 @@ def test_attributes_drawn_together_have_the_product_of_their_tables(world, data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MOST_TOGETHER", data.draw(st.sampled_from([1, 4, 16, 512])))
         patch.setattr(module, "_MOST_CELLS", data.draw(st.sampled_from([8, 64, 2**14])))
-        groups = network._grouped(drawn)
-    assert [i for group in groups for i in group] == list(drawn)
-    for group in groups:
-        joint = network._together(group)
-        rows = sum(
-            (world.universe[:, j].astype(np.intp) * added for j, added in joint.given),
-            np.zeros(len(world.universe), dtype=np.intp),
-        )
-        combination = {
-            codes: at
-            for at, codes in enumerate(zip(*(c.tolist() for c in joint.codes), strict=True))
-        }
-        columns = [combination[tuple(x)] for x in world.universe[:, list(group)].tolist()]
-        terms = network.log_terms(world.universe)
-        places = [network.order.index(i) for i in group]
+        plan = network._plan(kept, None)
+    assert [i for draw in plan.drawn for i in draw.bundle.attributes] == list(drawn)
+    assert [i for bundle in plan.kept for i in bundle.attributes] == list(network.order[:kept])
+    bundles = [*plan.kept, *(draw.bundle for draw in plan.drawn)]
+    numbers = [bundle.read(world.universe) for bundle in bundles]
+    terms = network.log_terms(world.universe)
+    for place, draw in enumerate(plan.drawn, start=len(plan.kept)):
+        begins = sum((added[numbers[at]] for at, added in draw.given), np.zeros(1, dtype=np.intp))
+        rows, rest = np.divmod(begins, draw.alias.values)
+        assert not rest.any()
+        places = [network.order.index(i) for i in draw.bundle.attributes]
         expected = np.exp(terms[:, places].sum(axis=1))
-        np.testing.assert_allclose(implied(joint.alias)[rows, columns], expected, atol=1e-12)
+        found = implied(draw.alias)[rows, numbers[place]]
+        np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_so_many_attributes_are_drawn_together_as_fit_one_small_table():
-    """Nine of two values are 512 combinations; a tenth would be one too many."""
-    chain = tuple(() if i == 0 else (i - 1,) for i in range(12))
-    attributes = tuple(plain_attribute(f"x{i}", 2) for i in range(12))
+    """Twelve of two values are 4,096 combinations; a thirteenth would be one too many."""
+    chain = tuple(() if i == 0 else (i - 1,) for i in range(15))
+    attributes = tuple(plain_attribute(f"x{i}", 2) for i in range(15))
     half = np.full((2, 2), 0.5)
-    tables = tuple(ConditionalTable(half[: 1 if i == 0 else 2]) for i in range(12))
-    network = Network(attributes, Graph(chain), tuple(range(12)), tables)
-    assert network._grouped(network.order) == (tuple(range(9)), (9, 10, 11))
-    assert network._grouped(network.order[2:]) == (tuple(range(2, 11)), (11,))
+    tables = tuple(ConditionalTable(half[: 1 if i == 0 else 2]) for i in range(15))
+    network = Network(attributes, Graph(chain), tuple(range(15)), tables)
+    assert network._grouped(network.order) == (tuple(range(12)), (12, 13, 14))
+    assert network._grouped(network.order[2:]) == (tuple(range(2, 14)), (14,))
 
 
 def test_any_number_of_attributes_of_one_value_are_drawn():

@@ -14,6 +14,7 @@ from deniable.errors import InvariantError
 from deniable.privacy.laws import exact, truncated_geometric
 from deniable.privacy.ledger import Spend
 from deniable.randomness import Keyed
+from deniable.release import histogram as module
 from deniable.release.counts import PrefixCounts
 from deniable.release.histogram import KeptPrefixes, SeedHistogram, learn_histogram
 from worlds import codes_of, property_test, schemas, tables
@@ -207,6 +208,21 @@ def test_a_prefix_is_drawn_in_proportion_to_its_noisy_count(counts, records):
     drawn = Counter(level.draw(200_000, Keyed(KEY).at("records")).tolist())
     expected = {i: count / whole for i, count in enumerate(counts)}
     assert_distribution(drawn, expected | {-1: 1 - sum(expected.values())})
+
+
+@property_test
+@given(
+    st.lists(st.integers(1, 40), max_size=9), st.integers(-5, 300), st.sampled_from([1, 2, 4, 16])
+)
+def test_every_seed_has_the_prefix_that_it_is_counted_under(counts, records, slots):
+    """However many slots there are to look it up by."""
+    level = kept(counts, records)
+    whole = max(records, sum(counts), 1)
+    owner = [i for i, count in enumerate(counts) for _ in range(count)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_SLOTS", slots)
+        found = level._prefix_of(np.arange(whole))
+    assert found.tolist() == owner + [-1] * (whole - len(owner))
 
 
 def test_that_assertion_notices_one_seed_too_many():

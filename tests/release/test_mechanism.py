@@ -139,7 +139,7 @@ KERNELS = {
     "scan": (scan_of(network_model()), released_hidden, SCAN_BLOCK),
     "perturbed": (scan_of(perturbation()), released_perturbed, SCAN_BLOCK),
 }
-CANDIDATES = 2**17
+CANDIDATES = BLOCK
 
 
 def run(kernel: Kernel, block_size: int) -> Counter:
@@ -159,7 +159,7 @@ def with_nothing(law: dict) -> dict:
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("name", KERNELS)
 def test_records_are_released_with_the_probabilities_of_mechanism_1(name, k):
-    """131,072 candidates each; false-alarm rate 1e-6 each, fixed key."""
+    """262,144 candidates each; false-alarm rate 1e-6 each, fixed key."""
     kernel, law, block_size = KERNELS[name]
     expected = with_nothing(law(k))
     assert 0 < expected[None] < 1, "some candidates must fail, or k is not tested"

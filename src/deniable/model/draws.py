@@ -44,21 +44,27 @@ class AliasTables:
         stays = spread < self.stay[place]
         return np.where(stays, value, self.alias[place])
 
-    def draw(self, rows: Indices, words: HalfWords) -> Indices:
-        """Return one value from each of the distributions ``rows``, by uniform 32-bit words.
+    def draw(self, begins: Indices, words: HalfWords) -> Indices:
+        """Return one value from each of some distributions, by uniform 32-bit words.
 
         Probabilities are right to a few units of 2^-32; what cannot occur never does.
+
+        Args:
+            begins: Where each distribution begins: its row times ``values``. Overwritten.
+            words: The words. Each gives a value, by its first bits, and the rest of them tell
+                whether the value is replaced.
         """
-        spread = words.astype(np.uint64)
-        spread *= np.uint64(self.values)
+        spread = np.multiply(words, np.uint64(self.values), dtype=np.uint64)
         value = spread >> _HALF
-        place = rows * self.values
-        place += value.view(np.int64)
-        found = self._packed.take(place, mode="clip")
-        alias = found & _LOW
-        found >>= _HALF
-        spread &= _LOW
-        return np.where(spread < found, value, alias).view(np.intp)
+        begins += value.view(np.int64)
+        found = self._packed.take(begins, mode="clip")
+        spread <<= _HALF
+        replaced = spread <= found
+        # A choice would be guessed wrong by the processor every second time: no branch.
+        found &= _LOW
+        found *= replaced
+        found ^= value
+        return found.view(np.intp)
 
     def prepare(self) -> None:
         """Do now what the first draw would have to do."""
@@ -66,11 +72,16 @@ class AliasTables:
 
     @cached_property
     def _packed(self) -> Words:
-        """Both in one look-up: 32 bits of ``stay``, then the alias; its own where it stays."""
+        """Both in one look-up: which ends of a word are replaced, all up to this; then by what.
+
+        By what: the bits in which the alias differs from the value. What always stays is replaced
+        by itself.
+        """
         own = np.arange(len(self.stay), dtype=np.uint64) % np.uint64(self.values)
-        stay = np.minimum(self.stay * 2.0**32, 2.0**32 - 1).astype(np.uint64)
-        alias = np.where(stay == _LOW, own, self.alias)
-        packed: Words = (stay << _HALF) | alias
+        replaced = np.ceil((1.0 - self.stay) * 2.0**32).astype(np.uint64)
+        alias = np.where(replaced == 0, own, self.alias)
+        last = np.maximum(replaced, np.uint64(1)) - np.uint64(1)
+        packed: Words = (last << _HALF) | (alias ^ own)
         return packed
 
 
@@ -81,22 +92,18 @@ def spread_evenly(rows: Indices, rng: Rng) -> HalfWords:
     independent draws would add noise of their own. In random order among equal rows, they are
     steps of the golden ratio, which leave no gap, from a random start.
     """
-    shuffled = _shuffled(len(rows), rng)
-    drawn = rows[shuffled]
-    # NumPy sorts short integers by their digits.
-    narrow = drawn.astype(np.uint16) if len(rows) and int(rows.max()) < 2**16 else drawn
-    order = shuffled[np.argsort(narrow, kind="stable")]
+    # Sorted by rows, and by chance among equal ones: by digits, from the last to the first.
+    halves = rng.half_words(len(rows))
+    digits = [halves, halves >> np.uint32(16), rows]
+    if len(rows) and int(rows.max()) >= 2**16:
+        digits.append(rows >> 16)
+    order = np.arange(len(rows))
+    for digit in digits:
+        # NumPy sorts short integers by counting them.
+        order = order.take(np.argsort(digit.astype(np.uint16).take(order), kind="stable"))
     words = np.empty(len(rows), dtype=np.uint32)
     words[order] = np.arange(len(rows), dtype=np.uint32) * _GOLDEN + rng.half_words(1)
     return words
-
-
-def _shuffled(number: int, rng: Rng) -> Indices:
-    """Return 0 … number - 1 in random order: each with random bits before it, sorted."""
-    bits = np.uint64(max(number - 1, 1).bit_length())
-    keys = (rng.half_words(number).astype(np.uint64) << bits) | np.arange(number, dtype=np.uint64)
-    keys.sort()
-    return (keys & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.intp)
 
 
 def alias_tables(probabilities: Reals) -> AliasTables:

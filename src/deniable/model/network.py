@@ -16,6 +16,7 @@ from deniable.data.attributes import Attribute
 from deniable.errors import InvariantError
 from deniable.model.cells import Axis, Query
 from deniable.model.draws import AliasTables, alias_tables, spread_evenly
+from deniable.model.filling import Bundle, Plan, Steps, make_plan
 from deniable.model.graph import Graph, check_order
 from deniable.randomness import Rng
 from deniable.workers import in_order
@@ -30,8 +31,8 @@ Manner = Literal["apart", "evenly", "finely"]
 
 # Attributes are drawn together while so many combinations of them, given so many of those before,
 # fit one table that stays in the cache.
-_MOST_TOGETHER = 2**9
-_MOST_CELLS = 2**14
+_MOST_TOGETHER = 2**12
+_MOST_CELLS = 2**16
 
 
 @dataclass(frozen=True)
@@ -55,22 +56,6 @@ class ConditionalTable:
         """The natural logarithms; minus infinity where a value cannot occur."""
         with np.errstate(divide="ignore"):
             return np.log(self.probabilities)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Together:
-    """Some attributes that are drawn at once: one random word, one look-up.
-
-    Attributes:
-        given: Each attribute before them that they depend on, and what a step of its code adds to
-            the row.
-        alias: Their joint distribution, one row for each combination of ``given``.
-        codes: By attribute, in the order σ, its code in each combination.
-    """
-
-    given: tuple[tuple[int, int], ...]
-    alias: AliasTables = field(repr=False)
-    codes: tuple[Indices, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -177,44 +162,40 @@ class Network:
                 not for candidates that are tested one by one. ``finely`` is for candidates whose
                 probability a test asks for.
         """
+        if manner == "apart":
+            self._plan(kept, until).fill(codes, rng)
+            return
         drawn = self.order[kept:until]
         wide = {i: codes[:, i].astype(np.intp) for i in self.order[:kept]}
-        if manner == "apart" and len(codes):
-            for group in self._grouped(drawn):
-                self._draw_together(wide, group, rng, len(codes))
-        else:
-            for i in drawn:
-                wide[i] = self._draw_one(wide, i, rng, len(codes), manner)
+        for i in drawn:
+            wide[i] = self._draw_one(wide, i, rng, manner, len(codes))
         for i in drawn:
             codes[:, i] = wide[i]
 
     def _draw_one(
-        self, wide: Mapping[int, Indices], i: int, rng: Rng, records: int, manner: Manner
+        self, wide: Mapping[int, Indices], i: int, rng: Rng, manner: Manner, records: int
     ) -> Indices:
         rows, alias = self._configuration(wide, i, records), self.tables[i].alias
         if manner == "finely":
             return alias.draw_finely(rows, rng.random(records))
-        words = spread_evenly(rows, rng) if manner == "evenly" else rng.half_words(records)
-        return alias.draw(rows, words)
+        return alias.draw(rows * alias.values, spread_evenly(rows, rng))
 
-    def _draw_together(
-        self, wide: dict[int, Indices], group: tuple[int, ...], rng: Rng, records: int
-    ) -> None:
-        if len(group) == 1:
-            wide[group[0]] = self._draw_one(wide, group[0], rng, records, "apart")
-            return
-        joint = self._together(group)
-        rows = np.zeros(records, dtype=np.intp)
-        for j, added in joint.given:
-            rows += wide[j] * added
-        found = joint.alias.draw(rows, rng.half_words(records))
-        for i, codes in zip(group, joint.codes, strict=True):
-            wide[i] = codes.take(found)
+    def _plan(self, kept: int, until: int | None) -> Plan:
+        """Return how attributes are drawn in bundles, made when it is first asked for."""
+        if (kept, until) not in self._plans:
+            before = [self._bundle(group) for group in self._grouped(self.order[:kept])]
+            drawn = [self._drawn(group) for group in self._grouped(self.order[kept:until])]
+            self._plans[kept, until] = make_plan(before, drawn)
+        return self._plans[kept, until]
 
-    def _grouped(self, drawn: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    @cached_property
+    def _plans(self) -> dict[tuple[int, int | None], Plan]:
+        return {}
+
+    def _grouped(self, attributes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         """Return attributes that follow each other in groups that are small enough to be one."""
         groups: list[tuple[int, ...]] = []
-        for i in drawn:
+        for i in attributes:
             longer = (*groups[-1], i) if groups else (i,)
             together, given = self._number_of(longer), self._number_of(self._given(longer))
             if groups and together <= _MOST_TOGETHER and together * given <= _MOST_CELLS:
@@ -232,34 +213,27 @@ class Network:
         """Return how many combinations of codes some attributes have."""
         return math.prod(self.attributes[i].size for i in attributes)
 
-    def _together(self, group: tuple[int, ...]) -> _Together:
-        """Return the joint distribution of some attributes, made when it is first asked for."""
-        if group not in self._joints:
-            self._joints[group] = self._join(group)
-        return self._joints[group]
+    def _bundle(self, group: tuple[int, ...]) -> Bundle:
+        return Bundle(attributes=group, sizes=tuple(self.attributes[i].size for i in group))
 
-    @cached_property
-    def _joints(self) -> dict[tuple[int, ...], _Together]:
-        return {}
+    def _drawn(self, group: tuple[int, ...]) -> tuple[Bundle, Steps, AliasTables]:
+        """Return a bundle, its distributions, and what codes before it add to the row of one."""
+        bundle = self._bundle(group)
+        if len(group) == 1:
+            return bundle, self._strides[group[0]], self.tables[group[0]].alias
+        given = self._bundle(self._given(group))
+        return bundle, given.steps(), self._join(given, bundle)
 
-    def _join(self, group: tuple[int, ...]) -> _Together:
+    def _join(self, given: Bundle, group: Bundle) -> AliasTables:
         """Return the product of conditional tables: Eq. 2 for some attributes alone."""
-        given = self._given(group)
-        every = (*given, *group)
-        left = np.arange(self._number_of(every))
-        codes = empty_codes(len(left), self.attributes)
-        for i in reversed(every):
-            left, codes[:, i] = np.divmod(left, self.attributes[i].size)
+        every = self._bundle((*given.attributes, *group.attributes))
+        codes = empty_codes(len(every.codes[0]), self.attributes)
+        for i, own in zip(every.attributes, every.codes, strict=True):
+            codes[:, i] = own
         chance = np.ones(len(codes))
-        for i in group:
+        for i in group.attributes:
             chance *= self.tables[i].probabilities[self.configuration(codes, i), codes[:, i]]
-        together = self._number_of(group)
-        added = [self._number_of(given[at + 1 :]) for at in range(len(given))]
-        return _Together(
-            given=tuple(zip(given, added, strict=True)),
-            alias=alias_tables(chance.reshape(-1, together)),
-            codes=tuple(codes[:together, i].astype(np.intp) for i in group),
-        )
+        return alias_tables(chance.reshape(-1, len(group.codes[0])))
 
     def prepare(self, workers: int) -> None:
         """Prepare all tables for drawing, the largest first; else the first block would, alone."""

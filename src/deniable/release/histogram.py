@@ -18,6 +18,10 @@ from deniable.privacy.noise import add_noise
 from deniable.randomness import Rng
 from deniable.release.counts import PrefixCounts
 
+# Seeds are looked up by slots, at most two to this; a slot of several prefixes is marked so.
+_SLOTS = 16
+_SEVERAL = -2
+
 
 @dataclass(frozen=True, kw_only=True)
 class KeptPrefixes:
@@ -77,9 +81,38 @@ class KeptPrefixes:
 
     def draw(self, records: int, rng: Rng) -> Indices:
         """Return the number of a kept prefix for each record, or -1: none, draw everything."""
-        whole = max(self.records, int(self.counts.sum()), 1)
-        drawn = np.searchsorted(self._ends, rng.integers(whole, records), side="right")
-        return np.where(drawn == len(self.counts), -1, drawn)
+        return self._prefix_of(rng.integers(self._whole, records))
+
+    def _prefix_of(self, seeds: Counts) -> Indices:
+        """Return the number of the prefix that has each of so many seeds; -1: nobody's.
+
+        Nearly all lie in a slot that has one prefix only, and need no search.
+        """
+        prefix = self._of_slot.take(seeds >> self._slot, mode="clip")
+        open_ = np.flatnonzero(prefix == _SEVERAL)
+        prefix[open_] = self._search(seeds[open_])
+        return prefix
+
+    def _search(self, seeds: Counts) -> Indices:
+        found = np.searchsorted(self._ends, seeds, side="right")
+        return np.where(found == len(self.counts), -1, found)
+
+    @property
+    def _whole(self) -> int:
+        return max(self.records, int(self.counts.sum()), 1)
+
+    @cached_property
+    def _slot(self) -> int:
+        """How many bits of a seed's number its slot leaves out."""
+        return max(0, self._whole.bit_length() - _SLOTS)
+
+    @cached_property
+    def _of_slot(self) -> Indices:
+        """The prefix of each slot of seeds, or that there are several."""
+        first = np.arange(0, self._whole, 2**self._slot)
+        last = np.minimum(first + 2**self._slot, self._whole) - 1
+        prefix = self._search(first)
+        return np.where(prefix == self._search(last), prefix, _SEVERAL)
 
 
 @dataclass(frozen=True)

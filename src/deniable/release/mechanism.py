@@ -36,12 +36,12 @@ Test = Callable[[Counts, int], Mask]
 Possible = Callable[[Codes], Mask]
 
 # Candidates in a block: many enough to hide Python, few enough to stay in the cache.
-BLOCK = 2**17
+BLOCK = 2**18
 # The scan holds a matrix of candidates by seeds.
 SCAN_BLOCK = 2**9
-# Records of the first blocks share their distributions out among them. Among more than a quarter
+# Records of the first block share their distributions out among them. Among more than a quarter
 # of a million the noise of drawing is far below all other noise.
-_EVEN_BLOCKS = 2
+_EVEN_BLOCKS = 1
 # How often a record without a kept prefix is drawn again because it has one.
 _MOST_REDRAWN = 50
 # Constraints that less than one record in so many keeps are said to leave nothing; it takes so many
@@ -270,7 +270,8 @@ def _draw_records(source: _Source, length: int, number: int, rng: Rng) -> Codes:
     free = np.flatnonzero(prefix < 0)
     if len(kept.prefixes):
         for at, column in enumerate(columns):
-            records[:, column] = kept.prefixes[prefix, at]  # those of -1 are drawn below
+            # Those of -1 have the first for a while: they are drawn below.
+            kept.prefixes[:, at].take(prefix, out=records[:, column], mode="clip")
     for _ in range(_MOST_REDRAWN if len(free) else 0):
         part = empty_codes(len(free), network.attributes)
         network.draw(part, rng, kept=0, until=length, manner=manner)
