@@ -26,15 +26,16 @@ def in_order(
 
     Items may be endless: only a few are under way ahead of the one that is waited for.
     """
-    with ThreadPoolExecutor(workers) as pool:
-        running: deque[Future[Result]] = deque()
-        try:
-            for item in items:
-                running.append(pool.submit(kernel, item))
-                if len(running) >= _AHEAD * workers:
-                    yield running.popleft().result()
-            while running:
+    pool = ThreadPoolExecutor(workers)
+    running: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            running.append(pool.submit(kernel, item))
+            if len(running) >= _AHEAD * workers:
                 yield running.popleft().result()
-        finally:
-            for future in running:
-                future.cancel()
+        while running:
+            yield running.popleft().result()
+    finally:
+        # Nobody waits for threads here: if the rest was not wanted, the one who ends this may be
+        # the garbage collector, in a thread that is just being started, and would wait for ever.
+        pool.shutdown(wait=False, cancel_futures=True)
