@@ -80,7 +80,7 @@ def imports(limits):
 def draws(network, seeds, limits):
     """A candidate costs one number for its seed, one an attribute drawn if it passes; no more."""
     drawn, tested = Tallied(), Tallied()
-    artefact_kernel(network, SeedHistogram(), (len(network.order),), drawn)(99)
+    artefact_kernel(network, SeedHistogram(), (len(network.order),), drawn, records=BLOCK)(99)
     limits.at_most("numbers drawn a record, per attribute", drawn.numbers / BLOCK / COLUMNS, 1)
     mechanism = Mechanism(
         seeds=seeds,

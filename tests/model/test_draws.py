@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from chance import assert_distribution, implied
-from deniable.model.draws import alias_tables, spread_evenly
+from deniable.model.draws import alias_tables, sort_by, spread_evenly
 from deniable.randomness import Keyed
 from worlds import property_test
 
@@ -104,30 +104,49 @@ def test_that_assertion_notices_the_other_row():
 rows_of_records = st.lists(st.integers(0, 4), min_size=1, max_size=200).map(np.array)
 
 
+def spread(rows, key, order=None):
+    order = np.arange(len(rows)) if order is None else order
+    return spread_evenly(rows, order, Keyed(key).at("records"))
+
+
 @property_test
 @given(rows_of_records, st.integers(0, 2**32))
 def test_equal_rows_share_the_unit_interval_evenly(rows, key):
     """Of n numbers, n · p are below p, but for a few: 2 + 2 ln n; independent ones miss by √n."""
-    uniform = spread_evenly(rows, Keyed(key).at("records")) / 2.0**32
+    uniform = spread(rows, key) / 2.0**32
     for row in set(rows.tolist()):
         own = uniform[rows == row]
         for below in (0.1, 0.25, 0.5, 0.9):
             assert abs((own < below).sum() - len(own) * below) <= 2 + 2 * np.log(len(own))
 
 
+@property_test
+@given(rows_of_records, st.integers(0, 2**32), st.data())
+def test_who_is_close_in_the_order_shares_it_evenly_too(rows, key, data):
+    """Any run of equal rows that follow each other in the order, within the same bound."""
+    order = np.array(data.draw(st.permutations(range(len(rows)))))
+    uniform = spread(rows, key, order) / 2.0**32
+    for row in set(rows.tolist()):
+        own = uniform[[at for at in order.tolist() if rows[at] == row]]
+        run = own[len(own) // 3 : len(own) // 3 + max(1, len(own) // 2)]
+        for below in (0.1, 0.5, 0.9):
+            assert abs((run < below).sum() - len(run) * below) <= 2 + 2 * np.log(len(run))
+
+
 def test_each_number_is_uniform_by_itself_whoever_it_belongs_to():
     """Ten equal parts of [0, 1), 20,000 keys, the first and the last record; 1e-6, fixed keys."""
     rows = np.array([1, 0, 1, 1, 2, 0, 1])
-    tenths = [
-        (10 / 2.0**32 * spread_evenly(rows, Keyed(key).at("records"))[[0, -1]]).astype(int)
-        for key in range(20_000)
-    ]
+    tenths = [(10 / 2.0**32 * spread(rows, key)[[0, -1]]).astype(int) for key in range(20_000)]
     for numbers in zip(*tenths, strict=True):
         assert_distribution(Counter(map(int, numbers)), dict.fromkeys(range(10), 0.1))
 
 
-def test_two_records_of_one_distribution_are_in_no_fixed_order():
-    """Who gets which number is chance: else a record would tell of its neighbour."""
-    rows = np.zeros(5, dtype=np.intp)
-    first = [int(spread_evenly(rows, Keyed(key).at("records")).argmin()) for key in range(10_000)]
-    assert_distribution(Counter(first), dict.fromkeys(range(5), 0.2))
+@property_test
+@given(
+    st.lists(st.integers(0, 3) | st.integers(2**16 - 1, 2**16 + 1) | st.integers(0, 2**32 - 1)),
+    st.data(),
+)
+def test_sorted_by_whole_numbers_and_of_equal_ones_the_first_stays_first(keys, data):
+    order = data.draw(st.permutations(range(len(keys))))
+    found = sort_by(np.array(keys, dtype=np.intp), np.array(order, dtype=np.intp))
+    assert found.tolist() == sorted(order, key=lambda at: keys[at])

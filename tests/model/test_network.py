@@ -151,6 +151,36 @@ def test_any_number_of_attributes_of_one_value_are_drawn():
     assert not codes.any()
 
 
+def test_evenly_drawn_records_are_in_no_fixed_order():
+    """Five share five values out; who gets the first is chance, or one would tell of the next."""
+    fifth = ConditionalTable(np.full((1, 5), 0.2))
+    network = Network((plain_attribute("x", 5),), Graph.without_edges(1), (0,), (fifth,))
+    first: Counter = Counter()
+    for key in range(10_000):
+        codes = codes_of([(0,)] * 5, 1)
+        network.draw(codes, Keyed(key).at("records"), kept=0, manner="evenly")
+        values = codes[:, 0].tolist()
+        if values.count(0) == 1:
+            first[values.index(0)] += 1
+    assert first.total() > 5_000
+    assert_distribution(first, dict.fromkeys(range(5), 0.2))
+
+
+def test_evenly_drawn_records_share_out_what_is_independent_too():
+    """Three of ten values each and no edges: all 1,000 combinations among 64,000 records.
+
+    Independent draws would miss 64 each by 8 in the mean square; these by less than half of that.
+    """
+    tenth = (ConditionalTable(np.full((1, 10), 0.1)),) * 3
+    attributes = tuple(plain_attribute(name, 10) for name in "xyz")
+    network = Network(attributes, Graph.without_edges(3), (0, 1, 2), tenth)
+    codes = codes_of([(0, 0, 0)] * 64_000, 3)
+    network.draw(codes, Keyed(2).at("records"), kept=0, manner="evenly")
+    counts = np.array(list(Counter(records_of(codes)).values()))
+    assert len(counts) == 1_000
+    assert np.sqrt(((counts - 64) ** 2).mean()) < 4
+
+
 def test_that_assertion_notices_one_kept_attribute_too_many():
     counts, _ = draw_many(kept=1)
     _, expected = draw_many(kept=0)

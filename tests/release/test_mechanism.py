@@ -455,7 +455,12 @@ def generated(omegas, possible=anything, key=KEY) -> Counter:
     network = small_world()[0]
     levels = [level for level in kept_prefixes().levels if 3 - level.length in omegas]
     kernel = artefact_kernel(
-        network, SeedHistogram(tuple(levels)), omegas, Keyed(key), possible=possible
+        network,
+        SeedHistogram(tuple(levels)),
+        omegas,
+        Keyed(key),
+        possible=possible,
+        records=CANDIDATES,
     )
     counts: Counter = Counter()
     for block in range(CANDIDATES // BLOCK):

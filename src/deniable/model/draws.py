@@ -85,25 +85,35 @@ class AliasTables:
         return packed
 
 
-def spread_evenly(rows: Indices, rng: Rng) -> HalfWords:
+def spread_evenly(rows: Indices, order: Indices, rng: Rng) -> HalfWords:
     """Return 32-bit words, each uniform by itself, evenly spread among equal ``rows``.
 
     Records that draw from one distribution then have its values in about the right numbers, where
-    independent draws would add noise of their own. In random order among equal rows, they are
-    steps of the golden ratio, which leave no gap, from a random start.
+    independent draws would add noise of their own; and so have, among them, those that are close
+    in ``order``. Words are steps of the golden ratio, which leave no gap, from a random start.
     """
-    # Sorted by rows, and by chance among equal ones: by digits, from the last to the first.
-    halves = rng.half_words(len(rows))
-    digits = [halves, halves >> np.uint32(16), rows]
-    if len(rows) and int(rows.max()) >= 2**16:
-        digits.append(rows >> 16)
-    order = np.arange(len(rows))
-    for digit in digits:
-        # NumPy sorts short integers by counting them.
-        order = order.take(np.argsort(digit.astype(np.uint16).take(order), kind="stable"))
     words = np.empty(len(rows), dtype=np.uint32)
-    words[order] = np.arange(len(rows), dtype=np.uint32) * _GOLDEN + rng.half_words(1)
+    steps = np.arange(len(rows), dtype=np.uint32) * _GOLDEN
+    words[sort_by(rows, order)] = steps + rng.half_words(1)
     return words
+
+
+def sort_by(keys: Indices, order: Indices) -> Indices:
+    """Return ``order``, sorted by whole numbers below 2^32; of equal ones, the first stays first.
+
+    By digits, which NumPy counts and does not compare.
+    """
+    digits = [keys.astype(np.uint16)]
+    if len(keys) and int(keys.max()) >= 2**16:
+        digits.append((keys >> 16).astype(np.uint16))
+    for digit in digits:
+        order = order.take(np.argsort(digit.take(order), kind="stable"))
+    return order
+
+
+def shuffled(number: int, rng: Rng) -> Indices:
+    """Return 0 … number - 1 in random order: sorted by 32 random bits each."""
+    return sort_by(rng.half_words(number).astype(np.intp), np.arange(number))
 
 
 def alias_tables(probabilities: Reals) -> AliasTables:

@@ -15,7 +15,7 @@ from deniable.arrays import CODE, Codes, Counts, Indices, Reals
 from deniable.data.attributes import Attribute
 from deniable.errors import InvariantError
 from deniable.model.cells import Axis, Query
-from deniable.model.draws import AliasTables, alias_tables, spread_evenly
+from deniable.model.draws import AliasTables, alias_tables, shuffled, sort_by, spread_evenly
 from deniable.model.filling import Bundle, Plan, Steps, make_plan
 from deniable.model.graph import Graph, check_order
 from deniable.randomness import Rng
@@ -167,18 +167,31 @@ class Network:
             return
         drawn = self.order[kept:until]
         wide = {i: codes[:, i].astype(np.intp) for i in self.order[:kept]}
-        for i in drawn:
-            wide[i] = self._draw_one(wide, i, rng, manner, len(codes))
+        draw = self._draw_evenly if manner == "evenly" else self._draw_finely
+        draw(wide, drawn, rng, len(codes))
         for i in drawn:
             codes[:, i] = wide[i]
 
-    def _draw_one(
-        self, wide: Mapping[int, Indices], i: int, rng: Rng, manner: Manner, records: int
-    ) -> Indices:
-        rows, alias = self._configuration(wide, i, records), self.tables[i].alias
-        if manner == "finely":
-            return alias.draw_finely(rows, rng.random(records))
-        return alias.draw(rows * alias.values, spread_evenly(rows, rng))
+    def _draw_finely(
+        self, wide: dict[int, Indices], drawn: Sequence[int], rng: Rng, records: int
+    ) -> None:
+        for i in drawn:
+            rows = self._configuration(wide, i, records)
+            wide[i] = self.tables[i].alias.draw_finely(rows, rng.random(records))
+
+    def _draw_evenly(
+        self, wide: dict[int, Indices], drawn: Sequence[int], rng: Rng, records: int
+    ) -> None:
+        """Draw so that records which are alike in what was drawn last share values out evenly."""
+        # At random among those that are the same: a record must not tell of the next in the file.
+        alike = shuffled(records, rng)
+        for kept in wide.values():
+            alike = sort_by(kept, alike)
+        for i in drawn:
+            rows, alias = self._configuration(wide, i, records), self.tables[i].alias
+            words = spread_evenly(rows, alike, rng)
+            wide[i] = alias.draw(rows * alias.values, words)
+            alike = sort_by(wide[i], alike)
 
     def _plan(self, kept: int, until: int | None) -> Plan:
         """Return how attributes are drawn in bundles, made when it is first asked for."""

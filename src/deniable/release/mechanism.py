@@ -39,9 +39,6 @@ Possible = Callable[[Codes], Mask]
 BLOCK = 2**18
 # The scan holds a matrix of candidates by seeds.
 SCAN_BLOCK = 2**9
-# Records of the first block share their distributions out among them. Among more than a quarter
-# of a million the noise of drawing is far below all other noise.
-_EVEN_BLOCKS = 1
 # How often a record without a kept prefix is drawn again because it has one.
 _MOST_REDRAWN = 50
 # Constraints that less than one record in so many keeps are said to leave nothing; it takes so many
@@ -191,11 +188,17 @@ def artefact_kernel(
     omegas: Sequence[int],
     randomness: Randomness,
     possible: Possible = anything,
+    *,
+    records: int,
 ) -> Kernel:
     """Return generation from an artefact: kept prefixes in place of seeds, and no test.
 
     Each record draws its ω; then a kept prefix of length m - ω, in proportion to the noisy
     counts; then the other attributes. Where no prefix was kept for it, or ω = m, it draws all.
+
+    Records of the first block, ``records`` if there are no more, share their distributions out
+    among them. Among more than a quarter of a million the noise of drawing is far below all other
+    noise.
     """
     m = len(network.order)
     choices = np.asarray(omegas)
@@ -213,8 +216,9 @@ def artefact_kernel(
 
     def kernel(block: int) -> Codes:
         rng = randomness.at("records", block)
-        manner: Manner = "evenly" if block < _EVEN_BLOCKS else "apart"
-        return draw_possible(partial(draw, manner=manner), BLOCK, rng, possible)
+        manner: Manner = "evenly" if block == 0 else "apart"
+        number = min(BLOCK, records) if block == 0 else BLOCK
+        return draw_possible(partial(draw, manner=manner), number, rng, possible)
 
     return kernel
 

@@ -105,11 +105,13 @@ class Artefact:
     def blocks(
         self, records: int, randomness: Randomness, *, workers: int | None = None
     ) -> Iterator[Codes]:
-        """Yield so many records, encoded, block by block. More records start with these."""
+        """Yield so many records, encoded, block by block."""
         if records < 1:
             raise ConfigError(f"records = {records}: ask for at least 1")
         possible = self.schema.rules.possible if self.schema.rules else anything
-        kernel = artefact_kernel(self.network, self.histogram, self.omegas, randomness, possible)
+        kernel = artefact_kernel(
+            self.network, self.histogram, self.omegas, randomness, possible, records=records
+        )
         workers, left = workers or all_cores(), records
         self.network.prepare(workers)
         for block in in_order(kernel, range(-(-records // BLOCK)), workers=workers):
