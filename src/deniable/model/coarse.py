@@ -48,3 +48,10 @@ def sum_by(groups: Indices, weights: Reals) -> Reals:
     """Return the weight of each group."""
     sums: Reals = np.bincount(groups, weights).astype(np.float64)
     return sums
+
+
+def sum_rows(groups: Indices, table: Reals) -> Reals:
+    """Return the table with the rows of each group summed; groups are of neighbours, in order."""
+    first = np.flatnonzero(np.diff(groups, prepend=-1))
+    sums: Reals = np.add.reduceat(table, first, axis=0)
+    return sums
