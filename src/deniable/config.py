@@ -60,7 +60,7 @@ class Config:
         graph: Parents by name, in place of a learnt graph.
         order: All names in the order they are drawn, in place of the one we choose.
         rows_max: A public guess of the table's size; None: the schema's.
-        seeds_share: The seeds' share of ε in mode ``one-shot``; None: a tenth.
+        seeds_share: The seeds' share of ε in mode ``one-shot``; None: by rule, 0.03 to 0.1.
         values_share: The values' share of what ``pairs`` has, as variance; None: by public facts.
         max_plausible: Where a scan for plausible seeds may stop.
         max_check_plausible: How many seeds a scan looks at.

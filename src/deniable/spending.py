@@ -11,7 +11,7 @@ from deniable.model.correlation import entropy_queries
 from deniable.privacy.composition import Guarantee, sequential
 from deniable.privacy.ledger import Part
 from deniable.privacy.moments import TableModel
-from deniable.privacy.parts import SEEDS_SHARE, Facts
+from deniable.privacy.parts import Facts
 from deniable.privacy.plan import Plan, make_plan, split_of
 from deniable.privacy.threshold import RandomizedTest, best_test, plan_test
 from deniable.privacy.units import of_unit, per_row
@@ -82,7 +82,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         names=schema.names,
         queries=_queries(schema, config),
         sizes=schema.sizes if config.uses_pairs else (),
-        seeds_share=config.seeds_share or SEEDS_SHARE,
+        seeds_share=config.seeds_share,
         values_share=config.values_share,
         models=_models(schema, config),
         rows_max=config.rows_max or schema.rows_max,

@@ -11,6 +11,7 @@ from deniable.errors import BudgetError
 from deniable.privacy.composition import Guarantee, partitioned
 from deniable.privacy.distributions import total_on_a_grid
 from deniable.privacy.ledger import PARTS, cost_of, losses_of
+from deniable.privacy.parts import seeds_share
 from deniable.privacy.plan import SPLIT, SPLIT_SEEDLESS, Facts, make_plan, total_cost
 from deniable.privacy.threshold import plan_test
 from worlds import property_test
@@ -187,7 +188,29 @@ def test_rows_max_steers_noise_and_never_the_cost():
     steps = [plan.scale.most for plan in plans]
     assert steps == sorted(steps)
     assert len(set(steps)) == 3
-    assert len({plan.seeds.r for plan in plans}) == 1
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rows", "lengths", "share"),
+    [
+        (1.0, 4_000, 1, 0.1),  # 20 · ln(10^9) / 4,000 = 0.1036
+        (1.0, 10_000, 1, 0.04145),
+        (1.0, 10_000, 2, 0.08289),
+        (1.0, 100_000, 1, 0.03),
+        (0.1, 100_000, 1, 0.04145),
+        (math.inf, 10, 1, 0.03),
+    ],
+)
+def test_seeds_get_more_of_epsilon_where_their_noise_would_hide_them(epsilon, rows, lengths, share):
+    asked_for = facts(epsilon=epsilon, rows_max=rows, lengths=lengths)
+    assert seeds_share(asked_for, asked_for.limit) == pytest.approx(share, abs=1e-5)
+
+
+def test_the_noise_of_seeds_stays_below_a_twentieth_of_the_rows_where_they_may_have_so_much():
+    for rows in (5_000, 10_000, 10**6):
+        assert make_plan(facts(rows_max=rows)).seeds.r < rows / 20
+    given = make_plan(replace(facts(rows_max=10**6), seeds_share=0.1))
+    assert given.seeds.r < make_plan(facts(rows_max=10**6)).seeds.r
 
 
 def test_the_same_facts_make_the_same_plan():

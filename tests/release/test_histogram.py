@@ -210,6 +210,17 @@ def test_a_prefix_is_drawn_in_proportion_to_its_noisy_count(counts, records):
     assert_distribution(drawn, expected | {-1: 1 - sum(expected.values())})
 
 
+@pytest.mark.parametrize(("counts", "records"), [([10, 1, 5], 40), ([10, 1, 5], 3), ([7], 7)])
+def test_drawn_evenly_each_has_its_share_but_for_a_few(counts, records):
+    """Of 10,000 records; independent draws would miss by 50."""
+    level = kept(counts, records)
+    whole = max(records, sum(counts))
+    drawn = Counter(level.draw(10_000, Keyed(KEY).at("records"), evenly=True).tolist())
+    for i, count in enumerate([*counts, whole - sum(counts)]):
+        number = drawn[i] if i < len(counts) else drawn[-1]
+        assert abs(number - 10_000 * count / whole) < 6
+
+
 @property_test
 @given(
     st.lists(st.integers(1, 40), max_size=9), st.integers(-5, 300), st.sampled_from([1, 2, 4, 16])

@@ -21,8 +21,9 @@ from deniable.release.storage import load
 @pytest.fixture(scope="module")
 def artefact(small_table, small_schema):
     """Two prefix lengths, noise of a fixed key."""
+    promise = {"k": 5, "epsilon": 5.0, "delta": 1e-6}
     return deniable.learn(
-        small_table, small_schema, k=5, omega="2-3", epsilon=5.0, delta=1e-6, noise=Keyed(3)
+        small_table, small_schema, omega="2-3", seeds_share=0.1, noise=Keyed(3), **promise
     )
 
 

@@ -188,7 +188,8 @@ def release(tmp_path_factory) -> Release:
 def long_release(tmp_path_factory) -> Release:
     """The same with so many records that one seed more or less shows in them."""
     folder = tmp_path_factory.mktemp("long")
-    return Release(make(folder, omega="2-3", key=7, records=20_000, estimator="norm-sub"))
+    some = {"omega": "2-3", "key": 7, "records": 20_000, "estimator": "norm-sub"}
+    return Release(make(folder, **some, seeds_share=0.1))
 
 
 def test_the_release_that_is_changed_below_passes_and_has_what_can_be_changed(long_release):

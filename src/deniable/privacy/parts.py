@@ -21,11 +21,13 @@ from deniable.privacy.ledger import PARTS, Part, Spend, is_heavy, weights_of
 from deniable.privacy.moments import TableModel, laplace_excess
 from deniable.privacy.pairs import PairNoise, pair_noise, shares_of
 
-# Shares of what is asked for, chosen before any data: the seeds' part of ε, the structure's part
-# of what is left (as variance), and how much of δ may go to the histogram's edge.
-SEEDS_SHARE = 0.1
+# Shares of what is asked for, chosen before any data: the seeds' part of ε, from least to most, the
+# structure's part of what is left (as variance), and how much of δ may go to the histogram's edge.
+SEEDS_SHARES = (0.03, 0.1)
 STRUCTURE_SHARE = 0.1
 EDGE_SHARE = 0.5
+# Seeds get so much that their noise stays below about this share of the rows.
+_SEEN = 1 / 20
 # Units of S to the bit: the finest whose noise fits a table.
 _NOISY_BITS = (4, 3, 2, 1, 0)
 # Twice this share of δ is left to the certificate: to its grid, and to the tables of noise.
@@ -49,7 +51,7 @@ class Facts:
             structure and tables; empty: they are not.
         models: How each attribute is learnt, where some are not by counts of their values; empty:
             all are.
-        seeds_share: The seeds' share of ε.
+        seeds_share: The seeds' share of ε; None: the usual rule.
         values_share: The values' share of the budget of values and pairs; None: the usual rule.
         of_paper: Whether the noise is the paper's, with which its own formula meets the limit;
             what it truly costs may then be more.
@@ -63,7 +65,7 @@ class Facts:
     fractions: Mapping[Part, float] | None = None
     test: Spend | None = None
     sizes: tuple[int, ...] = ()
-    seeds_share: float = SEEDS_SHARE
+    seeds_share: float | None = None
     values_share: float | None = None
     models: tuple[TableModel, ...] = ()
     of_paper: bool = False
@@ -111,8 +113,9 @@ def _calibrate_whole(facts: Facts, limit: Guarantee) -> Noise:
     epsilon, delta = limit.epsilon, limit.delta
     atoms, seeds = Atoms.none(), None
     if facts.lengths:
+        share = facts.seeds_share or seeds_share(facts, limit)
         seeds = laws.bounded(
-            epsilon=facts.seeds_share * epsilon, delta=EDGE_SHARE * delta, lengths=facts.lengths
+            epsilon=share * epsilon, delta=EDGE_SHARE * delta, lengths=facts.lengths
         )
         atoms = Atoms.table(weights_of(seeds)).times(facts.lengths)
     if facts.test is not None and facts.test.each is not None:
@@ -143,6 +146,19 @@ def _calibrate_whole(facts: Facts, limit: Guarantee) -> Noise:
         return Noise(mu_structure=mu_laplace * math.sqrt(for_structure), counts=counts, seeds=seeds)
     counts = laws.rounded_gaussian(1 / each_table(mu_gaussian))
     return Noise(mu_structure=mu_gaussian * math.sqrt(for_structure), counts=counts, seeds=seeds)
+
+
+def seeds_share(facts: Facts, limit: Guarantee) -> float:
+    """Return the seeds' share of ε, from public facts: 0.03, or more where their noise asks for it.
+
+        20 · lengths · ln(1/δ) / (rows · ε),  at least 0.03, at most 0.1
+
+    The noise of a prefix reaches up to about lengths · ln(1/δ) over the seeds' ε; with this share,
+    to a twentieth of the rows. More than that brings less than it takes from the model.
+    """
+    least, most = SEEDS_SHARES
+    reach = facts.lengths * math.log(1 / limit.delta) / limit.epsilon
+    return min(most, max(least, reach / (_SEEN * facts.rows_max)))
 
 
 def _pairs_at(facts: Facts, mu: float) -> PairNoise:

@@ -109,8 +109,8 @@ class Claims:
     def pairs(self) -> tuple[int, int]:
         """How many pairs the attributes have, and how many of them must have been counted.
 
-        As many as leave each a deviation of a 250th of the rows when all may cost what they did;
-        2 for each attribute at least, and at most 700, or 7 for each.
+        As many as leave each a deviation of a 300th of the rows when all may cost what they did;
+        3 for two attributes at least, and at most 700, or 7 for each.
         """
         m, rows = len(self.names), self.parameters["rows_max"]
         every = m * (m - 1) // 2
@@ -119,8 +119,8 @@ class Claims:
             return every, every
         mu = math.sqrt(math.fsum(use.moved / use.scale[0] ** 2 for use in uses))
         # A number that lies on the edge of two may be either, as doubles round.
-        clear = [(mu * off * rows / 250) ** 2 for off in (1 - 1e-9, 1 + 1e-9)]
-        least, most = (min(every, max(int(min(c, max(700, 7 * m))), 2 * m)) for c in clear)
+        clear = [(mu * off * rows / 300) ** 2 for off in (1 - 1e-9, 1 + 1e-9)]
+        least, most = (min(every, max(int(min(c, max(700, 7 * m))), 3 * m // 2)) for c in clear)
         said = next((use.moved for use in uses if use.what == OF_PAIRS[1]), least)
         return every, said if least <= said <= most else least
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from deniable.arrays import Codes, Counts, Indices, Mask
 from deniable.errors import InvariantError
+from deniable.model.draws import shuffled, spread_evenly
 from deniable.privacy.laws import Law
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise import add_noise
@@ -79,9 +80,16 @@ class KeptPrefixes:
             held[held] = self._tree.look_up(prefixes[held])[:, 0] > 0
         return held & (len(self.prefixes) > 0)
 
-    def draw(self, records: int, rng: Rng) -> Indices:
-        """Return the number of a kept prefix for each record, or -1: none, draw everything."""
-        return self._prefix_of(rng.integers(self._whole, records))
+    def draw(self, records: int, rng: Rng, *, evenly: bool = False) -> Indices:
+        """Return the number of a kept prefix for each record, or -1: none, draw everything.
+
+        In proportion to the noisy counts; ``evenly``, so that they share them out.
+        """
+        if not evenly:
+            return self._prefix_of(rng.integers(self._whole, records))
+        nobody = np.zeros(records, dtype=np.intp)
+        words = spread_evenly(nobody, shuffled(records, rng), rng)
+        return self._prefix_of((words * (self._whole * 2.0**-32)).astype(np.int64))
 
     def _prefix_of(self, seeds: Counts) -> Indices:
         """Return the number of the prefix that has each of so many seeds; -1: nobody's.

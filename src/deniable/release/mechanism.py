@@ -270,7 +270,7 @@ def _draw_records(source: _Source, length: int, number: int, rng: Rng) -> Codes:
     records = empty_codes(number, network.attributes)
     columns = list(network.order[:length])
     kept = source.histogram.of_length(length)
-    prefix = kept.draw(number, rng)
+    prefix = kept.draw(number, rng, evenly=manner == "evenly")
     free = np.flatnonzero(prefix < 0)
     if len(kept.prefixes):
         for at, column in enumerate(columns):
