@@ -11,6 +11,7 @@ disk; all are removed.
 """
 
 import argparse
+import compileall
 import re
 import shutil
 import subprocess
@@ -124,6 +125,8 @@ def main():
     schema = dn.Schema.read(options.schema)
     codes, _ = read_codes(options.table, schema)
     limits = Limits()
+    # As an installation leaves it, whether or not this machine may write bytecode when it runs.
+    compileall.compile_dir(Path(dn.__file__).parent, quiet=1)
     for size in options.sizes:
         rows, records, usual = SIZES[size]
         for file_format in options.formats:

@@ -118,7 +118,7 @@ def both_cores(schema, codes, records, limits):
             len(block) for block in artefact.blocks(records, Keyed(7), workers=workers)
         )
 
-    one, two = timed(generate(1), generate(2), repeats=4)
+    one, two = timed(generate(1), generate(2), repeats=8)
     print(f"{records:,} records from an artefact, as codes, seconds")
     print(f"  1 worker                     {one:8.2f}")
     print(f"  2 workers                    {two:8.2f}")

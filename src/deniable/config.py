@@ -49,7 +49,7 @@ class Config:
         gamma: Width of the ranges of probabilities, for a hidden ω or a user's model.
         epsilon0: Noise of the threshold in mode ``randomized``; None: the best.
         t: Where the proof for ``randomized`` splits small ranges from large; None: the best.
-        max_cost: The most parent configurations of an attribute; None: 20,000 for ``pairs``, else
+        max_cost: The most parent configurations of an attribute; None: 12,000 for ``pairs``, else
             300.
         estimator: How noisy counts become a model. ``pairs``: values and pairs are counted, and
             tables fitted to them. ``back-off``, ``norm-sub`` and ``clip``, the paper's: a graph
@@ -144,7 +144,7 @@ class Config:
     @property
     def most_configurations(self) -> int:
         """The most parent configurations of an attribute."""
-        return self.max_cost or (20_000 if self.uses_pairs else 300)
+        return self.max_cost or (12_000 if self.uses_pairs else 300)
 
     @classmethod
     def assemble(cls, given: Mapping[str, Any], file: str | Path | None = None) -> Self:

@@ -88,8 +88,9 @@ def _fit_all(measured: Measured, attributes: tuple[Attribute, ...], max_cost: in
             tables[i] = beside.submit(_write_out, fitted, measured.bins[i], inside)
             if i != order[-1]:
                 groups = [p.groups[pool[:, p.attribute]] for p in parents[i]]
-                words = spread_evenly(_configurations(parents[i], groups), alike, rng)
-                pool[:, i] = _draw(fitted, groups, words)
+                rows = _configurations(parents[i], groups)
+                words = spread_evenly(rows, alike, rng)
+                pool[:, i] = _draw(fitted, groups, rows, words)
                 alike = sort_by(pool[:, i], alike)
     return Network(
         attributes,
@@ -203,10 +204,22 @@ def _configurations(parents: Sequence[_Parent], groups: Sequence[Indices]) -> In
     return np.ravel_multi_index(tuple(groups), [parent.number for parent in parents])
 
 
-def _draw(fitted: LogLinear, groups: Sequence[Indices], words: HalfWords) -> Indices:
-    """Return a bin for each record of the pool, by uniform 32-bit words."""
-    shares = softmax(fitted.logits(groups)) if groups else softmax(fitted.base[None, :])
-    steps = np.cumsum(np.broadcast_to(shares, (_POOL, shares.shape[1])), axis=1)
-    passed: Indices = (steps < (words * 2.0**-32 * steps[:, -1])[:, None]).sum(axis=1)
-    chosen: Indices = np.minimum(passed, shares.shape[1] - 1)
+def _draw(fitted: LogLinear, groups: Sequence[Indices], rows: Indices, words: HalfWords) -> Indices:
+    """Return a bin for each record of the pool, by uniform 32-bit words.
+
+    Args:
+        fitted: The model.
+        groups: The group of each parent.
+        rows: The configuration of them: who has the same draws from the same distribution.
+        words: The words.
+    """
+    _, first, which = np.unique(rows, return_index=True, return_inverse=True)
+    logits = fitted.logits([group[first] for group in groups]) if groups else fitted.base[None, :]
+    steps = np.cumsum(softmax(logits), axis=1)
+    steps /= steps[:, -1:]
+    number = steps.shape[1]
+    # One after the other they ascend, each distribution from its own whole number to the next.
+    ends = (steps + np.arange(len(steps))[:, None]).ravel()
+    found = np.searchsorted(ends, which + words * 2.0**-32, side="right") - which * number
+    chosen: Indices = np.clip(found, 0, number - 1)
     return chosen
