@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.model.coarse import merge_light, merge_to, sum_by
+from deniable.model.coarse import merge_light, merge_to, sum_by, sum_rows
 from worlds import property_test
 
 # Whole weights: sums are exact, so that "equal" means equal.
@@ -90,6 +90,15 @@ def test_sums_by_group_lose_no_weight(weights, data):
     for group in range(len(sums)):
         assert sums[group] == weights[groups == group].sum()
     assert sums.dtype == np.float64
+
+
+@property_test
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=6), st.integers(1, 3))
+def test_rows_of_a_group_are_summed(lengths, columns):
+    groups = np.repeat(np.arange(len(lengths)), lengths)
+    table = np.arange(len(groups) * columns, dtype=float).reshape(-1, columns) ** 2
+    expected = [table[groups == group].sum(axis=0).tolist() for group in range(len(lengths))]
+    assert sum_rows(groups, table).tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deniable.arrays import CODE
 from deniable.model.draws import alias_tables
-from deniable.model.filling import Bundle, make_plan
+from deniable.model.filling import Bundle, make_filling
 from deniable.randomness import Keyed
 from worlds import property_test
 
@@ -53,13 +53,15 @@ def test_each_is_drawn_from_what_the_one_before_it_became():
     sure = alias_tables(np.eye(3)[[1, 2, 0]])
     links = [bundle_of((3,), first=i) for i in range(30)]
     pairs = pairwise(links)
-    plan = make_plan(links[:1], [(link, before.steps(), sure) for before, link in pairs])
+    filling = make_filling(links[:1], [(link, before.steps(), sure) for before, link in pairs])
     codes = np.zeros((5, 30), dtype=CODE, order="F")
     codes[:, 0] = [0, 1, 2, 0, 1]
-    plan.fill(codes, Keyed(1).at("records"))
+    filling.fill(codes, Keyed(1).at("records"))
     for i in range(30):
         assert codes[:, i].tolist() == [(x + i) % 3 for x in codes[:, 0].tolist()]
-    assert plan._last == {at: at + 1 for at in range(29)}, "a number is let go after its last use"
+    assert filling._last == {at: at + 1 for at in range(29)}, (
+        "a number is let go after its last use"
+    )
 
 
 def test_what_is_needed_later_is_not_let_go():
@@ -67,9 +69,11 @@ def test_what_is_needed_later_is_not_let_go():
     first, second, between, last = (bundle_of((2,), first=i) for i in range(4))
     fair, sum_of = alias_tables(np.full((1, 2), 0.5)), alias_tables(np.eye(2)[[0, 1, 1, 0]])
     steps = [(0, np.array([0, 2])), (1, np.array([0, 1]))]
-    plan = make_plan([first], [(second, [], fair), (between, [], fair), (last, steps, sum_of)])
+    filling = make_filling(
+        [first], [(second, [], fair), (between, [], fair), (last, steps, sum_of)]
+    )
     codes = np.zeros((1000, 4), dtype=CODE, order="F")
     codes[::3, 0] = 1
-    plan.fill(codes, Keyed(1).at("records"))
+    filling.fill(codes, Keyed(1).at("records"))
     assert (codes[:, 3] == codes[:, 0] ^ codes[:, 1]).all()
     assert 0 < codes[:, 1].mean() < 1

@@ -113,13 +113,13 @@ def test_attributes_drawn_together_have_the_product_of_their_tables(world, data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MOST_TOGETHER", data.draw(st.sampled_from([1, 4, 16, 512])))
         patch.setattr(module, "_MOST_CELLS", data.draw(st.sampled_from([8, 64, 2**14])))
-        plan = network._plan(kept, None)
-    assert [i for draw in plan.drawn for i in draw.bundle.attributes] == list(drawn)
-    assert [i for bundle in plan.kept for i in bundle.attributes] == list(network.order[:kept])
-    bundles = [*plan.kept, *(draw.bundle for draw in plan.drawn)]
+        filling = network._filling(kept, None)
+    assert [i for draw in filling.drawn for i in draw.bundle.attributes] == list(drawn)
+    assert [i for bundle in filling.kept for i in bundle.attributes] == list(network.order[:kept])
+    bundles = [*filling.kept, *(draw.bundle for draw in filling.drawn)]
     numbers = [bundle.read(world.universe) for bundle in bundles]
     terms = network.log_terms(world.universe)
-    for place, draw in enumerate(plan.drawn, start=len(plan.kept)):
+    for place, draw in enumerate(filling.drawn, start=len(filling.kept)):
         begins = sum((added[numbers[at]] for at, added in draw.given), np.zeros(1, dtype=np.intp))
         rows, rest = np.divmod(begins, draw.alias.values)
         assert not rest.any()

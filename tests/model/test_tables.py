@@ -172,6 +172,19 @@ def test_a_missing_cell_of_a_parent_is_a_group_of_its_own(mu):
     assert seen > 0
 
 
+def test_a_parent_of_two_values_is_not_crowded_out_by_one_that_says_more():
+    """Twenty groups and two are forty, more than thirty: the stronger parent enters less finely."""
+    rng = np.random.default_rng(5)
+    b, x = rng.integers(0, 2, 20_000), rng.integers(0, 20, 20_000)
+    child = x + 6 * b + rng.integers(0, 10, 20_000)
+    attributes = [plain_attribute(name, size) for name, size in (("b", 2), ("x", 20), ("c", 36))]
+    codes = codes_of(np.stack([b, x, child], axis=1).tolist(), 3)
+    network = fit(attributes, codes, max_cost=30)
+    assert network.graph.parents[2] == (0, 1)
+    assert len(network.tables[2].probabilities) <= 30
+    assert fit(attributes, codes, max_cost=2).graph.parents[2] == (1,), "x says more"
+
+
 def test_a_fit_is_the_same_every_time_and_with_any_number_of_workers():
     codes = correlated()
     networks = [fit(ATTRIBUTES, codes, mu=1.0, workers=workers) for workers in (1, 1, 3)]

@@ -71,7 +71,7 @@ class Draw:
 
     Attributes:
         bundle: What is drawn.
-        given: The place in the plan of each bundle it depends on, and where in ``alias`` the
+        given: The place of each bundle it depends on, and where in ``alias`` the
             distribution begins: the sum of what the number of each adds.
         alias: The distributions.
     """
@@ -82,7 +82,7 @@ class Draw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Filling:
     """Which bundles are read off what records keep, and which are then drawn, one by one."""
 
     kept: tuple[Bundle, ...]
@@ -116,8 +116,10 @@ def _sum(numbers: dict[int, Indices], draw: Draw, records: int) -> Indices:
     return begins
 
 
-def make_plan(kept: Sequence[Bundle], drawn: Sequence[tuple[Bundle, Steps, AliasTables]]) -> Plan:
-    """Return a plan of bundles that are kept, and of those to draw after them.
+def make_filling(
+    kept: Sequence[Bundle], drawn: Sequence[tuple[Bundle, Steps, AliasTables]]
+) -> Filling:
+    """Return how to fill records: bundles that are kept, and those to draw after them.
 
     Args:
         kept: They are read off the records.
@@ -130,4 +132,4 @@ def make_plan(kept: Sequence[Bundle], drawn: Sequence[tuple[Bundle, Steps, Alias
         given = tuple((at, rows * alias.values) for at, rows in added if rows is not None)
         draws.append(Draw(bundle=bundle, given=given, alias=alias))
         before.append(bundle)
-    return Plan(kept=tuple(kept), drawn=tuple(draws))
+    return Filling(kept=tuple(kept), drawn=tuple(draws))

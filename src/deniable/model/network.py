@@ -16,7 +16,7 @@ from deniable.data.attributes import Attribute
 from deniable.errors import InvariantError
 from deniable.model.cells import Axis, Query
 from deniable.model.draws import AliasTables, alias_tables, shuffled, sort_by, spread_evenly
-from deniable.model.filling import Bundle, Plan, Steps, make_plan
+from deniable.model.filling import Bundle, Filling, Steps, make_filling
 from deniable.model.graph import Graph, check_order
 from deniable.randomness import Rng
 from deniable.workers import in_order
@@ -163,7 +163,7 @@ class Network:
                 probability a test asks for.
         """
         if manner == "apart":
-            self._plan(kept, until).fill(codes, rng)
+            self._filling(kept, until).fill(codes, rng)
             return
         drawn = self.order[kept:until]
         wide = {i: codes[:, i].astype(np.intp) for i in self.order[:kept]}
@@ -193,16 +193,16 @@ class Network:
             wide[i] = alias.draw(rows * alias.values, words)
             alike = sort_by(wide[i], alike)
 
-    def _plan(self, kept: int, until: int | None) -> Plan:
+    def _filling(self, kept: int, until: int | None) -> Filling:
         """Return how attributes are drawn in bundles, made when it is first asked for."""
-        if (kept, until) not in self._plans:
+        if (kept, until) not in self._fillings:
             before = [self._bundle(group) for group in self._grouped(self.order[:kept])]
             drawn = [self._drawn(group) for group in self._grouped(self.order[kept:until])]
-            self._plans[kept, until] = make_plan(before, drawn)
-        return self._plans[kept, until]
+            self._fillings[kept, until] = make_filling(before, drawn)
+        return self._fillings[kept, until]
 
     @cached_property
-    def _plans(self) -> dict[tuple[int, int | None], Plan]:
+    def _fillings(self) -> dict[tuple[int, int | None], Filling]:
         return {}
 
     def _grouped(self, attributes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
