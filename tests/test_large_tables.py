@@ -123,9 +123,9 @@ def test_after_a_release_no_file_is_open(small_table, small_schema, files):
     before = open_files()
     for mode in MODES:
         run(small_table, small_schema, mode)
-    # A thread may be at a block that nobody wants any more.
+    # Threads may be at a block that nobody wants any more, those of the test before this one too.
     last = time.monotonic() + 60
-    while open_files() != before and time.monotonic() < last:
+    while not open_files() <= before and time.monotonic() < last:
         time.sleep(0.01)
-    assert open_files() == before
+    assert open_files() <= before
     assert len(files) == len(MODES)
