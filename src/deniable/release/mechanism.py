@@ -35,7 +35,7 @@ Test = Callable[[Counts, int], Mask]
 # Which records satisfy the schema's constraints: asked of records alone, never of the data.
 Possible = Callable[[Codes], Mask]
 
-# Candidates in a block: many enough to hide Python, few enough to stay in the cache.
+# Candidates in a block: many enough that threads seldom meet in Python, few enough for small runs.
 BLOCK = 2**18
 # The scan holds a matrix of candidates by seeds.
 SCAN_BLOCK = 2**9
