@@ -1,11 +1,20 @@
 """The log-linear model: a known one is found again, and the gradient is that of the loss."""
 
+import ctypes
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.model.loglinear import Evidence, LogLinear, _Problem, fit_loglinear, softmax
+from deniable.model.loglinear import (
+    Evidence,
+    LogLinear,
+    _Problem,
+    _totals,
+    fit_loglinear,
+    softmax,
+)
 from worlds import property_test
 
 few = settings(property_test, max_examples=25)
@@ -145,3 +154,21 @@ def test_a_fit_is_the_same_every_time():
 def test_large_logits_do_not_overflow():
     rows = softmax(np.array([[1e4, 0.0], [-1e4, -1e4]]))
     np.testing.assert_allclose(rows, [[1, 0], [0.5, 0.5]])
+
+
+class _Litter(ctypes.Structure):
+    """Signalling NaNs, put on the stack when it is passed by value."""
+
+    _fields_ = [("words", ctypes.c_uint32 * 20_000)]
+
+
+def test_totals_do_not_mind_what_lies_on_the_stack():
+    litter = _Litter((ctypes.c_uint32 * 20_000)(*[0x7FA00000] * 20_000))
+    leave = ctypes.CDLL(None).getpid
+    leave.argtypes = [_Litter]
+    rng = np.random.default_rng(5)
+    for rows in range(1, 12):
+        for columns in range(1, 12):
+            shares = rng.random((rows, columns)).astype(np.float32)
+            leave(litter)
+            assert _totals(shares) == pytest.approx(shares.sum(axis=1), rel=1e-6)

@@ -69,6 +69,16 @@ def softmax(logits: Reals) -> Reals:
     return rows
 
 
+def _totals(shares: Any) -> Any:
+    """Return the sum of each row of 32-bit numbers, ten times as fast as by NumPy's own sum.
+
+    OpenBLAS's kernel for five columns computes with a register it never set and leaves it out of
+    the result: the sums are right, but now and then it says "invalid value" of what lay there.
+    """
+    with np.errstate(invalid="ignore"):
+        return shares @ np.ones(shares.shape[1], dtype=np.float32)
+
+
 def fit_loglinear(share: Reals, evidence: Sequence[Evidence], weights: Reals) -> LogLinear:
     """Return the model that agrees with the evidence as far as it can be believed.
 
@@ -151,7 +161,7 @@ class _Problem:
         shares += base.astype(np.float32)
         np.clip(shares, -_FAR, _FAR, out=shares)
         np.exp(shares, out=shares)
-        sums = shares @ np.ones(len(base), dtype=np.float32)
+        sums = _totals(shares)
         shares /= sums[:, None]
         fitted = self.weighted @ shares
         # Each configuration has one group of the first parent: its rows sum to all records.
