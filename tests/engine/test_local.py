@@ -39,12 +39,19 @@ def spooled(codes):
 
 
 @property_test
-@given(queries, st.integers(0, 400), st.sampled_from([1, 2, 5]), st.booleans())
-def test_counts_are_those_of_the_definition(asked, rows, workers, in_file):
+@given(
+    queries,
+    st.integers(0, 400),
+    st.sampled_from([1, 2, 5]),
+    st.booleans(),
+    st.sampled_from([64, local._FEW_CELLS]),
+)
+def test_counts_are_those_of_the_definition(asked, rows, workers, in_file, few):
     """Tables of up to 60 · 900 · 900 cells: some fit in a walk, some are counted by themselves."""
     codes = codes_of(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local, "_FEW_ROWS", 64)
+        patch.setattr(local, "_FEW_CELLS", few)
+        patch.setattr(local, "_TOGETHER", 70)
         patch.setattr(local, "_MANY_ROWS", 150)
         patch.setattr(local, "_MOST_CELLS", 100)
         patch.setattr(bulk, "MOST_IN_MEMORY", 0 if in_file else 2**30)
