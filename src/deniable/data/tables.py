@@ -25,6 +25,10 @@ FileFormat = Literal[".csv", ".csv.gz", ".parquet"]
 # Polars lets a number of frames wait for their turn: small ones take less memory.
 _SLICE = 2**15
 
+# Records are in no order, so the least and largest value of some of them let no reader skip any:
+# they are not looked for, which would be a quarter of the writing.
+_STATISTICS = {"null_count": True, "min": False, "max": False, "distinct_count": False}
+
 # How long, in seconds, to wait for a sink before looking up; and for it to end when told to.
 _PATIENCE = 0.2
 _LAST_BLOCK = 10.0
@@ -110,7 +114,7 @@ def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema
     blocks = _Blocks(frames)
     records = register_io_source(blocks.read, schema=schema.dtypes)
     if kind == ".parquet":
-        sink = partial(records.sink_parquet, path)
+        sink = partial(records.sink_parquet, path, statistics=_STATISTICS)
     else:
         texts = records.with_columns(map(csv_text, released(schema.columns)))
         compression = "gzip" if kind == ".csv.gz" else "uncompressed"
@@ -189,16 +193,22 @@ def _evenly(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     waiting: list[pl.DataFrame] = []
     held = 0
     for frame in frames:
-        if not len(frame) or (not held and len(frame) == _SLICE):
+        if not len(frame):
             yield frame
-            continue
-        waiting.append(frame)
-        held += len(frame)
-        while held >= _SLICE:
-            whole = pl.concat(waiting, rechunk=True)
-            yield whole.head(_SLICE)
-            rest = whole.slice(_SLICE)
-            waiting, held = ([rest] if len(rest) else []), len(rest)
+        rest = frame
+        if held:
+            waiting.append(frame.head(_SLICE - held))
+            held += len(waiting[-1])
+            rest = frame.slice(len(waiting[-1]))
+        if held == _SLICE:
+            # What lies in two blocks is copied, and nothing else.
+            yield pl.concat(waiting, rechunk=True)
+            waiting, held = [], 0
+        whole = len(rest) - len(rest) % _SLICE
+        yield from (rest.slice(at, _SLICE) for at in range(0, whole, _SLICE))
+        if len(rest) > whole:
+            waiting.append(rest.slice(whole))
+            held += len(waiting[-1])
     if waiting:
         yield pl.concat(waiting, rechunk=True)
 
