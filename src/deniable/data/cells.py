@@ -207,7 +207,7 @@ def _bin(attribute: Attribute, position: pl.Expr) -> pl.Expr:
         code = (position - low) // starts.step
     else:
         code = position - low
-    return pl.when(position.is_between(low, high)).then(code)
+    return _within(position, low, high, code)
 
 
 def _place(column: Column, number: pl.Expr) -> pl.Expr:
@@ -215,13 +215,23 @@ def _place(column: Column, number: pl.Expr) -> pl.Expr:
     values = cast("Sequence[int]", column.attribute.values)
     low, high = values[0], values[-1]
     if all(value == low + i for i, value in enumerate(values)):
-        return pl.when(number.is_between(low, high)).then(number - low)
+        return _within(number, low, high, number - low)
     return number.replace_strict(
         pl.Series(values, dtype=pl.Int64),
         pl.Series(range(len(values)), dtype=pl.UInt16),
         default=NO_CODE,
         return_dtype=pl.UInt16,
     )
+
+
+def _within(number: pl.Expr, low: int, high: int, code: pl.Expr) -> pl.Expr:
+    """Return codes where a number is between two others, else null.
+
+    Codes are short before they are chosen, which takes half the time; those that do not fit are
+    not chosen.
+    """
+    short = code.cast(pl.UInt16, wrap_numerical=True)
+    return pl.when(number.is_between(low, high)).then(short)
 
 
 def _is_missing(column: Column) -> pl.Expr:
