@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from deniable.arrays import CODE, Codes, Counts, Indices, Mask
-from deniable.errors import OutputError
+from deniable.errors import InvariantError, OutputError
 
 # So many bytes of codes are held in memory.
 MOST_IN_MEMORY = 2**28
@@ -26,6 +26,8 @@ MOST_IN_MEMORY = 2**28
 _STRETCH = 2**18
 # Rows that are read one by one when they are asked for by their numbers.
 _FEW_ROWS = 2**16
+# So many codes are rather copied than that they hold on to memory asked for and not used.
+_FEW_CODES = 2**22
 # Combinations are counted by array while there may be no more of them than this.
 SMALL_TABLE = 2**20
 _CODE_BYTES = np.dtype(CODE).itemsize
@@ -84,12 +86,14 @@ class Spooled(np.ndarray[Any, np.dtype[np.uint16]]):
 
 
 class Spool:
-    """Takes in codes, as many as come: the first in memory, all of them in a file if need be."""
+    """Takes in codes, as many as come: in memory at first, all of them in a file if need be."""
 
     def __init__(self, columns: int) -> None:
         self._columns = columns
-        self._held: list[Codes] = []
-        self._bytes = 0
+        # Asked for at once, and had as it is written to: nothing is moved when more comes.
+        most = MOST_IN_MEMORY // (_CODE_BYTES * max(columns, 1))
+        self._held = np.empty((columns, most), dtype=CODE)
+        self._rows = 0
         self._file: int | None = None
         self._closer: weakref.finalize[[int], Spool] | None = None
 
@@ -99,43 +103,45 @@ class Spool:
         Raises:
             OutputError: They do not fit in memory, nor in the folder for temporary files.
         """
-        self._held.append(codes)
-        self._bytes += codes.size * _CODE_BYTES
-        if self._bytes > MOST_IN_MEMORY:
-            try:
-                self._write()
-            except OSError as error:
-                raise OutputError(
-                    f"{self._bytes / 1e6:,.0f} MB of codes, more than are held in memory, could "
-                    f"not be put in a file in {_folder()} ({error.strerror}). Make room there, or "
-                    "name another folder in TMPDIR, one that is as safe as the table's."
-                ) from None
+        at, self._rows = self._rows, self._rows + len(codes)
+        if self._rows <= self._held.shape[1]:
+            self._held[:, at : self._rows] = codes.T
+            return
+        try:
+            if self._file is None:
+                self._open()
+                for some in stretches(self._held[:, :at].T):
+                    self._write(some)
+                self._held = self._held[:, :0].copy()
+            self._write(codes)
+        except OSError as error:
+            size = self._rows * self._columns * _CODE_BYTES
+            raise OutputError(
+                f"{size / 1e6:,.0f} MB of codes, more than are held in memory, could not be put in "
+                f"a file in {_folder()} ({error.strerror}). Make room there, or name another "
+                "folder in TMPDIR, one that is as safe as the table's."
+            ) from None
 
     def codes(self) -> Codes:
         """Return all rows, in the order they came; columns contiguous if they are in memory."""
         if self._file is not None and self._closer is not None:
             self._closer.detach()
             return Spooled.of(self._file, self._columns)
-        rows = sum(map(len, self._held))
-        codes = np.empty((rows, self._columns), dtype=CODE, order="F")
-        at = 0
-        for some in self._held:
-            codes[at : at + len(some)] = some
-            at += len(some)
-        self._held.clear()
-        return codes
+        codes = self._held[:, : self._rows].T
+        return np.asfortranarray(codes) if codes.size <= _FEW_CODES else codes
 
-    def _write(self) -> None:
-        """Append what is held to the file."""
+    def _open(self) -> None:
+        with tempfile.TemporaryFile(dir=_folder()) as file:
+            self._file = os.dup(file.fileno())
+        self._closer = weakref.finalize(self, os.close, self._file)
+
+    def _write(self, codes: Codes) -> None:
+        """Append some rows to the file."""
         if self._file is None:
-            with tempfile.TemporaryFile(dir=_folder()) as file:
-                self._file = os.dup(file.fileno())
-            self._closer = weakref.finalize(self, os.close, self._file)
-        for some in self._held:
-            left = np.ascontiguousarray(some).reshape(-1).view(np.uint8).data
-            while left:
-                left = left[os.write(self._file, left) :]
-        self._held.clear()
+            raise InvariantError("there is no file to write codes to")
+        left = np.ascontiguousarray(codes).reshape(-1).view(np.uint8).data
+        while left:
+            left = left[os.write(self._file, left) :]
 
 
 def stretches(codes: Codes, rows: int = _STRETCH) -> Iterator[Codes]:
