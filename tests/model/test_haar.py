@@ -1,12 +1,14 @@
 """Smoothed counts: level where only noise differs, heaps kept, nothing lost or won."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable.model import haar
-from deniable.model.haar import smooth
+from deniable.model.haar import occupied, smooth
 from worlds import property_test
 
 tables = st.lists(st.integers(-500, 5_000), min_size=1, max_size=70)
@@ -66,3 +68,70 @@ def test_a_smooth_curve_is_known_better():
     noisy = truth + rng.normal(0, 100, (20, 79))
     far = [np.abs(smooth(row, 100.0) - truth).sum() for row in noisy]
     assert np.mean(far) < 0.65 * np.abs(noisy - truth).sum(axis=1).mean()
+
+
+# The ends
+
+
+def literal_end(counts, sigma):
+    """How many of the last values are empty: every beginning is tried, by the definition."""
+
+    def held(start, length):
+        return sum(counts[start : start + length]) / (sigma * length**0.5)
+
+    lengths = [2**i for i in range(10)]
+    for begin in range(len(counts)):
+        rest = len(counts) - begin
+        within = [(i, n) for i in range(begin, len(counts)) for n in lengths]
+        within = [(i, n) for i, n in within if i + n <= len(counts)]
+        surely = any(held(i, n) > 3.5 for i, n in within)
+        first = [held(begin, n) for n in [*lengths, rest] if n <= rest]
+        if not surely and max(first) <= 1:
+            return rest
+    return 0
+
+
+@property_test
+@given(
+    st.lists(st.integers(-20, 30), min_size=1, max_size=20),
+    st.sampled_from([3.0, 7.0, 15.0]),
+)
+def test_an_end_is_empty_if_noise_alone_speaks_for_it(counts, sigma):
+    high, low = literal_end(counts, sigma), literal_end(counts[::-1], sigma)
+    wanted = [low <= i < len(counts) - high for i in range(len(counts))]
+    if low + high >= len(counts):
+        wanted = [True] * len(counts)
+    assert occupied(np.array(counts), sigma).tolist() == wanted
+
+
+def test_without_noise_no_end_is_empty():
+    assert occupied(np.array([0, 0, 5, 0, 0]), 0.0).all()
+
+
+@pytest.mark.parametrize("place", [5, 40, 62])
+def test_a_heap_far_out_stays_however_empty_it_is_around_it(place):
+    counts = np.array([900, 400, *[-2] * 61])
+    counts[place] = 50
+    there = occupied(counts, 8.0)
+    assert there[: place + 1].all()
+    assert not there[place + 1 :].any()
+
+
+def test_the_deviation_of_a_skewed_column_survives_its_noise():
+    """With a fixed key: 20,000 exponential numbers on a grid that is mostly far beyond them."""
+    rng = np.random.default_rng(11)
+    exact = np.bincount(rng.exponential(30, 20_000).astype(int), minlength=1_000)
+    places = np.arange(len(exact))
+
+    def deviation(counts):
+        share = np.maximum(counts, 0) / np.maximum(counts, 0).sum()
+        return math.sqrt(share @ places**2 - (share @ places) ** 2)
+
+    ratios = []
+    for _ in range(40):
+        noisy = exact + rng.normal(0, 5, len(exact))
+        even = smooth(noisy, 5.0)
+        ratios.append([deviation(even), deviation(even * occupied(noisy, 5.0))])
+    with_ends, without = np.median(ratios, axis=0) / deviation(exact)
+    assert with_ends > 2, "or there would be nothing to mend"
+    assert without == pytest.approx(1, abs=0.3)

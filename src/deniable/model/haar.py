@@ -1,8 +1,8 @@
-"""Noisy counts of a number's values, made smooth where only noise makes them differ."""
+"""Noisy counts of a number's values: smooth where only noise makes them differ, and their ends."""
 
 import numpy as np
 
-from deniable.arrays import Counts, Reals
+from deniable.arrays import Counts, Mask, Reals
 
 # A difference between neighbouring stretches of values is believed from so many deviations on.
 _BELIEVED = 2.0
@@ -10,6 +10,10 @@ _BELIEVED = 2.0
 _SHIFTS = 16
 # Fewer values have no neighbours to learn from.
 _FEWEST = 4
+# An empty end has no more than so many deviations of its noise where it begins, nor as a whole; and
+# no stretch of it has so many that something is surely there.
+_NOTHING = 1.0
+_SURELY = 3.5
 
 
 def smooth(counts: Counts | Reals, sigma: float) -> Reals:
@@ -41,3 +45,41 @@ def smooth(counts: Counts | Reals, sigma: float) -> Reals:
     turned = [np.roll(row, shift)[: len(whole)] for row, shift in zip(level, shifts, strict=True)]
     smoothed: Reals = np.mean(turned, axis=0)
     return smoothed
+
+
+def occupied(counts: Counts | Reals, sigma: float) -> Mask:
+    """Return which values may occur: all but the two ends that noise alone speaks for.
+
+    The longest end is empty of which every first stretch of 1, 2, 4, … values, and the whole, has
+    no more than noise would have, and in which no stretch surely has something. Value by value,
+    noise would leave some records far out, where a range is wide and hardly used; few as they are,
+    they would make a column's deviation several times what it is.
+
+    Args:
+        counts: The noisy count of each value, in the order of the values.
+        sigma: The deviation of the noise; 0: none, nothing is left out.
+    """
+    whole = np.asarray(counts, dtype=np.float64)
+    there = np.ones(len(whole), dtype=bool)
+    if not sigma > 0:
+        return there
+    high, low = _empty_end(whole / sigma), _empty_end(whole[::-1] / sigma)
+    if low + high < len(whole):
+        there[:low] = False
+        there[len(whole) - high :] = False
+    return there
+
+
+def _empty_end(counts: Reals) -> int:
+    """Return how many of the last values are taken to be empty; the noise has deviation 1."""
+    number = len(counts)
+    sums = np.concatenate([[0.0], np.cumsum(counts)])
+    begins = (sums[-1] - sums[:-1]) / np.sqrt(np.arange(number, 0, -1)) <= _NOTHING
+    surely = np.zeros(number, dtype=bool)
+    for length in 2 ** np.arange(number.bit_length()):
+        held = (sums[length:] - sums[:-length]) / np.sqrt(length)
+        begins[: len(held)] &= held <= _NOTHING
+        surely[: len(held)] |= held > _SURELY
+    after = np.flatnonzero(surely)[-1] + 1 if surely.any() else 0
+    begins[:after] = False
+    return number - int(np.argmax(begins)) if begins.any() else 0

@@ -17,7 +17,7 @@ from deniable.errors import InvariantError
 from deniable.model.cells import Axis, Count, Query
 from deniable.model.coarse import merge_light, sum_by
 from deniable.model.estimates import norm_sub
-from deniable.model.haar import smooth
+from deniable.model.haar import occupied, smooth
 from deniable.privacy.laws import Law
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise import add_noise
@@ -225,17 +225,23 @@ def share_of(counts: Counts | Reals, total: float) -> Reals:
 def shares_of_values(
     attributes: Sequence[Attribute], tables: Sequence[Counts], sigmas: Sequence[float]
 ) -> list[Reals]:
-    """Return the distribution of each attribute's values, those of numbers smoothed.
+    """Return the distribution of each attribute's values, those of numbers smoothed, without ends.
 
-    Not where a bin is far wider than the next: a number that has a bin of its own is no neighbour.
+    Not smoothed where a bin is far wider than the next: a number that has a bin of its own is no
+    neighbour.
     """
     total = estimate_records(tables, sigmas)
     shares = []
     for attribute, table, sigma in zip(attributes, tables, sigmas, strict=True):
         counts = table.astype(np.float64)
-        if attribute.is_numeric and _are_alike(attribute.widths):
-            counts[: attribute.bins] = smooth(counts[: attribute.bins], sigma)
-        shares.append(share_of(counts, total))
+        there = np.ones(len(counts), dtype=bool)
+        if attribute.is_numeric:
+            there[: attribute.bins] = occupied(counts[: attribute.bins], sigma)
+            if _are_alike(attribute.widths):
+                counts[: attribute.bins] = smooth(counts[: attribute.bins], sigma)
+        share = np.zeros(len(counts))
+        share[there] = share_of(counts[there], total)
+        shares.append(share)
     return shares
 
 

@@ -24,7 +24,7 @@ PAIRS_EACH = 7
 # Fewer where they would drown together: as many as leave each a deviation of this share of the
 # rows; but so many for each attribute at least.
 CLEAR = 1 / 300
-FEWEST_EACH = 1.5
+FEWEST_EACH = 2.5
 # So many tables are counted at the second look for each of the first, some pairs often, some never.
 LOOKS_EACH = 4
 # An attribute's values get a share that grows with their number, but more slowly: so the sum of
@@ -92,12 +92,12 @@ def numbers_of_pairs(
 ) -> tuple[int, int]:
     """Return how many pairs there are, and how many of them are counted when all may cost ``mu``.
 
-        (μ · rows / 300)²,  at most 700 or 7 for each attribute, at least 1.5 for each attribute
+        (μ · rows / 300)²,  at most 700 or 7 for each attribute, at least 2.5 for each attribute
 
     >>> numbers_of_pairs(11), numbers_of_pairs(200)
     ((55, 55), (19900, 1400))
     >>> numbers_of_pairs(11, mu=0.02, rows_max=80_000), numbers_of_pairs(35, mu=0.1, rows_max=5_000)
-    ((55, 28), (595, 52))
+    ((55, 28), (595, 87))
     """
     every = attributes * (attributes - 1) // 2
     clear = min((CLEAR * mu * rows_max) ** 2, max(ALL_PAIRS, PAIRS_EACH * attributes))
