@@ -220,6 +220,27 @@ def test_several_rows_of_a_person_are_noticed(name, persons, rows):
     assert "unit" in said(found)
 
 
+def clock(seconds) -> str:
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+@pytest.mark.parametrize("rows", [100, 20_000])
+def test_times_of_day_name_nobody(rows):
+    """Unique, or with several rows each: too many to list, so they are left out."""
+    found = draft([clock(x) for x in RNG.integers(0, 86_400, rows)], "time")
+    assert fields(found) == {"release": "omit"}
+    assert "times of day" in said(found)
+    assert "unit" not in said(found)
+
+
+def test_times_that_are_coarse_enough_are_values():
+    cells = [f"{x // 4:02d}:{15 * (x % 4):02d}" for x in RNG.integers(0, 96, 3_000)]
+    found = draft(cells)
+    assert found.kind == "categorical"
+    assert fields(found)["values"] == sorted(set(cells))
+    assert draft([f"{x}:99" for x in range(100, 300)], "slot").kind == "identifier"
+
+
 def test_free_text_keeps_the_frequent_or_is_left_out():
     opinions = [f"it was {x} days until somebody called back" for x in range(300)]
     assert fields(draft(opinions))["release"] == "omit"

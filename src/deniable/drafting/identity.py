@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from deniable.arrays import Counts
 from deniable.drafting.attributes import READ, Described, Field
+from deniable.drafting.categories import are_times
 from deniable.drafting.cells import CODE_WORDS, words_of
 
 # A unique column of fewer rows may be so by chance.
@@ -146,7 +147,12 @@ def _are_given_out(seen: Uniqueness, low: int, high: int) -> bool:
 
 
 def _look_like_codes(texts: Sequence[str]) -> bool:
-    """Whether texts are short, without blanks, and hold digits: what a machine gives out."""
+    """Whether texts are short, without blanks, and hold digits: what a machine gives out.
+
+    So are times of day, which name nobody.
+    """
+    if are_times(texts):
+        return False
     return bool(texts) and all(
         len(text) <= 40 and not re.search(r"\s", text) and re.search(r"\d", text) for text in texts
     )
