@@ -220,6 +220,16 @@ def test_several_rows_of_a_person_are_noticed(name, persons, rows):
     assert "unit" in said(found)
 
 
+def test_a_few_busy_codes_of_several_makes_are_no_persons():
+    """Numbers of courses: some have a letter before or behind, and a few are given everywhere."""
+    one_each = [form.format(x) for x in range(1, 200) for form in ("{}", "{}A", "M{}", "C{}BL")]
+    found = draft([*one_each, *["199"] * 60, *["596"] * 60], "course_num")
+    assert found.kind == "text"
+    assert fields(found)["values"] == ["199", "596"]
+    alike = [f"K{x}" for x in range(1, 800)]
+    assert "unit" in said(draft([*alike, *["K7"] * 60, *["K596"] * 60], "reference"))
+
+
 def clock(seconds) -> str:
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 

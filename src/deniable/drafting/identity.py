@@ -1,6 +1,7 @@
 """Columns that name a person or a row: identifiers, unique or with several rows each."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -90,7 +91,7 @@ def describe_identifier(
     code_like = _look_like_codes(texts) if ends is None else _are_given_out(seen, *ends)
     if seen.is_near and (named or (code_like and not is_code)):
         return _unique(name, seen, texts)
-    rare = 3 * seen.distinct > seen.rows or seen.is_even
+    rare = seen.is_even or (3 * seen.distinct > seen.rows and _are_of_one_make(texts))
     fine = ends is None and code_like and rare and not is_code
     person = bool(words_of(name) & _PERSONS) and seen.is_even
     if seen.repeats and (named or fine or person):
@@ -156,3 +157,14 @@ def _look_like_codes(texts: Sequence[str]) -> bool:
     return bool(texts) and all(
         len(text) <= 40 and not re.search(r"\s", text) and re.search(r"\d", text) for text in texts
     )
+
+
+def _are_of_one_make(texts: Sequence[str]) -> bool:
+    """Whether nearly all texts are of one length, or have letters and digits in one order.
+
+    What a machine gives out is; numbers of courses, some with a letter behind, are not.
+    """
+    lengths = Counter(map(len, texts))
+    makes = Counter(re.sub(r"\d+", "9", re.sub(r"[^\W\d_]+", "A", text)) for text in texts)
+    most = max((*lengths.values(), *makes.values()), default=0)
+    return most >= _NEARLY * len(texts)
