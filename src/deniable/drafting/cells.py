@@ -36,11 +36,13 @@ _MONTH_FIRST = ("%m/%d/%Y", "%m.%d.%Y", "%m-%d-%Y")
 DATES = ("%Y-%m-%d", "%Y/%m/%d", *_DAY_FIRST, *_MONTH_FIRST)
 # Several formats read the same text: 1/2/2020 is a day in January or in February.
 EITHER = tuple(zip(_DAY_FIRST, _MONTH_FIRST, strict=True))
+_CLOCKS = (" %H:%M:%S", " %H:%M")
 DATETIMES = (
-    *("%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M"),
-    *("%Y-%m-%d %H:%M", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M:%S"),
-    *("%m/%d/%Y %H:%M", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%d %H:%M:%S.%f"),
+    *("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M"),
+    *(day + clock for day in DATES for clock in _CLOCKS),
+    *("%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%d %H:%M:%S.%f"),
 )
+EITHER_MOMENT = tuple((one + clock, other + clock) for one, other in EITHER for clock in _CLOCKS)
 
 NAMES: tuple[str, ...] = (
     *(f"missing {text}" for text in MISSING),
@@ -52,6 +54,7 @@ NAMES: tuple[str, ...] = (
     *(f"date {form}" for form in DATES),
     *(f"date {one} or {other}" for one, other in EITHER),
     *(f"datetime {form}" for form in DATETIMES),
+    *(f"datetime {one} or {other}" for one, other in EITHER_MOMENT),
     "text",
 )
 CLASS = {name: number for number, name in enumerate(NAMES)}
@@ -67,7 +70,7 @@ _REAL = r"^[+-]?(\d{1,18}\.\d*|\.\d+)$"
 _LONG = r"^[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d{1,2}$"
 _ZEROS = r"^[+-]?0\d"
 _LIKE_DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}$"
-_LIKE_MOMENT = r"^\d{1,4}[-/]\d{1,2}[-/]\d{1,4}[T ]\d{1,2}:\d{2}"
+_LIKE_MOMENT = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[T ]\d{1,2}:\d{2}"
 
 
 def stripped(texts: pl.Series) -> pl.Series:
@@ -114,9 +117,8 @@ def _dates(
         reads[form] = alike.copy()
         reads[form][alike] = parsed(suspects, form, dtype).is_not_null().to_numpy()
         yield f"{word} {form}", reads[form]
-    if word == "date":
-        for one, other in EITHER:
-            yield f"{word} {one} or {other}", reads[one] & reads[other]
+    for one, other in EITHER if word == "date" else EITHER_MOMENT:
+        yield f"{word} {one} or {other}", reads[one] & reads[other]
 
 
 def parsed(texts: pl.Series, form: str, dtype: Moment) -> pl.Series:

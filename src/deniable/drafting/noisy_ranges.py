@@ -64,7 +64,9 @@ def draft_moments(
     enough = _NEARLY_ALL * int(noisy.sum())
     first, last = _narrowed(first, last, fine, again, enough=enough)
     low, high = date(first, 1, 1), date(last, 12, 31)
-    fields = describe_range(kind, low, high, step=1, why=(PRIVATE, PRIVATE))
+    # A format without seconds cannot write them.
+    step = 60 if form is not None and "%S" not in form else 1
+    fields = describe_range(kind, low, high, step=step, why=(PRIVATE, PRIVATE))
     if form is not None:
         fields.append(Field("format", form, PRIVATE))
     fields.append(Field("outside", "clip", "what lies outside is brought back to the bounds"))

@@ -20,6 +20,7 @@ from deniable.drafting.cells import (
     DATES,
     DATETIMES,
     EITHER,
+    EITHER_MOMENT,
     MISSING,
     PAIRS,
 )
@@ -202,11 +203,11 @@ def _options(
         yield 1.0, [f"pair {no}/{yes}"], partial(_draft_boolean, column, measurer, (no, yes))
     for form in DATES:
         names = [f"date {form}", *(f"date {a} or {b}" for a, b in EITHER if form in (a, b))]
-        draft = partial(draft_moments, column, measurer, form, "date")
-        yield MAJORITY, names, draft
+        yield MAJORITY, names, partial(draft_moments, column, measurer, form, "date")
     for form in DATETIMES:
-        draft = partial(draft_moments, column, measurer, form, "datetime")
-        yield MAJORITY, [f"datetime {form}"], draft
+        either = (f"datetime {a} or {b}" for a, b in EITHER_MOMENT if form in (a, b))
+        names = [f"datetime {form}", *either]
+        yield MAJORITY, names, partial(draft_moments, column, measurer, form, "datetime")
     yield 1.0, NUMERIC, partial(draft_numbers, column, measurer, classes)
 
 
