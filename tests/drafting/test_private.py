@@ -79,6 +79,27 @@ def test_a_private_draft_describes_its_table(drafted, table):
     assert len(codes) == len(table)
 
 
+@pytest.mark.parametrize(("share", "step"), [(0.01, "1.0"), (0.3, "0.01")])
+def test_a_fraction_too_rare_to_be_seen_is_rounded_and_stops_no_run(tmp_path, share, step):
+    """Floats, nearly all of them whole: a few that are not must not be faults."""
+    draws, n = np.random.default_rng(2), 5_000
+    cells = np.where(draws.random(n) < share, draws.uniform(10, 44, n).round(2), 45.0)
+    path = tmp_path / "table.csv"
+    pl.DataFrame({"result": cells}).write_csv(path)
+    for source in (path, pl.read_csv(path)):
+        schema = Schema.parse(draft_schema(source, draft_epsilon=0.3).text)
+        codes, _ = read_codes(source, schema)
+        assert len(codes) == n
+        [attribute] = schema.attributes
+        assert (attribute.kind, str(attribute.unit.step)) == ("real", step)
+
+
+def test_whole_numbers_too_large_for_doubles_stay_integers():
+    cells = [f"{x}.0" for x in np.random.default_rng(2).integers(2**55, 2**56, 5_000)]
+    schema = Schema.parse(draft_schema(pl.DataFrame({"x": cells}), draft_epsilon=1.0).text)
+    assert [column.kind for column in schema.columns] == ["integer"]
+
+
 def test_it_says_what_it_cost_and_that_nothing_else_was_read(drafted):
     _, draft = drafted
     schema = Schema.parse(draft.text)

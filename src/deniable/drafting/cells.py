@@ -48,6 +48,7 @@ NAMES: tuple[str, ...] = (
     *(f"missing {text}" for text in MISSING),
     *(f"pair {no}/{yes}" for no, yes in PAIRS),
     "bit",
+    "point",
     *(f"decimals {d}" for d in range(MOST_DECIMALS + 1)),
     "long",
     "zeros",
@@ -67,6 +68,7 @@ CODE_WORDS = {
 
 _WHOLE = r"^[+-]?\d{1,18}$"
 _REAL = r"^[+-]?(\d{1,18}\.\d*|\.\d+)$"
+_POINT = r"\.0*$"
 _LONG = r"^[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d{1,2}$"
 _ZEROS = r"^[+-]?0\d"
 _LIKE_DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}$"
@@ -96,6 +98,8 @@ def _masks(cells: pl.Series) -> Iterator[tuple[str, Mask]]:
     whole, real = _matches(cells, _WHOLE), _matches(cells, _REAL)
     for d in range(MOST_DECIMALS + 1):
         yield f"decimals {d}", (whole | real) & (decimals == d).to_numpy()
+    # Whole, but a number like 7.5 may be rare beside 7.0: beside 7 nobody expects one.
+    yield "point", (whole | real) & (decimals == 0).to_numpy() & _matches(cells, _POINT)
     yield "long", (real & (decimals > MOST_DECIMALS).to_numpy()) | _matches(cells, _LONG)
     yield "zeros", _matches(cells, _ZEROS) & (whole | real)
     yield "bit", _among(cells, BITS)

@@ -33,7 +33,8 @@ _NEARLY_UNIQUE = (
     "make it an identifier; if nobody needs it so fine, bring it to a coarser grid"
 )
 
-_NUMERIC = [n for n, name in enumerate(NAMES) if name.startswith(("decimals", "bit", "long"))]
+_NUMBERS = ("bit", "point", "decimals", "long")
+_NUMERIC = [n for n, name in enumerate(NAMES) if name.startswith(_NUMBERS)]
 _MOMENTS = [n for n, name in enumerate(NAMES) if name.startswith("date")]
 
 
@@ -166,7 +167,7 @@ def _guess_written_numbers(
     held, counts = stripped(texts.filter(pl.Series(known))), column.counts[known]
     kinds = classes[known]
     is_long = bool((kinds == CLASS["long"]).any())
-    most = int((kinds.astype(int) - CLASS["decimals 0"])[kinds != CLASS["bit"]].max(initial=0))
+    most = int((kinds.astype(int) - CLASS["decimals 0"]).max(initial=0))
     if not is_long and most == 0:
         # By way of doubles only where it must be: these cut whole numbers beyond 2^53.
         whole = pl.coalesce(held.cast(pl.Int64, strict=False), held.cast(pl.Float64).cast(pl.Int64))

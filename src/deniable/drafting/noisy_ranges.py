@@ -2,6 +2,7 @@
 
 import math
 from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,7 @@ from deniable.drafting.bounds import nice_above, powers
 from deniable.drafting.cells import CLASS, MOST_DECIMALS, parsed
 from deniable.drafting.columns import Column
 from deniable.drafting.dates import MomentKind, describe_range
-from deniable.drafting.figures import range_fields
+from deniable.drafting.figures import LARGEST_REAL, range_fields
 from deniable.drafting.measures import Measurer, interval_counts, positions_in
 
 # A grid is of so many decimals, a range so wide, as nearly all numbers need.
@@ -25,7 +26,8 @@ _FINE = 50
 # Decimals of numbers that have more than is worth counting.
 _LONG_GRID = 6
 
-NUMERIC = ("bit", *(f"decimals {d}" for d in range(MOST_DECIMALS + 1)), "long")
+_WHOLE = ("bit", "point", "decimals 0")
+NUMERIC = (*_WHOLE, *(f"decimals {d}" for d in range(1, MOST_DECIMALS + 1)), "long")
 
 
 def numeric_cells(classes: Counts) -> int:
@@ -103,13 +105,26 @@ def draft_numbers(
     if fine:
         again = measurer.histogram(interval_counts(positions, counts, fine))
         low, high = _narrowed(low, high, fine, again, enough=_NEARLY_ALL * int(noisy.sum()))
-    others = [name for name in NUMERIC if name not in ("bit", "decimals 0")]
-    whole = not any(classes[CLASS[name]] for name in others)
-    why = PRIVATE, PRIVATE
-    fields = range_fields(low, high, decimals=None if whole else grid, skewed=skewed, why=why)
+    fields = _written(classes, low, high, grid, skewed=skewed)
     fields.append(Field("outside", "clip", "what lies outside is brought back to the bounds"))
-    kind: Kind = "integer" if whole else "real"
+    kind: Kind = "real" if any(field.key in ("decimals", "step") for field in fields) else "integer"
     return Described(name=column.name, kind=kind, fields=tuple(fields), notes=doubt)
+
+
+def _written(classes: Counts, low: int, high: int, grid: int, *, skewed: bool) -> list[Field]:
+    """Return bounds and grid of numbers as they are written; whole ones without a point have none.
+
+    Whole numbers with a point are reals: one between them may be too rare to be seen, and a real
+    is rounded to its grid where an integer has a fault.
+    """
+    why = PRIVATE, PRIVATE
+    pointed = int(classes[CLASS["point"]])
+    fractions = any(classes[CLASS[name]] for name in NUMERIC if name not in _WHOLE)
+    if pointed and grid == 0 and max(-low, high) < LARGEST_REAL:
+        fields = range_fields(low, high, decimals=None, skewed=skewed, why=why)
+        step = Field("step", Decimal("1.0"), "whole numbers, written with a point; others rounded")
+        return [*fields[:2], step, *fields[2:]]
+    return range_fields(low, high, decimals=grid if fractions else None, skewed=skewed, why=why)
 
 
 def _rungs(edges: list[int], noisy: Counts, *, of: int) -> tuple[int, int, tuple[str, ...]]:
@@ -128,7 +143,7 @@ def _decimals(classes: Counts) -> int:
     """Return how many decimals nearly all numbers do with; as many as can be, if they do not."""
     most = MAJORITY * numeric_cells(classes)
     for d in range(_LONG_GRID):
-        if sum(int(classes[CLASS[name]]) for name in NUMERIC[: d + 2]) >= most:
+        if sum(int(classes[CLASS[name]]) for name in NUMERIC[: len(_WHOLE) + d]) >= most:
             return d
     return _LONG_GRID
 
