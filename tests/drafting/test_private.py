@@ -79,6 +79,20 @@ def test_a_private_draft_describes_its_table(drafted, table):
     assert len(codes) == len(table)
 
 
+def test_values_among_numbers_are_values_and_do_not_mean_missing(tmp_path):
+    """Numbers of birds: 0, 1, 2-10, and two that are too rare to be named."""
+    cells = ["1"] * 20_000 + ["2-10"] * 6_000 + ["11-100"] * 40 + ["Over 100"] * 10 + ["0"] * 20
+    path = tmp_path / "table.csv"
+    pl.DataFrame({"struck": cells}).write_csv(path)
+    schema = Schema.parse(draft_schema(path, draft_epsilon=0.1).text)
+    [attribute] = schema.attributes
+    assert attribute.kind == "text"
+    assert set(attribute.values) == {"1", "2-10", "other"}
+    assert "2-10" not in attribute.missing
+    codes, _ = read_codes(path, schema)
+    assert np.bincount(codes[:, 0]).tolist() == [20_000, 6_000, 70]
+
+
 @pytest.mark.parametrize(("share", "step"), [(0.01, "1.0"), (0.3, "0.01")])
 def test_a_fraction_too_rare_to_be_seen_is_rounded_and_stops_no_run(tmp_path, share, step):
     """Floats, nearly all of them whole: a few that are not must not be faults."""
@@ -181,6 +195,18 @@ def test_another_row_moves_one_count_by_one_in_every_histogram(rows, more):
     for one, other in zip(before, after, strict=True):
         assert len(one) == len(other)
         assert np.abs(other - one).sum() <= 1
+
+
+@pytest.mark.parametrize("words", [["x"], ["x", "2-10"], ["007"], ["x", "12345678901234567890"]])
+def test_another_row_moves_one_count_where_texts_stand_among_numbers(words):
+    """Whether they mean missing or are values; 007 can be read as a number, and counts as none."""
+    cells = ["", *map(str, range(1, 31)), *words]
+    before = asked_without_noise(pl.DataFrame({"d": cells}))
+    assert len(before) == 3
+    for cell in cells:
+        after = asked_without_noise(pl.DataFrame({"d": [*cells, cell]}))
+        moved = [np.abs(two - one).sum() for one, two in zip(before, after, strict=True)]
+        assert max(moved) == 1
 
 
 def test_a_unit_counts_only_so_many_of_its_rows():

@@ -5,7 +5,7 @@ class. Blanks around a cell do not count.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -59,6 +59,11 @@ NAMES: tuple[str, ...] = (
     "text",
 )
 CLASS = {name: number for number, name in enumerate(NAMES)}
+
+# A few short texts among numbers are reasons why there is no number.
+_MOST_STRAYS = 3
+_STRAY_LENGTH = 8
+_PER_STRAY = 5
 
 # Words in the name of a column whose numbers are labels: nobody adds them up.
 CODE_WORDS = {
@@ -144,6 +149,17 @@ def _matches(cells: pl.Series, pattern: str) -> Mask:
 def _among(cells: pl.Series, texts: tuple[str, ...]) -> Mask:
     mask: Mask = cells.is_in(list(texts)).to_numpy()
     return mask
+
+
+def are_reasons(texts: Sequence[str], *, numbers: int) -> bool:
+    """Return whether a few words among so many different numbers say why there is no number.
+
+    "N" among ages does; "2-10" beside 0 and 1 is a value like these.
+    """
+    few = 0 < len(texts) <= _MOST_STRAYS
+    short = all(len(text) <= _STRAY_LENGTH and text == text.strip() for text in texts)
+    letters = all(not text[:1].isdigit() for text in texts)
+    return few and short and letters and numbers >= _PER_STRAY * len(texts)
 
 
 def words_of(name: str) -> set[str]:

@@ -12,7 +12,16 @@ import polars as pl
 from deniable.arrays import Counts, Mask, Reals
 from deniable.drafting.attributes import READ, Described, Field, Guess, Plain
 from deniable.drafting.categories import describe_texts
-from deniable.drafting.cells import CLASS, MISSING, NAMES, PAIRS, Classes, classes_of, stripped
+from deniable.drafting.cells import (
+    CLASS,
+    MISSING,
+    NAMES,
+    PAIRS,
+    Classes,
+    are_reasons,
+    classes_of,
+    stripped,
+)
 from deniable.drafting.columns import Column, is_foreign
 from deniable.drafting.dates import Moments, describe_moments, read_moments
 from deniable.drafting.figures import LARGEST_REAL, Numbers, decimals_of, describe_numbers
@@ -20,10 +29,6 @@ from deniable.drafting.identity import describe_identifier, release_fields, uniq
 
 # Beyond it a whole number does not fit a schema.
 _LARGEST = 2**62
-# A few short texts among numbers are reasons why there is no number.
-_MOST_STRAYS = 3
-_STRAY_LENGTH = 8
-_PER_STRAY = 5
 # That so many rows agree is no chance.
 _ENOUGH = 20
 
@@ -146,10 +151,7 @@ def _pair_of(held: pl.Series) -> tuple[str, str] | None:
 def _strays_among(held: pl.Series, numeric: Mask) -> list[str]:
     """Return the few short texts among many numbers; none if it is another mixture."""
     strays = held.filter(pl.Series(~numeric)).to_list()
-    few = 0 < len(strays) <= _MOST_STRAYS
-    short = all(len(text) <= _STRAY_LENGTH and text == text.strip() for text in strays)
-    letters = all(not text[:1].isdigit() for text in strays)
-    return strays if few and short and letters and numeric.sum() >= _PER_STRAY * len(strays) else []
+    return strays if are_reasons(strays, numbers=int(numeric.sum())) else []
 
 
 def _stray_note(strays: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ MAJORITY = 0.95
 # Bounds are narrowed if so many of the numbers stay inside.
 _NEARLY_ALL = 0.99
 _FAR = 10**18
+_EDGES = powers(-_FAR, _FAR)
 _FIRST_YEAR, _LAST_YEAR = 1000, 9999
 _FINE = 50
 # Decimals of numbers that have more than is worth counting.
@@ -76,7 +77,7 @@ def draft_moments(
 
 
 def draft_numbers(
-    column: Column, measurer: Measurer, classes: Counts, *, is_last: bool = False
+    column: Column, measurer: Measurer, classes: Counts, *, rungs: Counts | None = None
 ) -> Described:
     """Return numbers between bounds from a public ladder, more finely where the range is short.
 
@@ -84,7 +85,7 @@ def draft_numbers(
         column: The column.
         measurer: Asks, and adds the noise.
         classes: The noisy classes of its cells: how many decimals they have.
-        is_last: Whether only one question is left.
+        rungs: The noisy ladder, if it was asked for already.
 
     Privacy:
         Neighbours: add or remove one row, which moves one rung of the ladder by one.
@@ -92,16 +93,15 @@ def draft_numbers(
     """
     grid = _decimals(classes)
     positions, counts = positions_in(column, grid)
-    edges = powers(-_FAR, _FAR)
-    noisy = measurer.histogram(interval_counts(positions, counts, edges))
+    noisy = measurer.histogram(ladder_counts(column, classes)) if rungs is None else rungs
     if 2 * int(noisy.sum()) < numeric_cells(classes):
         return left_out(column.name, "too few rows to tell its bounds")
-    low, high, doubt = _rungs(edges, noisy, of=numeric_cells(classes))
-    skewed = 2 * int(noisy[np.array(edges) >= high // 5].sum()) < int(noisy.sum()) and low >= 0
+    low, high, doubt = bounds_of(noisy, of=numeric_cells(classes))
+    skewed = 2 * int(noisy[np.array(_EDGES) >= high // 5].sum()) < int(noisy.sum()) and low >= 0
     if grid == _LONG_GRID:
         low, high, grid = _coarser(low, high)
         positions, counts = positions_in(column, grid)
-    fine = [] if is_last or doubt else _finer_edges(low, high)
+    fine = [] if doubt else _finer_edges(low, high)
     if fine:
         again = measurer.histogram(interval_counts(positions, counts, fine))
         low, high = _narrowed(low, high, fine, again, enough=_NEARLY_ALL * int(noisy.sum()))
@@ -127,8 +127,14 @@ def _written(classes: Counts, low: int, high: int, grid: int, *, skewed: bool) -
     return range_fields(low, high, decimals=grid if fractions else None, skewed=skewed, why=why)
 
 
-def _rungs(edges: list[int], noisy: Counts, *, of: int) -> tuple[int, int, tuple[str, ...]]:
+def ladder_counts(column: Column, classes: Counts) -> Counts:
+    """Return how many numbers are on each rung of a public ladder: a row moves one count by one."""
+    return interval_counts(*positions_in(column, _decimals(classes)), _EDGES)
+
+
+def bounds_of(noisy: Counts, *, of: int) -> tuple[int, int, tuple[str, ...]]:
     """Return bounds by the rungs that were seen, and a doubt where these hold too few of all."""
+    edges = _EDGES
     seen = np.flatnonzero(noisy)
     first, last = int(seen[0]), int(seen[-1]) + 1
     if int(noisy.sum()) >= MAJORITY * of:

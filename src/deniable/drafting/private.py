@@ -23,6 +23,7 @@ from deniable.drafting.cells import (
     EITHER_MOMENT,
     MISSING,
     PAIRS,
+    are_reasons,
 )
 from deniable.drafting.columns import Column, Opened, is_foreign
 from deniable.drafting.identity import says_identifier
@@ -37,8 +38,10 @@ from deniable.drafting.measures import (
 from deniable.drafting.noisy_ranges import (
     MAJORITY,
     NUMERIC,
+    bounds_of,
     draft_moments,
     draft_numbers,
+    ladder_counts,
     left_out,
     numeric_cells,
 )
@@ -46,7 +49,6 @@ from deniable.errors import ConfigError, InvariantError
 from deniable.privacy.composition import Guarantee, of_a_group
 from deniable.randomness import Randomness
 
-_MOST_STRAYS = 3
 _COMMON = ("", "NA", "N/A", "NaN", "null", "None", "?")
 
 
@@ -213,7 +215,7 @@ def _options(
 
 def _draft_boolean(column: Column, measurer: Measurer, pair: tuple[str, str]) -> Described:
     """Return a column of two texts, where both are frequent; else a list with room for others."""
-    kept, _ = _frequent(column, measurer, classes_in(column) >= len(MISSING))
+    kept = _frequent(column, measurer, classes_in(column) >= len(MISSING))
     if set(kept) != set(pair):
         return _open_list(column.name, kept)
     fields = (
@@ -223,22 +225,26 @@ def _draft_boolean(column: Column, measurer: Measurer, pair: tuple[str, str]) ->
     return Described(name=column.name, kind="boolean", fields=fields)
 
 
-def _frequent(column: Column, measurer: Measurer, which: Mask) -> tuple[list[str], int]:
-    """Return those of some distinct texts that are frequent, and a noisy number of their rows.
+def _frequent(column: Column, measurer: Measurer, which: Mask) -> list[str]:
+    """Return those of some distinct texts that are frequent.
 
     Privacy:
         Neighbours: add or remove one row, which moves the count of one text by one.
         Covers: the texts; that they occur at all is paid for by the threshold.
     """
-    texts = column.values if column.values.dtype == pl.String else column.values.cast(pl.String)
     noisy = measurer.histogram(column.counts[which])
-    kept = texts.filter(pl.Series(which)).filter(pl.Series(noisy > 0)).to_list()
-    return sorted(kept), int(noisy.sum())
+    kept = _texts(column).filter(pl.Series(which)).filter(pl.Series(noisy > 0)).to_list()
+    return sorted(kept)
+
+
+def _texts(column: Column) -> pl.Series:
+    values = column.values
+    return values if values.dtype == pl.String else values.cast(pl.String)
 
 
 def _draft_texts(column: Column, measurer: Measurer) -> Described:
     """Return the texts that are frequent enough, and one for all others."""
-    kept, _ = _frequent(column, measurer, classes_in(column) >= len(MISSING))
+    kept = _frequent(column, measurer, classes_in(column) >= len(MISSING))
     return _open_list(column.name, kept)
 
 
@@ -250,17 +256,35 @@ def _open_list(name: str, kept: list[str]) -> Described:
 
 
 def _draft_mixture(column: Column, measurer: Measurer, classes: Counts) -> Described:
-    """Return numbers among which a few texts say why there is none; or else a list of texts."""
-    numeric = np.isin(classes_in(column), [CLASS[name] for name in NUMERIC])
-    words = ~numeric & (classes_in(column) >= len(MISSING))
-    strays, rows = _frequent(column, measurer, words)
+    """Return numbers among which a few texts say why there is none; or else a list of texts.
+
+    Privacy:
+        Neighbours: add or remove one row. Its cell is a number, and on one rung of the ladder,
+            or a text, and one of the texts: it moves one count of the histogram by one.
+        Covers: the texts that are frequent, and the bounds of the numbers.
+    """
+    found = classes_in(column)
+    numeric = np.isin(found, [CLASS[name] for name in NUMERIC])
+    words = ~numeric & (found >= len(MISSING))
+    # "007" can be read as a number too: it is a text here, and must be on no rung.
+    rungs = ladder_counts(_only(column, numeric), classes)
+    noisy = measurer.histogram(np.concatenate([column.counts[words], rungs]))
+    rows, rungs = np.split(noisy, [int(words.sum())])
+    strays = sorted(_texts(column).filter(pl.Series(words)).filter(pl.Series(rows > 0)))
     others = int(classes[len(MISSING) :].sum()) - numeric_cells(classes)
-    if len(strays) > _MOST_STRAYS or rows < MAJORITY * others:
-        kept, _ = _frequent(column, measurer, numeric)
+    low, high, _ = bounds_of(rungs, of=0) if rungs.any() else (0, 0, ())
+    if int(rows.sum()) < MAJORITY * others or not are_reasons(strays, numbers=high - low):
+        kept = _frequent(column, measurer, numeric)
         return _open_list(column.name, sorted([*strays, *kept]))
-    described = draft_numbers(column, measurer, classes, is_last=True)
+    described = draft_numbers(_only(column, numeric), measurer, classes, rungs=rungs)
     if described.kind == "identifier":
         return described
     note = "a text among its numbers is taken to mean missing (see missing): check"
     fields = (*described.fields, Field("missing", [*strays], PRIVATE))
     return replace(described, fields=fields, notes=(*described.notes, note))
+
+
+def _only(column: Column, which: Mask) -> Column:
+    """Return a column with some of its distinct values, as far as they are counted."""
+    values = column.values.filter(pl.Series(which))
+    return replace(column, values=values, counts=column.counts[which])
