@@ -191,6 +191,17 @@ def test_what_names_a_row_is_an_identifier(name, cells):
     assert not found.is_learnt
 
 
+@pytest.mark.parametrize("make", ["{}", "K{:06d}"])
+@pytest.mark.parametrize("each", [1, 3])
+def test_an_identifier_that_is_often_empty_is_said_to_be_filled(make, each):
+    cells = [make.format(x) for x in range(1_000, 1_100)] * each
+    full = draft(cells, "reply_id")
+    gaps = draft([*cells, *[""] * 7 * len(cells)], "reply_id")
+    assert (full.kind, gaps.kind) == ("identifier", "identifier")
+    assert "empty" not in said(full)
+    assert "88% of its cells are empty, and every record will have one" in said(gaps)
+
+
 def test_an_identifier_looks_like_the_old_ones():
     assert fields(draft([f"P{x:05d}" for x in range(100)], "id"))["format"] == "P{:05d}"
     uuids = [f"{x:08x}-0000-4000-8000-{x:012x}" for x in range(100)]

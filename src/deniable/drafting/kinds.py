@@ -108,7 +108,8 @@ def _guess_texts(column: Column) -> Guess:
         if strays:
             found = replace(found, described=found.described.plus(notes=(_stray_note(strays),)))
         return found
-    named = describe_identifier(column.name, uniqueness(counts), texts=held.head(1_000).to_list())
+    few = held.head(1_000).to_list()
+    named = describe_identifier(column.name, uniqueness(counts), rows=column.rows, texts=few)
     return Guess(described=named or describe_texts(column.name, held.to_list(), counts, missing))
 
 
@@ -186,7 +187,7 @@ def _guess_written_numbers(
         written = []  # a list of texts knows no blanks around them
     every = np.full(len(texts), np.nan)
     every[known] = held.cast(pl.Float64).to_numpy()
-    return _guess_numbers(column.name, numbers, every, missing, texts=written)
+    return _guess_numbers(column, numbers, every, missing, texts=written)
 
 
 def _guess_typed_numbers(column: Column, missing: list[str]) -> Guess:
@@ -203,7 +204,7 @@ def _guess_typed_numbers(column: Column, missing: list[str]) -> Guess:
         numbers = Numbers(positions=positions, counts=counts, decimals=0, whole=True)
     else:
         numbers = Numbers.of(values[finite], counts, decimals=decimals_of(values[finite]))
-    found = _guess_numbers(column.name, numbers, np.where(finite, values, np.nan), missing)
+    found = _guess_numbers(column, numbers, np.where(finite, values, np.nan), missing)
     if not finite.all():
         note = "some of its numbers are infinite: their rows will be left out"
         field = Field("outside", "drop", "infinite numbers leave their row out")
@@ -213,14 +214,14 @@ def _guess_typed_numbers(column: Column, missing: list[str]) -> Guess:
 
 
 def _guess_numbers(
-    name: str, numbers: Numbers, every: Reals, missing: list[str], *, texts: Sequence[str] = ()
+    column: Column, numbers: Numbers, every: Reals, missing: list[str], *, texts: Sequence[str] = ()
 ) -> Guess:
     """Return numbers as an identifier or as what they measure."""
     if numbers.whole:
-        ends = numbers.low, numbers.high
-        if named := describe_identifier(name, uniqueness(numbers.counts), ends=ends):
+        ends, seen = (numbers.low, numbers.high), uniqueness(numbers.counts)
+        if named := describe_identifier(column.name, seen, rows=column.rows, ends=ends):
             return Guess(described=named)
-    described, codes = describe_numbers(name, numbers, missing, texts=texts)
+    described, codes = describe_numbers(column.name, numbers, missing, texts=texts)
     if numbers.whole and uniqueness(numbers.counts).is_near:
         described = described.plus(notes=(_NEARLY_UNIQUE,))
     every = np.where(np.isin(every, codes), np.nan, every)

@@ -43,7 +43,11 @@ def left_out(name: str, why: str, *, fresh: bool = False) -> Described:
         if fresh
         else Field("release", "omit", "left out")
     )
-    what = "it is not learnt" if fresh else "it is left out; describe it if you can"
+    what = (
+        "it is not learnt, and every record gets one"
+        if fresh
+        else "it is left out; describe it if you can"
+    )
     return Described(name=name, kind="identifier", fields=(release,), notes=(f"{why}: {what}",))
 
 
