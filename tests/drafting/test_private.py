@@ -15,7 +15,7 @@ from deniable.drafting import measures
 from deniable.drafting.columns import open_table
 from deniable.drafting.private import draft_privately
 from deniable.drafting.schemas import draft_schema
-from deniable.errors import BudgetError, ConfigError
+from deniable.errors import BudgetError, ConfigError, DataError
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import Spend
 from deniable.randomness import Keyed, Secret
@@ -106,6 +106,19 @@ def test_a_fraction_too_rare_to_be_seen_is_rounded_and_stops_no_run(tmp_path, sh
         assert len(codes) == n
         [attribute] = schema.attributes
         assert (attribute.kind, str(attribute.unit.step)) == ("real", step)
+
+
+def test_the_way_out_that_notes_give_for_a_rare_fraction_is_one(tmp_path):
+    """Without points integers are drafted; the few others are reported, and can be rounded."""
+    path = tmp_path / "table.csv"
+    pl.DataFrame({"hours": ["35", "40"] * 2_000 + ["37.5"] * 5}).write_csv(path)
+    draft = draft_schema(path, draft_epsilon=0.3)
+    with pytest.raises(DataError, match="5 lines"):
+        read_codes(path, Schema.parse(draft.text))
+    assert "real with decimals = 0" in " ".join(draft.notes)
+    rounded = draft.text.replace('type = "integer"', 'type = "real"\ndecimals = 0')
+    codes, _ = read_codes(path, Schema.parse(rounded))
+    assert len(codes) == 4_005
 
 
 def test_whole_numbers_too_large_for_doubles_stay_integers():

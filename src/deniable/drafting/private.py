@@ -126,7 +126,8 @@ _GENERAL = (
     "which columns name a person under another name: say so where you know it.",
     "a cell that the draft did not see often enough to describe (a text among numbers, a rare "
     "missing cell) will be reported when the table is read: then widen the description by what "
-    "everybody may know.",
+    "everybody may know. An integer that meets a fraction becomes a real with decimals = 0, which "
+    "rounds it.",
 )
 
 
