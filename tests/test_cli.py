@@ -15,6 +15,7 @@ import typer
 from conftest import HOMES, PETS, TRADES
 from deniable import __main__ as program
 from deniable import candidates, pipeline
+from deniable.cli.answers import program_name
 from deniable.cli.studies import app
 from deniable.data.schema import Schema
 from deniable.errors import InvariantError
@@ -750,6 +751,31 @@ def test_a_terminal_that_takes_nothing_is_no_bug(small_files, tmp_path):
         _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "Traceback" not in err
+
+
+def test_what_to_do_next_is_said_so_that_it_can_be_done(table, tmp_path):
+    """Called as a module, the program names itself as one."""
+    process = start("init", table, "--out", "draft.toml", cwd=tmp_path)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "Next: python -m deniable plan --schema draft.toml" in out
+    assert "__main__" not in out
+
+
+@pytest.mark.parametrize(
+    ("called", "on_path", "name"),
+    [
+        ("/lib/deniable/__main__.py", None, "python -m deniable"),
+        ("/lib/deniable/__main__.py", "/bin/deniable", "python -m deniable"),
+        ("/env/bin/deniable", "/env/bin/deniable", "deniable"),
+        ("/env/bin/deniable", None, "/env/bin/deniable"),
+        ("/lib/pytest/__main__.py", None, "deniable"),
+    ],
+)
+def test_the_program_is_called_as_it_was(monkeypatch, called, on_path, name):
+    monkeypatch.setattr(sys, "argv", [called])
+    monkeypatch.setattr("shutil.which", lambda _: on_path)
+    assert program_name() == name
 
 
 def test_the_program_is_installed_under_its_name(tmp_path):

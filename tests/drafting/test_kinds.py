@@ -191,6 +191,17 @@ def test_what_names_a_row_is_an_identifier(name, cells):
     assert not found.is_learnt
 
 
+@pytest.mark.parametrize("make", ["{}", "K{:06d}"])
+@pytest.mark.parametrize("each", [1, 3])
+def test_an_identifier_that_is_often_empty_is_said_to_be_filled(make, each):
+    cells = [make.format(x) for x in range(1_000, 1_100)] * each
+    full = draft(cells, "reply_id")
+    gaps = draft([*cells, *[""] * 7 * len(cells)], "reply_id")
+    assert (full.kind, gaps.kind) == ("identifier", "identifier")
+    assert "empty" not in said(full)
+    assert "88% of its cells are empty, and every record will have one" in said(gaps)
+
+
 def test_an_identifier_looks_like_the_old_ones():
     assert fields(draft([f"P{x:05d}" for x in range(100)], "id"))["format"] == "P{:05d}"
     uuids = [f"{x:08x}-0000-4000-8000-{x:012x}" for x in range(100)]
@@ -218,6 +229,37 @@ def test_several_rows_of_a_person_are_noticed(name, persons, rows):
     found = draft([f"P{x:05d}" for x in RNG.integers(0, persons, rows)], name)
     assert found.kind == "identifier"
     assert "unit" in said(found)
+
+
+def test_a_few_busy_codes_of_several_makes_are_no_persons():
+    """Numbers of courses: some have a letter before or behind, and a few are given everywhere."""
+    one_each = [form.format(x) for x in range(1, 200) for form in ("{}", "{}A", "M{}", "C{}BL")]
+    found = draft([*one_each, *["199"] * 60, *["596"] * 60], "course_num")
+    assert found.kind == "text"
+    assert fields(found)["values"] == ["199", "596"]
+    alike = [f"K{x}" for x in range(1, 800)]
+    assert "unit" in said(draft([*alike, *["K7"] * 60, *["K596"] * 60], "reference"))
+
+
+def clock(seconds) -> str:
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+@pytest.mark.parametrize("rows", [100, 20_000])
+def test_times_of_day_name_nobody(rows):
+    """Unique, or with several rows each: too many to list, so they are left out."""
+    found = draft([clock(x) for x in RNG.integers(0, 86_400, rows)], "time")
+    assert fields(found) == {"release": "omit"}
+    assert "times of day" in said(found)
+    assert "unit" not in said(found)
+
+
+def test_times_that_are_coarse_enough_are_values():
+    cells = [f"{x // 4:02d}:{15 * (x % 4):02d}" for x in RNG.integers(0, 96, 3_000)]
+    found = draft(cells)
+    assert found.kind == "categorical"
+    assert fields(found)["values"] == sorted(set(cells))
+    assert draft([f"{x}:99" for x in range(100, 300)], "slot").kind == "identifier"
 
 
 def test_free_text_keeps_the_frequent_or_is_left_out():

@@ -15,7 +15,7 @@ from deniable.drafting import measures
 from deniable.drafting.columns import open_table
 from deniable.drafting.private import draft_privately
 from deniable.drafting.schemas import draft_schema
-from deniable.errors import BudgetError, ConfigError
+from deniable.errors import BudgetError, ConfigError, DataError
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import Spend
 from deniable.randomness import Keyed, Secret
@@ -77,6 +77,54 @@ def test_a_private_draft_describes_its_table(drafted, table):
     assert set(found["trade"].values) == {"tinsmith", "lacemaker", "wheelwright", "other"}
     codes, _ = read_codes(path, schema)
     assert len(codes) == len(table)
+
+
+def test_values_among_numbers_are_values_and_do_not_mean_missing(tmp_path):
+    """Numbers of birds: 0, 1, 2-10, and two that are too rare to be named."""
+    cells = ["1"] * 20_000 + ["2-10"] * 6_000 + ["11-100"] * 40 + ["Over 100"] * 10 + ["0"] * 20
+    path = tmp_path / "table.csv"
+    pl.DataFrame({"struck": cells}).write_csv(path)
+    schema = Schema.parse(draft_schema(path, draft_epsilon=0.1).text)
+    [attribute] = schema.attributes
+    assert attribute.kind == "text"
+    assert set(attribute.values) == {"1", "2-10", "other"}
+    assert "2-10" not in attribute.missing
+    codes, _ = read_codes(path, schema)
+    assert np.bincount(codes[:, 0]).tolist() == [20_000, 6_000, 70]
+
+
+@pytest.mark.parametrize(("share", "step"), [(0.01, "1.0"), (0.3, "0.01")])
+def test_a_fraction_too_rare_to_be_seen_is_rounded_and_stops_no_run(tmp_path, share, step):
+    """Floats, nearly all of them whole: a few that are not must not be faults."""
+    draws, n = np.random.default_rng(2), 5_000
+    cells = np.where(draws.random(n) < share, draws.uniform(10, 44, n).round(2), 45.0)
+    path = tmp_path / "table.csv"
+    pl.DataFrame({"result": cells}).write_csv(path)
+    for source in (path, pl.read_csv(path)):
+        schema = Schema.parse(draft_schema(source, draft_epsilon=0.3).text)
+        codes, _ = read_codes(source, schema)
+        assert len(codes) == n
+        [attribute] = schema.attributes
+        assert (attribute.kind, str(attribute.unit.step)) == ("real", step)
+
+
+def test_the_way_out_that_notes_give_for_a_rare_fraction_is_one(tmp_path):
+    """Without points integers are drafted; the few others are reported, and can be rounded."""
+    path = tmp_path / "table.csv"
+    pl.DataFrame({"hours": ["35", "40"] * 2_000 + ["37.5"] * 5}).write_csv(path)
+    draft = draft_schema(path, draft_epsilon=0.3)
+    with pytest.raises(DataError, match="5 lines"):
+        read_codes(path, Schema.parse(draft.text))
+    assert "real with decimals = 0" in " ".join(draft.notes)
+    rounded = draft.text.replace('type = "integer"', 'type = "real"\ndecimals = 0')
+    codes, _ = read_codes(path, Schema.parse(rounded))
+    assert len(codes) == 4_005
+
+
+def test_whole_numbers_too_large_for_doubles_stay_integers():
+    cells = [f"{x}.0" for x in np.random.default_rng(2).integers(2**55, 2**56, 5_000)]
+    schema = Schema.parse(draft_schema(pl.DataFrame({"x": cells}), draft_epsilon=1.0).text)
+    assert [column.kind for column in schema.columns] == ["integer"]
 
 
 def test_it_says_what_it_cost_and_that_nothing_else_was_read(drafted):
@@ -160,6 +208,18 @@ def test_another_row_moves_one_count_by_one_in_every_histogram(rows, more):
     for one, other in zip(before, after, strict=True):
         assert len(one) == len(other)
         assert np.abs(other - one).sum() <= 1
+
+
+@pytest.mark.parametrize("words", [["x"], ["x", "2-10"], ["007"], ["x", "12345678901234567890"]])
+def test_another_row_moves_one_count_where_texts_stand_among_numbers(words):
+    """Whether they mean missing or are values; 007 can be read as a number, and counts as none."""
+    cells = ["", *map(str, range(1, 31)), *words]
+    before = asked_without_noise(pl.DataFrame({"d": cells}))
+    assert len(before) == 3
+    for cell in cells:
+        after = asked_without_noise(pl.DataFrame({"d": [*cells, cell]}))
+        moved = [np.abs(two - one).sum() for one, two in zip(before, after, strict=True)]
+        assert max(moved) == 1
 
 
 def test_a_unit_counts_only_so_many_of_its_rows():

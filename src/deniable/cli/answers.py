@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -40,8 +41,12 @@ def progress(*, quiet: bool) -> "Iterator[Watch]":
 
 
 def program_name() -> str:
-    """Return how this program can be called from here."""
-    return "deniable" if shutil.which("deniable") else sys.argv[0]
+    """Return how this program can be called from here: as it was."""
+    called = Path(sys.argv[0])
+    if called.parts[-2:] == ("deniable", "__main__.py"):
+        return "python -m deniable"
+    is_out_of_reach = called.stem == "deniable" and not shutil.which("deniable")
+    return sys.argv[0] if is_out_of_reach else "deniable"
 
 
 def claim_of(certificate: Any) -> dict[str, Any]:

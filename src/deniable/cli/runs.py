@@ -62,7 +62,7 @@ def learn(
         print_json(artefact=str(out), **claim_of(artefact.certificate))
     elif not quiet:
         say(f"Artefact in {out}", artefact.guarantee)
-        say(f"Next: deniable generate {out} --records 10000 --out records.csv")
+        say(f"Next: {program_name()} generate {out} --records 10000 --out records.csv")
 
 
 @app.command(short_help="Generate records from an artefact.")

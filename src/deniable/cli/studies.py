@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deniable.cli.answers import print_json, progress, say
+from deniable.cli.answers import print_json, program_name, progress, say
 from deniable.cli.options import Json, Quiet, SchemaFile, Table
 from deniable.cli.runs import app
 
@@ -92,7 +92,7 @@ def _tell_draft(out: Path, draft: "Draft") -> None:
             f"{out} was read off the table and is as confidential as the table until you have "
             "looked at each column and set confirmed = true."
         )
-    say(f"Next: deniable plan --schema {out}")
+    say(f"Next: {program_name()} plan --schema {out}")
 
 
 @app.command(short_help="What released records are worth, as a report.")

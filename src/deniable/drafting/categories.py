@@ -21,6 +21,8 @@ _MOST_FREQUENT = 500
 
 # 16-24, 25 to 34, 65+, < 5: ranges have an order; codes that hold digits have none.
 _RANGE = re.compile(r"^[<>≤≥]?\s*(\d[\d.,]*)\s*(?:(?:-|–|to)\s*(\d[\d.,]*)|\D*)$")
+# 18:46, 6:46PM, 18:46:51.250
+_CLOCK = re.compile(r"^\d{1,2}:[0-5]\d(:[0-5]\d([.,]\d+)?)?\s?([AaPp]\.?[Mm]\.?)?$")
 
 
 def describe_texts(
@@ -56,6 +58,11 @@ def describe_texts(
     )
 
 
+def are_times(texts: Sequence[str]) -> bool:
+    """Return whether all texts are times of day."""
+    return bool(texts) and all(_CLOCK.match(text.strip()) for text in texts)
+
+
 def _is_free(values: Sequence[str], counts: Counts) -> bool:
     """Whether people wrote what they liked: long texts, or so many that most are rare."""
     if len(values) <= RARE:
@@ -81,11 +88,7 @@ def _describe_free(
             name=name,
             kind="identifier",
             fields=(Field("release", "omit", "left out: hardly two rows have the same text"),),
-            notes=(
-                f"text, {len(values):,} different ones, none of them frequent: it is left out. If "
-                "there is a public list, make it categorical; if nobody needs it, remove the "
-                "column",
-            ),
+            notes=(_left_out_note(values),),
         )
     covered = sum(int(counts[i]) for i in order[: len(frequent)]) / rows
     return describe_open_list(
@@ -97,6 +100,18 @@ def _describe_free(
             f"ones, {covered:.0%} of the rows, are values, the others become one. If there is a "
             "public list, make it categorical; if people wrote what they liked, remove the column",
         ),
+    )
+
+
+def _left_out_note(values: Sequence[str]) -> str:
+    if are_times(values):
+        return (
+            f"times of day, {len(values):,} different ones, none of them frequent: it is left "
+            "out. If it is needed, cut it to minutes or hours in the table"
+        )
+    return (
+        f"text, {len(values):,} different ones, none of them frequent: it is left out. If there "
+        "is a public list, make it categorical; if nobody needs it, remove the column"
     )
 
 

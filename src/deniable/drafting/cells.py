@@ -5,7 +5,7 @@ class. Blanks around a cell do not count.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -36,25 +36,34 @@ _MONTH_FIRST = ("%m/%d/%Y", "%m.%d.%Y", "%m-%d-%Y")
 DATES = ("%Y-%m-%d", "%Y/%m/%d", *_DAY_FIRST, *_MONTH_FIRST)
 # Several formats read the same text: 1/2/2020 is a day in January or in February.
 EITHER = tuple(zip(_DAY_FIRST, _MONTH_FIRST, strict=True))
+_CLOCKS = (" %H:%M:%S", " %H:%M")
 DATETIMES = (
-    *("%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M"),
-    *("%Y-%m-%d %H:%M", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M:%S"),
-    *("%m/%d/%Y %H:%M", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%d %H:%M:%S.%f"),
+    *("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M"),
+    *(day + clock for day in DATES for clock in _CLOCKS),
+    *("%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%d %H:%M:%S.%f"),
 )
+EITHER_MOMENT = tuple((one + clock, other + clock) for one, other in EITHER for clock in _CLOCKS)
 
 NAMES: tuple[str, ...] = (
     *(f"missing {text}" for text in MISSING),
     *(f"pair {no}/{yes}" for no, yes in PAIRS),
     "bit",
+    "point",
     *(f"decimals {d}" for d in range(MOST_DECIMALS + 1)),
     "long",
     "zeros",
     *(f"date {form}" for form in DATES),
     *(f"date {one} or {other}" for one, other in EITHER),
     *(f"datetime {form}" for form in DATETIMES),
+    *(f"datetime {one} or {other}" for one, other in EITHER_MOMENT),
     "text",
 )
 CLASS = {name: number for number, name in enumerate(NAMES)}
+
+# A few short texts among numbers are reasons why there is no number.
+_MOST_STRAYS = 3
+_STRAY_LENGTH = 8
+_PER_STRAY = 5
 
 # Words in the name of a column whose numbers are labels: nobody adds them up.
 CODE_WORDS = {
@@ -64,10 +73,11 @@ CODE_WORDS = {
 
 _WHOLE = r"^[+-]?\d{1,18}$"
 _REAL = r"^[+-]?(\d{1,18}\.\d*|\.\d+)$"
+_POINT = r"\.0*$"
 _LONG = r"^[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d{1,2}$"
 _ZEROS = r"^[+-]?0\d"
 _LIKE_DATE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}$"
-_LIKE_MOMENT = r"^\d{1,4}[-/]\d{1,2}[-/]\d{1,4}[T ]\d{1,2}:\d{2}"
+_LIKE_MOMENT = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[T ]\d{1,2}:\d{2}"
 
 
 def stripped(texts: pl.Series) -> pl.Series:
@@ -93,6 +103,8 @@ def _masks(cells: pl.Series) -> Iterator[tuple[str, Mask]]:
     whole, real = _matches(cells, _WHOLE), _matches(cells, _REAL)
     for d in range(MOST_DECIMALS + 1):
         yield f"decimals {d}", (whole | real) & (decimals == d).to_numpy()
+    # Whole, but a number like 7.5 may be rare beside 7.0: beside 7 nobody expects one.
+    yield "point", (whole | real) & (decimals == 0).to_numpy() & _matches(cells, _POINT)
     yield "long", (real & (decimals > MOST_DECIMALS).to_numpy()) | _matches(cells, _LONG)
     yield "zeros", _matches(cells, _ZEROS) & (whole | real)
     yield "bit", _among(cells, BITS)
@@ -114,9 +126,8 @@ def _dates(
         reads[form] = alike.copy()
         reads[form][alike] = parsed(suspects, form, dtype).is_not_null().to_numpy()
         yield f"{word} {form}", reads[form]
-    if word == "date":
-        for one, other in EITHER:
-            yield f"{word} {one} or {other}", reads[one] & reads[other]
+    for one, other in EITHER if word == "date" else EITHER_MOMENT:
+        yield f"{word} {one} or {other}", reads[one] & reads[other]
 
 
 def parsed(texts: pl.Series, form: str, dtype: Moment) -> pl.Series:
@@ -138,6 +149,17 @@ def _matches(cells: pl.Series, pattern: str) -> Mask:
 def _among(cells: pl.Series, texts: tuple[str, ...]) -> Mask:
     mask: Mask = cells.is_in(list(texts)).to_numpy()
     return mask
+
+
+def are_reasons(texts: Sequence[str], *, numbers: int) -> bool:
+    """Return whether a few words among so many different numbers say why there is no number.
+
+    "N" among ages does; "2-10" beside 0 and 1 is a value like these.
+    """
+    few = 0 < len(texts) <= _MOST_STRAYS
+    short = all(len(text) <= _STRAY_LENGTH and text == text.strip() for text in texts)
+    letters = all(not text[:1].isdigit() for text in texts)
+    return few and short and letters and numbers >= _PER_STRAY * len(texts)
 
 
 def words_of(name: str) -> set[str]:

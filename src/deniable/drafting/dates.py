@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from deniable.drafting.attributes import READ, ROUNDED, Described, Field, Plain
-from deniable.drafting.cells import DATES, DATETIMES, EITHER, Moment, parsed
+from deniable.drafting.cells import DATES, DATETIMES, EITHER, EITHER_MOMENT, Moment, parsed
 
 _DAY = 86_400
 _DAYS: tuple[int, ...] = (1, 7, 30, 91, 182, 365, 730, 1826, 3652)
@@ -41,8 +41,8 @@ def read_moments(texts: pl.Series) -> Moments | None:
     for form in DATETIMES:
         if _reads_all(texts, form, pl.Datetime("us")):
             values = parsed(texts, form, pl.Datetime("us"))
-            other = form.replace("%d/%m", "%m/%d")
-            also = other if other != form and _reads_all(texts, other, pl.Datetime("us")) else None
+            other = dict(EITHER_MOMENT).get(form)
+            also = other if other and _reads_all(texts, other, pl.Datetime("us")) else None
             return Moments(kind="datetime", values=values, form=form, also=also)
     return None
 
@@ -101,7 +101,7 @@ def describe_range(
         fields = [
             Field("min", _midnight(low), why[0]),
             Field("max", _midnight(high) + timedelta(seconds=_DAY - unit), why[1]),
-            Field("step_seconds", unit, READ),
+            Field("step_seconds", unit, READ if READ in why[0] else why[0]),
         ]
         span, widths = ((high - low).days + 1) * _DAY // unit, _SECONDS
     word = "days" if kind == "date" else "seconds"

@@ -1,16 +1,20 @@
 """Columns that name a person or a row: identifiers, unique or with several rows each."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deniable.arrays import Counts
 from deniable.drafting.attributes import READ, Described, Field
+from deniable.drafting.categories import are_times
 from deniable.drafting.cells import CODE_WORDS, words_of
 
 # A unique column of fewer rows may be so by chance.
 _ENOUGH = 20
 _NEARLY = 0.9
+# So many empty cells are no oversight.
+_OFTEN = 0.05
 # A unit with more rows than this on average is a place or a group, no person.
 _MOST_PER_UNIT = 100
 
@@ -74,13 +78,19 @@ def says_identifier(name: str) -> bool:
 
 
 def describe_identifier(
-    name: str, seen: Uniqueness, *, texts: Sequence[str] = (), ends: tuple[int, int] | None = None
+    name: str,
+    seen: Uniqueness,
+    *,
+    rows: int,
+    texts: Sequence[str] = (),
+    ends: tuple[int, int] | None = None,
 ) -> Described | None:
     """Return the description of a column that names persons or rows; None if it does not.
 
     Args:
         name: Its header.
         seen: How often its values repeat, those that mean missing apart.
+        rows: How many rows there are, those without a value too.
         texts: Some of its values, where they are text.
         ends: The least and the largest, where they are whole numbers.
     """
@@ -88,12 +98,12 @@ def describe_identifier(
     is_code = bool(words_of(name) & CODE_WORDS)
     code_like = _look_like_codes(texts) if ends is None else _are_given_out(seen, *ends)
     if seen.is_near and (named or (code_like and not is_code)):
-        return _unique(name, seen, texts)
-    rare = 3 * seen.distinct > seen.rows or seen.is_even
+        return _unique(name, seen, texts).plus(notes=_gaps(seen, rows))
+    rare = seen.is_even or (3 * seen.distinct > seen.rows and _are_of_one_make(texts))
     fine = ends is None and code_like and rare and not is_code
     person = bool(words_of(name) & _PERSONS) and seen.is_even
     if seen.repeats and (named or fine or person):
-        return _repeated(name, seen, texts)
+        return _repeated(name, seen, texts).plus(notes=_gaps(seen, rows))
     return None
 
 
@@ -110,6 +120,17 @@ def release_fields(texts: Sequence[str]) -> tuple[Field, ...]:
         prefix, width = parts.pop()
         return (fresh, Field("format", f"{prefix}{{:0{width}d}}", READ))
     return (fresh, Field("format", "number", "1, 2, 3, …"))
+
+
+def _gaps(seen: Uniqueness, rows: int) -> tuple[str, ...]:
+    """Say that fresh identifiers know no missing cells, where there are many."""
+    if rows - seen.rows < _OFTEN * rows:
+        return ()
+    return (
+        f"{1 - seen.rows / rows:.0%} of its cells are empty, and every record will have one: that "
+        "it is empty is not learnt. If that matters, add a column to the table that says whether "
+        'there is one, and leave this one out with release = "omit"',
+    )
 
 
 def _unique(name: str, seen: Uniqueness, texts: Sequence[str]) -> Described:
@@ -146,7 +167,23 @@ def _are_given_out(seen: Uniqueness, low: int, high: int) -> bool:
 
 
 def _look_like_codes(texts: Sequence[str]) -> bool:
-    """Whether texts are short, without blanks, and hold digits: what a machine gives out."""
+    """Whether texts are short, without blanks, and hold digits: what a machine gives out.
+
+    So are times of day, which name nobody.
+    """
+    if are_times(texts):
+        return False
     return bool(texts) and all(
         len(text) <= 40 and not re.search(r"\s", text) and re.search(r"\d", text) for text in texts
     )
+
+
+def _are_of_one_make(texts: Sequence[str]) -> bool:
+    """Whether nearly all texts are of one length, or have letters and digits in one order.
+
+    What a machine gives out is; numbers of courses, some with a letter behind, are not.
+    """
+    lengths = Counter(map(len, texts))
+    makes = Counter(re.sub(r"\d+", "9", re.sub(r"[^\W\d_]+", "A", text)) for text in texts)
+    most = max((*lengths.values(), *makes.values()), default=0)
+    return most >= _NEARLY * len(texts)

@@ -12,7 +12,16 @@ import polars as pl
 from deniable.arrays import Counts, Mask, Reals
 from deniable.drafting.attributes import READ, Described, Field, Guess, Plain
 from deniable.drafting.categories import describe_texts
-from deniable.drafting.cells import CLASS, MISSING, NAMES, PAIRS, Classes, classes_of, stripped
+from deniable.drafting.cells import (
+    CLASS,
+    MISSING,
+    NAMES,
+    PAIRS,
+    Classes,
+    are_reasons,
+    classes_of,
+    stripped,
+)
 from deniable.drafting.columns import Column, is_foreign
 from deniable.drafting.dates import Moments, describe_moments, read_moments
 from deniable.drafting.figures import LARGEST_REAL, Numbers, decimals_of, describe_numbers
@@ -20,10 +29,6 @@ from deniable.drafting.identity import describe_identifier, release_fields, uniq
 
 # Beyond it a whole number does not fit a schema.
 _LARGEST = 2**62
-# A few short texts among numbers are reasons why there is no number.
-_MOST_STRAYS = 3
-_STRAY_LENGTH = 8
-_PER_STRAY = 5
 # That so many rows agree is no chance.
 _ENOUGH = 20
 
@@ -33,7 +38,8 @@ _NEARLY_UNIQUE = (
     "make it an identifier; if nobody needs it so fine, bring it to a coarser grid"
 )
 
-_NUMERIC = [n for n, name in enumerate(NAMES) if name.startswith(("decimals", "bit", "long"))]
+_NUMBERS = ("bit", "point", "decimals", "long")
+_NUMERIC = [n for n, name in enumerate(NAMES) if name.startswith(_NUMBERS)]
 _MOMENTS = [n for n, name in enumerate(NAMES) if name.startswith("date")]
 
 
@@ -102,7 +108,8 @@ def _guess_texts(column: Column) -> Guess:
         if strays:
             found = replace(found, described=found.described.plus(notes=(_stray_note(strays),)))
         return found
-    named = describe_identifier(column.name, uniqueness(counts), texts=held.head(1_000).to_list())
+    few = held.head(1_000).to_list()
+    named = describe_identifier(column.name, uniqueness(counts), rows=column.rows, texts=few)
     return Guess(described=named or describe_texts(column.name, held.to_list(), counts, missing))
 
 
@@ -145,10 +152,7 @@ def _pair_of(held: pl.Series) -> tuple[str, str] | None:
 def _strays_among(held: pl.Series, numeric: Mask) -> list[str]:
     """Return the few short texts among many numbers; none if it is another mixture."""
     strays = held.filter(pl.Series(~numeric)).to_list()
-    few = 0 < len(strays) <= _MOST_STRAYS
-    short = all(len(text) <= _STRAY_LENGTH and text == text.strip() for text in strays)
-    letters = all(not text[:1].isdigit() for text in strays)
-    return strays if few and short and letters and numeric.sum() >= _PER_STRAY * len(strays) else []
+    return strays if are_reasons(strays, numbers=int(numeric.sum())) else []
 
 
 def _stray_note(strays: Sequence[str]) -> str:
@@ -166,7 +170,7 @@ def _guess_written_numbers(
     held, counts = stripped(texts.filter(pl.Series(known))), column.counts[known]
     kinds = classes[known]
     is_long = bool((kinds == CLASS["long"]).any())
-    most = int((kinds.astype(int) - CLASS["decimals 0"])[kinds != CLASS["bit"]].max(initial=0))
+    most = int((kinds.astype(int) - CLASS["decimals 0"]).max(initial=0))
     if not is_long and most == 0:
         # By way of doubles only where it must be: these cut whole numbers beyond 2^53.
         whole = pl.coalesce(held.cast(pl.Int64, strict=False), held.cast(pl.Float64).cast(pl.Int64))
@@ -183,7 +187,7 @@ def _guess_written_numbers(
         written = []  # a list of texts knows no blanks around them
     every = np.full(len(texts), np.nan)
     every[known] = held.cast(pl.Float64).to_numpy()
-    return _guess_numbers(column.name, numbers, every, missing, texts=written)
+    return _guess_numbers(column, numbers, every, missing, texts=written)
 
 
 def _guess_typed_numbers(column: Column, missing: list[str]) -> Guess:
@@ -200,7 +204,7 @@ def _guess_typed_numbers(column: Column, missing: list[str]) -> Guess:
         numbers = Numbers(positions=positions, counts=counts, decimals=0, whole=True)
     else:
         numbers = Numbers.of(values[finite], counts, decimals=decimals_of(values[finite]))
-    found = _guess_numbers(column.name, numbers, np.where(finite, values, np.nan), missing)
+    found = _guess_numbers(column, numbers, np.where(finite, values, np.nan), missing)
     if not finite.all():
         note = "some of its numbers are infinite: their rows will be left out"
         field = Field("outside", "drop", "infinite numbers leave their row out")
@@ -210,14 +214,14 @@ def _guess_typed_numbers(column: Column, missing: list[str]) -> Guess:
 
 
 def _guess_numbers(
-    name: str, numbers: Numbers, every: Reals, missing: list[str], *, texts: Sequence[str] = ()
+    column: Column, numbers: Numbers, every: Reals, missing: list[str], *, texts: Sequence[str] = ()
 ) -> Guess:
     """Return numbers as an identifier or as what they measure."""
     if numbers.whole:
-        ends = numbers.low, numbers.high
-        if named := describe_identifier(name, uniqueness(numbers.counts), ends=ends):
+        ends, seen = (numbers.low, numbers.high), uniqueness(numbers.counts)
+        if named := describe_identifier(column.name, seen, rows=column.rows, ends=ends):
             return Guess(described=named)
-    described, codes = describe_numbers(name, numbers, missing, texts=texts)
+    described, codes = describe_numbers(column.name, numbers, missing, texts=texts)
     if numbers.whole and uniqueness(numbers.counts).is_near:
         described = described.plus(notes=(_NEARLY_UNIQUE,))
     every = np.where(np.isin(every, codes), np.nan, every)

@@ -174,7 +174,8 @@ def classes_in(column: Column) -> Counts:
     if values.dtype.is_integer():
         return np.full(len(values), CLASS["decimals 0"], dtype=np.int64)
     decimals = decimals_each(values.cast(pl.Float64).to_numpy(), most=MOST_DECIMALS)
-    return np.where(decimals <= MOST_DECIMALS, CLASS["decimals 0"] + decimals, CLASS["long"])
+    found = np.where(decimals <= MOST_DECIMALS, CLASS["decimals 0"] + decimals, CLASS["long"])
+    return np.where(decimals == 0, CLASS["point"], found)
 
 
 def positions_in(column: Column, decimals: int) -> tuple[Counts, Counts]:

@@ -2,6 +2,7 @@
 
 import math
 from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,7 @@ from deniable.drafting.bounds import nice_above, powers
 from deniable.drafting.cells import CLASS, MOST_DECIMALS, parsed
 from deniable.drafting.columns import Column
 from deniable.drafting.dates import MomentKind, describe_range
-from deniable.drafting.figures import range_fields
+from deniable.drafting.figures import LARGEST_REAL, range_fields
 from deniable.drafting.measures import Measurer, interval_counts, positions_in
 
 # A grid is of so many decimals, a range so wide, as nearly all numbers need.
@@ -20,12 +21,14 @@ MAJORITY = 0.95
 # Bounds are narrowed if so many of the numbers stay inside.
 _NEARLY_ALL = 0.99
 _FAR = 10**18
+_EDGES = powers(-_FAR, _FAR)
 _FIRST_YEAR, _LAST_YEAR = 1000, 9999
 _FINE = 50
 # Decimals of numbers that have more than is worth counting.
 _LONG_GRID = 6
 
-NUMERIC = ("bit", *(f"decimals {d}" for d in range(MOST_DECIMALS + 1)), "long")
+_WHOLE = ("bit", "point", "decimals 0")
+NUMERIC = (*_WHOLE, *(f"decimals {d}" for d in range(1, MOST_DECIMALS + 1)), "long")
 
 
 def numeric_cells(classes: Counts) -> int:
@@ -40,7 +43,11 @@ def left_out(name: str, why: str, *, fresh: bool = False) -> Described:
         if fresh
         else Field("release", "omit", "left out")
     )
-    what = "it is not learnt" if fresh else "it is left out; describe it if you can"
+    what = (
+        "it is not learnt, and every record gets one"
+        if fresh
+        else "it is left out; describe it if you can"
+    )
     return Described(name=name, kind="identifier", fields=(release,), notes=(f"{why}: {what}",))
 
 
@@ -64,7 +71,9 @@ def draft_moments(
     enough = _NEARLY_ALL * int(noisy.sum())
     first, last = _narrowed(first, last, fine, again, enough=enough)
     low, high = date(first, 1, 1), date(last, 12, 31)
-    fields = describe_range(kind, low, high, step=1, why=(PRIVATE, PRIVATE))
+    # A format without seconds cannot write them.
+    step = 60 if form is not None and "%S" not in form else 1
+    fields = describe_range(kind, low, high, step=step, why=(PRIVATE, PRIVATE))
     if form is not None:
         fields.append(Field("format", form, PRIVATE))
     fields.append(Field("outside", "clip", "what lies outside is brought back to the bounds"))
@@ -72,7 +81,7 @@ def draft_moments(
 
 
 def draft_numbers(
-    column: Column, measurer: Measurer, classes: Counts, *, is_last: bool = False
+    column: Column, measurer: Measurer, classes: Counts, *, rungs: Counts | None = None
 ) -> Described:
     """Return numbers between bounds from a public ladder, more finely where the range is short.
 
@@ -80,7 +89,7 @@ def draft_numbers(
         column: The column.
         measurer: Asks, and adds the noise.
         classes: The noisy classes of its cells: how many decimals they have.
-        is_last: Whether only one question is left.
+        rungs: The noisy ladder, if it was asked for already.
 
     Privacy:
         Neighbours: add or remove one row, which moves one rung of the ladder by one.
@@ -88,30 +97,48 @@ def draft_numbers(
     """
     grid = _decimals(classes)
     positions, counts = positions_in(column, grid)
-    edges = powers(-_FAR, _FAR)
-    noisy = measurer.histogram(interval_counts(positions, counts, edges))
+    noisy = measurer.histogram(ladder_counts(column, classes)) if rungs is None else rungs
     if 2 * int(noisy.sum()) < numeric_cells(classes):
         return left_out(column.name, "too few rows to tell its bounds")
-    low, high, doubt = _rungs(edges, noisy, of=numeric_cells(classes))
-    skewed = 2 * int(noisy[np.array(edges) >= high // 5].sum()) < int(noisy.sum()) and low >= 0
+    low, high, doubt = bounds_of(noisy, of=numeric_cells(classes))
+    skewed = 2 * int(noisy[np.array(_EDGES) >= high // 5].sum()) < int(noisy.sum()) and low >= 0
     if grid == _LONG_GRID:
         low, high, grid = _coarser(low, high)
         positions, counts = positions_in(column, grid)
-    fine = [] if is_last or doubt else _finer_edges(low, high)
+    fine = [] if doubt else _finer_edges(low, high)
     if fine:
         again = measurer.histogram(interval_counts(positions, counts, fine))
         low, high = _narrowed(low, high, fine, again, enough=_NEARLY_ALL * int(noisy.sum()))
-    others = [name for name in NUMERIC if name not in ("bit", "decimals 0")]
-    whole = not any(classes[CLASS[name]] for name in others)
-    why = PRIVATE, PRIVATE
-    fields = range_fields(low, high, decimals=None if whole else grid, skewed=skewed, why=why)
+    fields = _written(classes, low, high, grid, skewed=skewed)
     fields.append(Field("outside", "clip", "what lies outside is brought back to the bounds"))
-    kind: Kind = "integer" if whole else "real"
+    kind: Kind = "real" if any(field.key in ("decimals", "step") for field in fields) else "integer"
     return Described(name=column.name, kind=kind, fields=tuple(fields), notes=doubt)
 
 
-def _rungs(edges: list[int], noisy: Counts, *, of: int) -> tuple[int, int, tuple[str, ...]]:
+def _written(classes: Counts, low: int, high: int, grid: int, *, skewed: bool) -> list[Field]:
+    """Return bounds and grid of numbers as they are written; whole ones without a point have none.
+
+    Whole numbers with a point are reals: one between them may be too rare to be seen, and a real
+    is rounded to its grid where an integer has a fault.
+    """
+    why = PRIVATE, PRIVATE
+    pointed = int(classes[CLASS["point"]])
+    fractions = any(classes[CLASS[name]] for name in NUMERIC if name not in _WHOLE)
+    if pointed and grid == 0 and max(-low, high) < LARGEST_REAL:
+        fields = range_fields(low, high, decimals=None, skewed=skewed, why=why)
+        step = Field("step", Decimal("1.0"), "whole numbers, written with a point; others rounded")
+        return [*fields[:2], step, *fields[2:]]
+    return range_fields(low, high, decimals=grid if fractions else None, skewed=skewed, why=why)
+
+
+def ladder_counts(column: Column, classes: Counts) -> Counts:
+    """Return how many numbers are on each rung of a public ladder: a row moves one count by one."""
+    return interval_counts(*positions_in(column, _decimals(classes)), _EDGES)
+
+
+def bounds_of(noisy: Counts, *, of: int) -> tuple[int, int, tuple[str, ...]]:
     """Return bounds by the rungs that were seen, and a doubt where these hold too few of all."""
+    edges = _EDGES
     seen = np.flatnonzero(noisy)
     first, last = int(seen[0]), int(seen[-1]) + 1
     if int(noisy.sum()) >= MAJORITY * of:
@@ -126,7 +153,7 @@ def _decimals(classes: Counts) -> int:
     """Return how many decimals nearly all numbers do with; as many as can be, if they do not."""
     most = MAJORITY * numeric_cells(classes)
     for d in range(_LONG_GRID):
-        if sum(int(classes[CLASS[name]]) for name in NUMERIC[: d + 2]) >= most:
+        if sum(int(classes[CLASS[name]]) for name in NUMERIC[: len(_WHOLE) + d]) >= most:
             return d
     return _LONG_GRID
 

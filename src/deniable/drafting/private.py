@@ -20,8 +20,10 @@ from deniable.drafting.cells import (
     DATES,
     DATETIMES,
     EITHER,
+    EITHER_MOMENT,
     MISSING,
     PAIRS,
+    are_reasons,
 )
 from deniable.drafting.columns import Column, Opened, is_foreign
 from deniable.drafting.identity import says_identifier
@@ -36,8 +38,10 @@ from deniable.drafting.measures import (
 from deniable.drafting.noisy_ranges import (
     MAJORITY,
     NUMERIC,
+    bounds_of,
     draft_moments,
     draft_numbers,
+    ladder_counts,
     left_out,
     numeric_cells,
 )
@@ -45,7 +49,6 @@ from deniable.errors import ConfigError, InvariantError
 from deniable.privacy.composition import Guarantee, of_a_group
 from deniable.randomness import Randomness
 
-_MOST_STRAYS = 3
 _COMMON = ("", "NA", "N/A", "NaN", "null", "None", "?")
 
 
@@ -123,7 +126,8 @@ _GENERAL = (
     "which columns name a person under another name: say so where you know it.",
     "a cell that the draft did not see often enough to describe (a text among numbers, a rare "
     "missing cell) will be reported when the table is read: then widen the description by what "
-    "everybody may know.",
+    "everybody may know. An integer that meets a fraction becomes a real with decimals = 0, which "
+    "rounds it.",
 )
 
 
@@ -202,17 +206,17 @@ def _options(
         yield 1.0, [f"pair {no}/{yes}"], partial(_draft_boolean, column, measurer, (no, yes))
     for form in DATES:
         names = [f"date {form}", *(f"date {a} or {b}" for a, b in EITHER if form in (a, b))]
-        draft = partial(draft_moments, column, measurer, form, "date")
-        yield MAJORITY, names, draft
+        yield MAJORITY, names, partial(draft_moments, column, measurer, form, "date")
     for form in DATETIMES:
-        draft = partial(draft_moments, column, measurer, form, "datetime")
-        yield MAJORITY, [f"datetime {form}"], draft
+        either = (f"datetime {a} or {b}" for a, b in EITHER_MOMENT if form in (a, b))
+        names = [f"datetime {form}", *either]
+        yield MAJORITY, names, partial(draft_moments, column, measurer, form, "datetime")
     yield 1.0, NUMERIC, partial(draft_numbers, column, measurer, classes)
 
 
 def _draft_boolean(column: Column, measurer: Measurer, pair: tuple[str, str]) -> Described:
     """Return a column of two texts, where both are frequent; else a list with room for others."""
-    kept, _ = _frequent(column, measurer, classes_in(column) >= len(MISSING))
+    kept = _frequent(column, measurer, classes_in(column) >= len(MISSING))
     if set(kept) != set(pair):
         return _open_list(column.name, kept)
     fields = (
@@ -222,22 +226,26 @@ def _draft_boolean(column: Column, measurer: Measurer, pair: tuple[str, str]) ->
     return Described(name=column.name, kind="boolean", fields=fields)
 
 
-def _frequent(column: Column, measurer: Measurer, which: Mask) -> tuple[list[str], int]:
-    """Return those of some distinct texts that are frequent, and a noisy number of their rows.
+def _frequent(column: Column, measurer: Measurer, which: Mask) -> list[str]:
+    """Return those of some distinct texts that are frequent.
 
     Privacy:
         Neighbours: add or remove one row, which moves the count of one text by one.
         Covers: the texts; that they occur at all is paid for by the threshold.
     """
-    texts = column.values if column.values.dtype == pl.String else column.values.cast(pl.String)
     noisy = measurer.histogram(column.counts[which])
-    kept = texts.filter(pl.Series(which)).filter(pl.Series(noisy > 0)).to_list()
-    return sorted(kept), int(noisy.sum())
+    kept = _texts(column).filter(pl.Series(which)).filter(pl.Series(noisy > 0)).to_list()
+    return sorted(kept)
+
+
+def _texts(column: Column) -> pl.Series:
+    values = column.values
+    return values if values.dtype == pl.String else values.cast(pl.String)
 
 
 def _draft_texts(column: Column, measurer: Measurer) -> Described:
     """Return the texts that are frequent enough, and one for all others."""
-    kept, _ = _frequent(column, measurer, classes_in(column) >= len(MISSING))
+    kept = _frequent(column, measurer, classes_in(column) >= len(MISSING))
     return _open_list(column.name, kept)
 
 
@@ -249,17 +257,35 @@ def _open_list(name: str, kept: list[str]) -> Described:
 
 
 def _draft_mixture(column: Column, measurer: Measurer, classes: Counts) -> Described:
-    """Return numbers among which a few texts say why there is none; or else a list of texts."""
-    numeric = np.isin(classes_in(column), [CLASS[name] for name in NUMERIC])
-    words = ~numeric & (classes_in(column) >= len(MISSING))
-    strays, rows = _frequent(column, measurer, words)
+    """Return numbers among which a few texts say why there is none; or else a list of texts.
+
+    Privacy:
+        Neighbours: add or remove one row. Its cell is a number, and on one rung of the ladder,
+            or a text, and one of the texts: it moves one count of the histogram by one.
+        Covers: the texts that are frequent, and the bounds of the numbers.
+    """
+    found = classes_in(column)
+    numeric = np.isin(found, [CLASS[name] for name in NUMERIC])
+    words = ~numeric & (found >= len(MISSING))
+    # "007" can be read as a number too: it is a text here, and must be on no rung.
+    rungs = ladder_counts(_only(column, numeric), classes)
+    noisy = measurer.histogram(np.concatenate([column.counts[words], rungs]))
+    rows, rungs = np.split(noisy, [int(words.sum())])
+    strays = sorted(_texts(column).filter(pl.Series(words)).filter(pl.Series(rows > 0)))
     others = int(classes[len(MISSING) :].sum()) - numeric_cells(classes)
-    if len(strays) > _MOST_STRAYS or rows < MAJORITY * others:
-        kept, _ = _frequent(column, measurer, numeric)
+    low, high, _ = bounds_of(rungs, of=0) if rungs.any() else (0, 0, ())
+    if int(rows.sum()) < MAJORITY * others or not are_reasons(strays, numbers=high - low):
+        kept = _frequent(column, measurer, numeric)
         return _open_list(column.name, sorted([*strays, *kept]))
-    described = draft_numbers(column, measurer, classes, is_last=True)
+    described = draft_numbers(_only(column, numeric), measurer, classes, rungs=rungs)
     if described.kind == "identifier":
         return described
     note = "a text among its numbers is taken to mean missing (see missing): check"
     fields = (*described.fields, Field("missing", [*strays], PRIVATE))
     return replace(described, fields=fields, notes=(*described.notes, note))
+
+
+def _only(column: Column, which: Mask) -> Column:
+    """Return a column with some of its distinct values, as far as they are counted."""
+    values = column.values.filter(pl.Series(which))
+    return replace(column, values=values, counts=column.counts[which])
