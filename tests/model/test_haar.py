@@ -86,7 +86,7 @@ def literal_end(counts, sigma):
         within = [(i, n) for i, n in within if i + n <= len(counts)]
         surely = any(held(i, n) > 3.5 for i, n in within)
         first = [held(begin, n) for n in [*lengths, rest] if n <= rest]
-        if not surely and max(first) <= 1:
+        if not surely and max(first) <= 0.5:
             return rest
     return 0
 
@@ -134,4 +134,4 @@ def test_the_deviation_of_a_skewed_column_survives_its_noise():
         ratios.append([deviation(even), deviation(even * occupied(noisy, 5.0))])
     with_ends, without = np.median(ratios, axis=0) / deviation(exact)
     assert with_ends > 2, "or there would be nothing to mend"
-    assert without == pytest.approx(1, abs=0.3)
+    assert 0.9 < without < 1 + (with_ends - 1) / 2

@@ -22,9 +22,10 @@ SECOND_SHARE = 0.5
 ALL_PAIRS = 700
 PAIRS_EACH = 7
 # Fewer where they would drown together: as many as leave each a deviation of this share of the
-# rows; but so many for each attribute at least.
+# rows; but a quarter of all at least, no fewer and no more than so many for each attribute.
 CLEAR = 1 / 300
-FEWEST_EACH = 2.5
+FEWEST = 1 / 4
+FEWEST_EACH = (1.5, 2.5)
 # So many tables are counted at the second look for each of the first, some pairs often, some never.
 LOOKS_EACH = 4
 # An attribute's values get a share that grows with their number, but more slowly: so the sum of
@@ -92,7 +93,8 @@ def numbers_of_pairs(
 ) -> tuple[int, int]:
     """Return how many pairs there are, and how many of them are counted when all may cost ``mu``.
 
-        (μ · rows / 300)²,  at most 700 or 7 for each attribute, at least 2.5 for each attribute
+        (μ · rows / 300)²,  at most 700 or 7 for each attribute, at least a quarter of all,
+        which is taken for 1.5 for each attribute where it is less, for 2.5 where it is more
 
     >>> numbers_of_pairs(11), numbers_of_pairs(200)
     ((55, 55), (19900, 1400))
@@ -101,7 +103,9 @@ def numbers_of_pairs(
     """
     every = attributes * (attributes - 1) // 2
     clear = min((CLEAR * mu * rows_max) ** 2, max(ALL_PAIRS, PAIRS_EACH * attributes))
-    return every, min(every, max(int(clear), int(FEWEST_EACH * attributes)))
+    low, high = (int(each * attributes) for each in FEWEST_EACH)
+    fewest = max(low, min(int(FEWEST * every), high))
+    return every, min(every, max(int(clear), fewest))
 
 
 def pair_noise(

@@ -110,7 +110,8 @@ class Claims:
         """How many pairs the attributes have, and how many of them must have been counted.
 
         As many as leave each a deviation of a 300th of the rows when all may cost what they did;
-        5 for two attributes at least, and at most 700, or 7 for each.
+        a quarter of all at least, or 3 for two attributes if that is more, 5 if that is less; and
+        at most 700, or 7 for each.
         """
         m, rows = len(self.names), self.parameters["rows_max"]
         every = m * (m - 1) // 2
@@ -120,7 +121,8 @@ class Claims:
         mu = math.sqrt(math.fsum(use.moved / use.scale[0] ** 2 for use in uses))
         # A number that lies on the edge of two may be either, as doubles round.
         clear = [(mu * off * rows / 300) ** 2 for off in (1 - 1e-9, 1 + 1e-9)]
-        least, most = (min(every, max(int(min(c, max(700, 7 * m))), 5 * m // 2)) for c in clear)
+        fewest = max(3 * m // 2, min(every // 4, 5 * m // 2))
+        least, most = (min(every, max(int(min(c, max(700, 7 * m))), fewest)) for c in clear)
         said = next((use.moved for use in uses if use.what == OF_PAIRS[1]), least)
         return every, said if least <= said <= most else least
 
