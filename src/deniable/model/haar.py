@@ -10,7 +10,7 @@ _BELIEVED = 2.0
 _SHIFTS = 16
 # Fewer values have no neighbours to learn from.
 _FEWEST = 4
-# An empty end has no more than half a deviation of its noise where it begins, nor as a whole; and no
+# An empty end has at most half a deviation of its noise where it begins, and as a whole; and no
 # stretch of it has so many that something is surely there.
 _NOTHING = 0.5
 _SURELY = 3.5
