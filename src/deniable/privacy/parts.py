@@ -27,7 +27,7 @@ SEEDS_SHARES = (0.03, 0.1)
 STRUCTURE_SHARE = 0.1
 EDGE_SHARE = 0.5
 # Seeds get so much that their noise stays below about this share of the rows.
-_SEEN = 1 / 20
+_SEEN = 1 / 10
 # Units of S to the bit: the finest whose noise fits a table.
 _NOISY_BITS = (4, 3, 2, 1, 0)
 # Twice this share of δ is left to the certificate: to its grid, and to the tables of noise.
@@ -151,10 +151,10 @@ def _calibrate_whole(facts: Facts, limit: Guarantee) -> Noise:
 def seeds_share(facts: Facts, limit: Guarantee) -> float:
     """Return the seeds' share of ε, from public facts: 0.03, or more where their noise asks for it.
 
-        20 · lengths · ln(1/δ) / (rows · ε),  at least 0.03, at most 0.1
+        10 · lengths · ln(1/δ) / (rows · ε),  at least 0.03, at most 0.1
 
     The noise of a prefix reaches up to about lengths · ln(1/δ) over the seeds' ε; with this share,
-    to a twentieth of the rows. More than that brings less than it takes from the model.
+    to a tenth of the rows. More than that brings less than it takes from the model.
     """
     least, most = SEEDS_SHARES
     reach = facts.lengths * math.log(1 / limit.delta) / limit.epsilon
