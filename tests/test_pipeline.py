@@ -448,8 +448,9 @@ def test_what_a_one_shot_record_may_keep_is_shared_by_k_rows(
 ):
     """Every kept prefix of the artefact, counted in the table; and they are what records hold."""
     order = ["home", "pet", "boats", "trade", "years"]
+    graph = {"pet": ["home"]}
     artefact = deniable.learn(
-        small_table, small_schema, k=20, omega="2-3", order=order, graph={"pet": ["home"]}
+        small_table, small_schema, k=20, omega="2-3", order=order, graph=graph, seeds_share=0.1
     )
     for level in artefact.histogram.levels:
         columns = artefact.network.order[: level.length]
