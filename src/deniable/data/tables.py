@@ -195,6 +195,7 @@ def _evenly(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     for frame in frames:
         if not len(frame):
             yield frame
+            continue
         rest = frame
         if held:
             waiting.append(frame.head(_SLICE - held))
