@@ -22,7 +22,8 @@ from pathlib import Path
 from common import DENIABLE, OMEGA, SCHEMA, TABLE, Limits, tile, timed
 
 import deniable as dn
-from deniable.data.tables import read_codes
+from deniable.data.codec import Codec
+from deniable.data.table_io import read_codes
 
 # Rows in, records out, how often.
 SIZES = {"small": (735_000, 1_000_000, 3), "large": (7_350_000, 10_000_000, 2)}
@@ -99,7 +100,7 @@ def compare(runs, size, repeats, limits):
 
 
 def write_table(schema, codes, rows, path):
-    table = schema.codec.decode(tile(codes, rows))
+    table = Codec(schema).decode(tile(codes, rows))
     (table.write_csv if path.suffix == ".csv" else table.write_parquet)(path)
 
 

@@ -15,8 +15,9 @@ import numpy as np
 from common import ROOT, simulate, timed
 
 import deniable as dn
-from deniable.evaluation.markup import Markup, tag
-from deniable.evaluation.plots import INK, PALE, RELEASED, line, picture, text
+from deniable.data.codec import Codec
+from deniable.evaluation.html import Markup, tag
+from deniable.evaluation.svg_plots import INK, PALE, RELEASED_FILL, line, svg_image, text
 
 PICTURE = ROOT / "docs" / "img" / "growth.svg"
 WIDTH, HEIGHT, PANEL, GAP = 720.0, 300.0, 290.0, 60.0
@@ -27,7 +28,7 @@ ROUND = [step * 10.0**power for power in range(-3, 5) for step in (1, 2, 5)]
 
 def learning_time(columns, rows, repeats):
     schema, codes = simulate(columns, rows)
-    table = schema.codec.decode(codes)
+    table = Codec(schema).decode(codes)
     dn.plan(schema)
     (seconds,) = timed(lambda: dn.learn(table, schema), repeats=repeats)
     print(f"  {columns:4} columns x {rows:9,} rows   {seconds:8.2f} s", flush=True)
@@ -85,9 +86,9 @@ def reference(place, sizes, seconds, law, lowest):
 def curve(place, sizes, seconds):
     points = [place(*point) for point in zip(sizes, seconds, strict=True)]
     corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    drawn = [tag("polyline", points=corners, fill="none", stroke=RELEASED, stroke_width=2)]
+    drawn = [tag("polyline", points=corners, fill="none", stroke=RELEASED_FILL, stroke_width=2)]
     for (x, y), time in zip(points, seconds, strict=True):
-        drawn.append(tag("circle", cx=x, cy=y, r=3.5, fill=RELEASED, stroke="#fff"))
+        drawn.append(tag("circle", cx=x, cy=y, r=3.5, fill=RELEASED_FILL, stroke="#fff"))
         drawn.append(text(x, y - 9, f"{time:.2g}", text_anchor="middle", fill=INK))
     return drawn
 
@@ -108,7 +109,9 @@ def draw(by_columns, by_rows, options):
         *panel(1, options.rows, by_rows, second, law=("n", 1), times=times),
         text(LEFT, HEIGHT - 10, note, fill=PALE),
     ]
-    return picture(drawn, width=WIDTH, height=HEIGHT, label="Learning time by columns and by rows")
+    return svg_image(
+        drawn, width=WIDTH, height=HEIGHT, label="Learning time by columns and by rows"
+    )
 
 
 def save(drawn: Markup, path: Path):

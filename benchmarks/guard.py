@@ -15,17 +15,17 @@ from common import OMEGA, K, Limits, simulate, tile, timed
 from scan import SLOWER, by_scan_and_by_hand, cases, demo_seeds
 from speed import candidates_kernel, learn_exactly, learning, run_blocks, scan
 
-from deniable.model.synthesis import NetworkModel
+from deniable.model.seed_based import NetworkModel
 from deniable.randomness import Keyed
-from deniable.release.deniability import ScanLimits, pass_deterministic_test
-from deniable.release.histogram import SeedHistogram
-from deniable.release.mechanism import (
+from deniable.release.deniability_test import ScanLimits, pass_deterministic_test
+from deniable.release.generation import (
     BLOCK,
     SCAN_BLOCK,
-    Mechanism,
+    SeedMechanism,
     artefact_kernel,
     own_omega_kernel,
 )
+from deniable.release.seed_histogram import SeedHistogram
 
 COLUMNS, ROWS, SEEDS, BLOCKS = 11, 1_300_000, 300_000, 60
 HEAVY = ("dp_accounting", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn")
@@ -82,7 +82,7 @@ def draws(network, seeds, limits):
     drawn, tested = Tallied(), Tallied()
     artefact_kernel(network, SeedHistogram(), (len(network.order),), drawn, records=BLOCK)(99)
     limits.at_most("numbers drawn a record, per attribute", drawn.numbers / BLOCK / COLUMNS, 1)
-    mechanism = Mechanism(
+    mechanism = SeedMechanism(
         seeds=seeds,
         randomness=tested,
         passes=lambda plausible, _: pass_deterministic_test(plausible, k=K),

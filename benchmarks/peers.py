@@ -109,7 +109,7 @@ def joined(attribute, most):
 
 def release_of_peer(options, folder, schema):
     """Write the records of a peer; return the seconds to fit it."""
-    tables = importlib.import_module("deniable.data.tables")
+    tables = importlib.import_module("deniable.data.table_io")
     codes, _ = tables.read_codes(folder / "train.csv", schema)
     coarser = [joined(attribute, options.most_bins) for attribute in schema.attributes]
     given = np.stack([coarse[codes[:, j]] for j, coarse in enumerate(coarser)], axis=1)

@@ -2,27 +2,35 @@
 
     python benchmarks/scan.py [--candidates 10000] [--seeds 100000]
 
-Two models, as docs/own-model.md describes them: one written here, and the shipped one that moves
-every attribute a little. Each is asked by the package's scan, which knows its ``log_probability``
-and nothing else; and by a NumPy kernel that knows the model inside out, keeps its buffers, and
-works in blocks that fit the cache. Both must count the same. Then all pairs, on every core.
+Two models, as in docs/own-model.md: one written here, and examples/perturbation_model.py. Each is
+evaluated by the package's scan, which uses only its ``log_probability``, and by a NumPy kernel
+written for the model, which keeps its buffers and works in blocks that fit the cache. Both
+must count the same. Then all pairs, on every core.
 """
 
 import argparse
+import runpy
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from common import Limits, tile, timed
 
 from deniable.arrays import CODE
-from deniable.data.tables import read_codes
+from deniable.data.table_io import read_codes
 from deniable.demo import demo_schema, demo_table
-from deniable.model.perturbation import PerturbationModel
 from deniable.randomness import Keyed
-from deniable.release.deniability import ScanLimits, pass_deterministic_test, scan_plausible_seeds
-from deniable.release.mechanism import SCAN_BLOCK, Mechanism, scan_kernel
-from deniable.workers import all_cores, in_order
+from deniable.release.deniability_test import (
+    ScanLimits,
+    pass_deterministic_test,
+    scan_plausible_seeds,
+)
+from deniable.release.seed_mechanism import SCAN_BLOCK, SeedMechanism, scan_kernel
+from deniable.workers import count_cores, map_in_order
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "perturbation_model.py"
+PerturbationModel = runpy.run_path(str(EXAMPLE))["PerturbationModel"]
 
 GAMMA, SLOWER = 4.0, 3.0
 # What the kernels by hand hold at once: 64 candidates by 1,024 seeds are half a megabyte.
@@ -147,7 +155,7 @@ def by_scan_and_by_hand(model, kernel, seeds, *, clock=time.perf_counter):
 
 def all_pairs(name, model, seeds, candidates):
     """Measure Mechanism 1 for so many candidates or a few more, each asked about every seed."""
-    mechanism = Mechanism(
+    mechanism = SeedMechanism(
         seeds=seeds,
         randomness=Keyed(7),
         passes=lambda plausible, _: pass_deterministic_test(plausible, k=50),
@@ -155,7 +163,7 @@ def all_pairs(name, model, seeds, candidates):
     kernel = scan_kernel(mechanism, model, gamma=GAMMA, limits=ScanLimits())
     blocks = -(-candidates // SCAN_BLOCK)
     (seconds,) = timed(
-        lambda: list(in_order(kernel, range(blocks), workers=all_cores())), repeats=1
+        lambda: list(map_in_order(kernel, range(blocks), workers=count_cores())), repeats=1
     )
     number = blocks * SCAN_BLOCK
     pairs = number * len(seeds)
@@ -181,7 +189,7 @@ def main():
         ours, by_hand = by_scan_and_by_hand(model, kernel, seeds)
         print(f"  {name:22} {ours:8.3f} s {by_hand:8.3f} s")
         limits.at_most(f"{name}: the scan, by hand = 1", ours / by_hand, SLOWER)
-    print(f"all pairs, {all_cores()} workers")
+    print(f"all pairs, {count_cores()} workers")
     for name, model, _ in cases(schema, seeds):
         all_pairs(name, model, seeds, options.candidates)
     limits.exit()

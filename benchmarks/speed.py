@@ -18,14 +18,19 @@ import polars as pl
 from common import DENIABLE, OMEGA, SCHEMA, TABLE, K, Limits, tile, timed
 
 import deniable as dn
-from deniable.data.tables import read_codes
-from deniable.engine.local import count
-from deniable.model.cells import Axis
-from deniable.model.synthesis import NetworkModel
+from deniable.counting.contingency import QueryAxis
+from deniable.counting.local import count
+from deniable.data.codec import Codec
+from deniable.data.table_io import read_codes
+from deniable.model.seed_based import NetworkModel
 from deniable.randomness import Keyed, Secret
-from deniable.release.deniability import ScanLimits, pass_deterministic_test, scan_plausible_seeds
-from deniable.release.mechanism import BLOCK, SCAN_BLOCK, Mechanism, own_omega_kernel
-from deniable.workers import all_cores, in_order
+from deniable.release.deniability_test import (
+    ScanLimits,
+    pass_deterministic_test,
+    scan_plausible_seeds,
+)
+from deniable.release.generation import BLOCK, SCAN_BLOCK, SeedMechanism, own_omega_kernel
+from deniable.workers import count_cores, map_in_order
 
 BLOCKS = 200
 # What the paper's tool allows itself (Sec. 5).
@@ -34,7 +39,7 @@ PAPER = ScanLimits(max_plausible=100, max_check_plausible=50_000)
 
 def candidates_kernel(network, seeds):
     """Return Mechanism 1 as ``deniable synthesize --mode tested`` runs it."""
-    mechanism = Mechanism(
+    mechanism = SeedMechanism(
         seeds=seeds,
         randomness=Secret(),
         passes=lambda plausible, _: pass_deterministic_test(plausible, k=K),
@@ -45,7 +50,9 @@ def candidates_kernel(network, seeds):
 
 
 def run_blocks(kernel, blocks, workers):
-    return lambda: sum(len(records) for records in in_order(kernel, range(blocks), workers=workers))
+    return lambda: sum(
+        len(records) for records in map_in_order(kernel, range(blocks), workers=workers)
+    )
 
 
 def scan(network, seeds, limits):
@@ -60,7 +67,7 @@ def scan(network, seeds, limits):
 
 def learn_exactly(schema, codes):
     """Return a network without noise."""
-    table = schema.codec.decode(codes)
+    table = Codec(schema).decode(codes)
     return dn.learn(table, schema, mode="seedless", epsilon=float("inf")).network
 
 
@@ -86,11 +93,13 @@ def learning(schema, codes, limits, clock=time.perf_counter):
     names = list(schema.names)
     frame = pl.DataFrame({name: codes[:, i] for i, name in enumerate(names)})
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-    queries = [(Axis(i), Axis(j)) for i in range(len(names)) for j in range(i + 1, len(names))]
-    table = schema.codec.decode(codes)
+    queries = [
+        (QueryAxis(i), QueryAxis(j)) for i in range(len(names)) for j in range(i + 1, len(names))
+    ]
+    table = Codec(schema).decode(codes)
     group_by, ours, learn = timed(
         lambda: [frame.group_by(pair).len() for pair in pairs],
-        lambda: count(schema.attributes, codes, queries, workers=all_cores()),
+        lambda: count(schema.attributes, codes, queries, workers=count_cores()),
         lambda: dn.learn(table, schema, mode="seedless", epsilon=float("inf")),
         repeats=2,
         clock=clock,
@@ -111,7 +120,7 @@ def fingerprint(artefact, records, workers):
 
 
 def both_cores(schema, codes, records, limits):
-    artefact = dn.learn(schema.codec.decode(codes), schema, omega=OMEGA)
+    artefact = dn.learn(Codec(schema).decode(codes), schema, omega=OMEGA)
 
     def generate(workers):
         return lambda: sum(

@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 import deniable as dn
-from deniable.drafting.schemas import draft_schema
+from deniable.drafting.draft import draft_schema
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = ("tv1_mean", "tv2_mean", "tv3_mean", "acc_rf", "acc_lr", "dist_rf")

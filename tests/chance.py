@@ -1,11 +1,13 @@
 """Assertions about chance, each with the probability that it fails a correct program."""
 
 from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from deniable.model.draws import AliasTables
+from deniable.model.alias_sampling import AliasTables
 
 FALSE_ALARM = 1e-6
 
@@ -26,8 +28,8 @@ def assert_rate(
 
 
 def assert_distribution(
-    counts: Mapping[object, int],
-    expected: Mapping[object, float],
+    counts: Mapping[Any, int],
+    expected: Mapping[Any, float | Fraction],
     *,
     false_alarm: float = FALSE_ALARM,
 ) -> None:

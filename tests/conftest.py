@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 
 from deniable.arrays import CODE, Codes
-from deniable.data.attributes import Attribute
-from deniable.data.schema import Schema
+from deniable.data.codec import Codec
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
 
 # Texts that nobody would write by chance: where one shows, a cell has leaked.
 TRADES = ("kelpfarmer", "wheelwright", "tinsmith", "lacemaker")
@@ -63,7 +64,8 @@ def pytest_fixture_setup(
     """Do the same for what several tests share, which is made before any of them: its own name."""
     if fixturedef.scope == "function":
         return (yield)
-    name = f"{fixturedef.baseid}::{fixturedef.argname}[{request.param_index}]"
+    index = request.param_index  # type: ignore[attr-defined]  # of a subclass that is not public
+    name = f"{fixturedef.baseid}::{fixturedef.argname}[{index}]"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "urandom", keyed_bytes(name))
         return (yield)
@@ -118,7 +120,7 @@ def small_codes() -> Codes:
 @pytest.fixture(scope="session")
 def small_table(small_schema: Schema, small_codes: Codes) -> pl.DataFrame:
     """The same records as values."""
-    return small_schema.codec.decode(small_codes)
+    return Codec(small_schema).decode(small_codes)
 
 
 @pytest.fixture(scope="session")

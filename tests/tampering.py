@@ -1,4 +1,4 @@
-"""Files of a release changed one place at a time, every hash put right: does verify notice?"""
+"""Change the files of a release in one place at a time, correct every hash, and verify."""
 
 import json
 from collections.abc import Iterator
@@ -7,14 +7,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from deniable.release.manifest import sealed
-from deniable.release.records import as_json, file_hash
-from deniable.release.verify import verify
+from deniable.release.atomic_files import encode_json, file_hash
+from deniable.release.manifest import add_checksum
+from deniable.verification.verify import verify
 
 
 @dataclass
 class Release:
-    """The files of a release, as they were, and a way to change some of them."""
+    """The original files of a release, and a way to change some of them."""
 
     folder: Path
     files: dict[str, bytes] = field(default_factory=dict)
@@ -29,23 +29,23 @@ class Release:
     def document(self, name: str) -> dict[str, Any]:
         return json.loads(self.files[name])
 
-    def is_found(self, changed: dict[str, bytes]) -> bool:
-        """Write the changed files, put every hash right, and return whether verify says no."""
+    def is_detected(self, changed: dict[str, bytes]) -> bool:
+        """Write the changed files, correct every hash, and test whether verification fails."""
         try:
             for name, content in changed.items():
                 (self.folder / name).write_bytes(content)
-            self._put_hashes_right()
+            self._correct_hashes()
             return not verify(self.folder).passed
         finally:
             for name, content in self.files.items():
                 (self.folder / name).write_bytes(content)
 
-    def _put_hashes_right(self) -> None:
+    def _correct_hashes(self) -> None:
         for manifest, below in (("artefact/manifest.json", "artefact/"), ("manifest.json", "")):
             document = self._read(manifest)
-            if self._is_moved(manifest, document):
-                document = sealed(document)
-                (self.folder / manifest).write_bytes(as_json(document))
+            if self._is_changed(manifest, document):
+                document = add_checksum(document)
+                (self.folder / manifest).write_bytes(encode_json(document))
             files = document.get("files") if isinstance(document, dict) else None
             inside = [name for name in self.files if name.startswith(below) and name != manifest]
             moved = [name for name in inside if self._differs(name)]
@@ -55,13 +55,13 @@ class Release:
                 files[name.removeprefix(below)] = file_hash(self.folder / name)
                 if name.endswith("schema.toml"):
                     document["schema"]["sha256"] = file_hash(self.folder / name)
-            (self.folder / manifest).write_bytes(as_json(sealed(document)))
+            (self.folder / manifest).write_bytes(encode_json(add_checksum(document)))
 
-    def _is_moved(self, manifest: str, document: Any) -> bool:
-        """Whether a manifest says something else; not where only its checksum does."""
+    def _is_changed(self, manifest: str, document: Any) -> bool:
+        """Whether a manifest has changed in more than its checksum."""
         if not (isinstance(document, dict) and "checksum" in document and self._differs(manifest)):
             return False
-        return as_json(sealed(document)) != self.files[manifest]
+        return encode_json(add_checksum(document)) != self.files[manifest]
 
     def _read(self, manifest: str) -> Any:
         try:
@@ -92,7 +92,7 @@ def changes(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def other_values(value: Any) -> list[tuple[str, Any]]:
-    """Return a number, text or truth value changed a little, in one or two ways."""
+    """Change a number, text or boolean slightly, in one or two ways."""
     if isinstance(value, bool):
         return [("", not value)]
     if isinstance(value, int):
@@ -104,10 +104,10 @@ def other_values(value: Any) -> list[tuple[str, Any]]:
     return [("", 0)]
 
 
-def unfound(release: Release, name: str, *, step: int = 1) -> list[str]:
-    """Return the places at which a change passed, of every ``step``-th that there is."""
+def undetected(release: Release, name: str, *, step: int = 1) -> list[str]:
+    """List the entries, of every ``step``-th, whose change goes undetected."""
     return [
         place
         for place, other in islice(changes(release.document(name)), 0, None, step)
-        if not release.is_found({name: as_json(other)})
+        if not release.is_detected({name: encode_json(other)})
     ]

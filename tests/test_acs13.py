@@ -8,13 +8,15 @@ import polars as pl
 import pytest
 
 import deniable as dn
-from deniable.data.tables import read_codes
-from deniable.interchange.paper_files import read_paper_files
-from deniable.model.synthesis import NetworkModel
+from deniable.counting.prefix_counts import PrefixCounts
+from deniable.data.codec import Codec
+from deniable.data.table_io import read_codes
+from deniable.interchange.authors_tool import read_authors_files
+from deniable.model.seed_based import NetworkModel
 from deniable.randomness import Keyed
-from deniable.release.counts import PrefixCounts
-from deniable.release.deniability import pass_deterministic_test
-from deniable.release.mechanism import BLOCK, Mechanism, own_omega_kernel
+from deniable.release.deniability_test import pass_deterministic_test
+from deniable.release.generation import BLOCK
+from deniable.release.seed_mechanism import SeedMechanism, own_omega_kernel
 
 pytestmark = pytest.mark.shared
 
@@ -34,9 +36,9 @@ def test_the_share_that_passes_is_that_of_the_authors_tool(acs13, schema, omega,
     """Their tool, their graph and order, the first 35,000 rows as seeds, k = 50, exact counts."""
     codes, _ = read_codes(acs13 / "acs13_train.csv", schema)
     seeds = np.asfortranarray(codes[:35_000])
-    authors = read_paper_files(acs13)
+    authors = read_authors_files(acs13)
     artefact = dn.learn(
-        schema.codec.decode(seeds),
+        Codec(schema).decode(seeds),
         schema,
         mode="seedless",
         epsilon=math.inf,
@@ -46,7 +48,7 @@ def test_the_share_that_passes_is_that_of_the_authors_tool(acs13, schema, omega,
     counts = PrefixCounts.of(seeds, artefact.network.order, (11 - omega,), schema.sizes)
     assert np.mean(counts.of_seeds[0] >= 50) == pytest.approx(expected, abs=0.0005)
 
-    mechanism = Mechanism(
+    mechanism = SeedMechanism(
         seeds=seeds, randomness=Keyed(5), passes=lambda p, _: pass_deterministic_test(p, k=50)
     )
     kernel = own_omega_kernel(mechanism, NetworkModel(artefact.network, (omega,)))
@@ -87,9 +89,9 @@ def test_without_noise_the_model_keeps_pairs_of_attributes(
 
 
 def test_the_graph_without_edges_is_the_baseline(acs13, schema, test_half):
-    nobody = {name: [] for name in schema.names}
+    no_edges: dict[str, list[str]] = {name: [] for name in schema.names}
     artefact = dn.learn(
-        acs13 / "acs13_train.csv", schema, mode="seedless", epsilon=math.inf, graph=nobody
+        acs13 / "acs13_train.csv", schema, mode="seedless", epsilon=math.inf, graph=no_edges
     )
     records = artefact.generate(70_000, key=11)
     assert mean_distance_of_pairs(records, test_half) == pytest.approx(0.094, abs=0.003)

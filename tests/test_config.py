@@ -17,7 +17,7 @@ CHOICES = ["mode", "profile", "data_use", "estimator", "parameters"]
 SWITCHES = ["omega_known", "accept_drafted_schema"]
 
 # By field: a value just inside, and values just outside.
-BOUNDS = {
+BOUNDS: dict[str, tuple[list[float], list[float]]] = {
     "epsilon": ([1e-300, 5.0, math.inf], [-1e-300, -math.inf, 0.0]),
     "delta": ([0.0, 0.999], [-1e-300, 1.0, 1.0000001, math.inf]),
     "k": ([1, 2**53], [0, -1, 2**53 + 2]),
@@ -318,16 +318,16 @@ def test_what_is_left_open_is_settled(given, estimator, max_cost):
     config = Config.assemble(given)
     assert config.chosen_estimator == estimator
     assert config.uses_pairs == (estimator == "pairs")
-    most = config.most_configurations
+    most = config.max_configurations
     assert most == max_cost or (max_cost is None and most > 300)
 
 
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"graph": {}}, "finds its own graph and order; say norm-sub"),
-        ({"order": ORDER}, "finds its own graph and order; say norm-sub"),
-        ({"profile": "paper"}, "the paper counts a graph's tables, not pairs; say clip"),
+        ({"graph": {}}, "finds its own graph and order; use norm-sub"),
+        ({"order": ORDER}, "finds its own graph and order; use norm-sub"),
+        ({"profile": "paper"}, "the paper counts a graph's tables, not pairs; use clip"),
     ],
 )
 def test_pairs_and_what_they_would_not_use_are_refused(given, complaint):

@@ -11,9 +11,9 @@ import pytest
 
 from deniable import __main__ as program
 from deniable import verify
-from deniable.data.tables import read_codes
+from deniable.data.table_io import read_codes
 from deniable.demo import demo_schema, demo_table
-from deniable.release.records import file_hash
+from deniable.release.atomic_files import file_hash
 
 RECORDS = 10_000
 
@@ -50,7 +50,7 @@ def test_the_table_fits_its_schema_and_uses_it(codes):
 
 
 def test_the_table_is_a_release_of_ours_and_has_its_manifest():
-    """People who do not exist: the certificate beside it says at what cost they were made."""
+    """Synthetic people: the certificate states their privacy cost."""
     manifest = json.loads(Path(f"{demo_table()}.manifest.json").read_text())
     assert manifest["files"] == {demo_table().name: file_hash(demo_table())}
     assert manifest["guarantee"]["epsilon"] <= 1.0
@@ -82,7 +82,7 @@ def test_demo_says_where_results_are_and_what_is_guaranteed(demo):
     assert (code, err) == (0, "")
     assert "there" in out
     assert "there/manifest.json" in out
-    assert "keep there.internal/ to yourself" in " ".join(out.split())
+    assert "confidential: there.internal/report/report.html" in " ".join(out.split())
     assert "(ε, δ)-differentially private" in " ".join(out.split())
     frame = pl.read_csv("there/synthetic.csv", null_values=[""])
     assert frame.height == RECORDS

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import make_option_table
 from deniable.config import Config
-from deniable.data.schema import Schema
 from deniable.errors import SchemaError
+from deniable.schema.schema import Schema
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```toml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -61,11 +62,23 @@ def test_every_type_constraint_and_model_is_shown():
     assert {"bins", "buckets", "missing", "outside", "confirmed", "model", "step"} <= keys
 
 
-def test_the_configuration_file_of_the_story_can_be_assembled():
-    [block] = toml_blocks(read("docs/story.md"))
-    config = Config.assemble(tomllib.loads(block))
+def test_the_configuration_files_of_the_options_page_can_be_assembled():
+    plain, structured = (tomllib.loads(block) for block in toml_blocks(read("docs/options.md")))
+    assert Config.assemble(plain).mode == "seedless"
+    config = Config.assemble(structured)
     assert config.graph is not None
     assert config.chosen_estimator == "norm-sub"
+
+
+def test_the_options_page_is_made_from_the_options():
+    """Run tools/make_option_table.py after a change of an option."""
+    assert read("docs/options.md") == make_option_table.page()
+
+
+def test_the_story_lists_twelve_files_that_exist():
+    files = re.findall(r"^\*\*(\d+)\. `(\S+)`\*\*", read("docs/story.md"), re.MULTILINE)
+    assert [int(number) for number, _ in files] == list(range(1, 13))
+    assert all((ROOT / "src" / "deniable" / name).is_file() for _, name in files)
 
 
 def test_a_block_that_is_no_schema_is_caught():

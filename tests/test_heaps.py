@@ -5,10 +5,11 @@ import polars as pl
 import pytest
 
 import deniable
-from deniable import pipeline
-from deniable.data.schema import Schema
-from deniable.evaluation.recipes import plain_table
-from deniable.pipeline import plan
+from deniable.data.codec import Codec
+from deniable.pipeline import api
+from deniable.pipeline.api import plan
+from deniable.reproduction.experiments import decode_modelled_columns
+from deniable.schema.schema import Schema
 
 SCHEMA = """
 format = 1
@@ -83,13 +84,13 @@ def test_a_tested_release_with_heaps_passes_against_its_table(wages, tmp_path, m
 
 def test_a_generated_file_with_heaps_is_verified_without_its_schema(wages, tmp_path):
     deniable.learn(wages, Schema.parse(SCHEMA), epsilon=2.0).save(tmp_path / "artefact")
-    made = pipeline.generate(deniable.load(tmp_path / "artefact"), 500, key=3)
+    made = api.generate(deniable.load(tmp_path / "artefact"), 500, key=3)
     made.write_file(tmp_path / "records.csv")
     deniable.verify(tmp_path / "records.csv").require()
 
 
 def test_a_plain_table_of_heaps_has_the_same_codes_again(wages):
     schema = Schema.parse(SCHEMA)
-    codes = schema.codec.encode(wages)
-    frame, plain = plain_table(schema, codes)
-    assert plain.codec.encode(frame)[:, [0, 2]].tolist() == codes[:, [0, 2]].tolist()
+    codes = Codec(schema).encode(wages)
+    frame, plain = decode_modelled_columns(schema, codes)
+    assert Codec(plain).encode(frame)[:, [0, 2]].tolist() == codes[:, [0, 2]].tolist()

@@ -8,14 +8,14 @@ import polars as pl
 import pytest
 
 import deniable
-from deniable.data import bulk
-from deniable.data.beside import Identifier
-from deniable.data.bulk import Spooled
-from deniable.data.schema import Schema
-from deniable.model.perturbation import PerturbationModel
+from deniable.data import spooled_codes
+from deniable.data.spooled_codes import SpooledCodes
 from deniable.randomness import Keyed
+from deniable.schema.schema import Schema
+from deniable.schema.unmodelled_columns import Identifier
+from perturbation_model import PerturbationModel
 
-MODES = {
+MODES: dict[str, dict] = {
     "one-shot": {"k": 20, "omega": "3", "key": 5},
     "seedless": {"key": 5},
     "tested": {"k": 20, "omega": "3"},
@@ -28,15 +28,15 @@ NUMBERS = {"randomized": 5}
 def files(monkeypatch):
     """Hold no more than 200 rows of five codes in memory; note every file that is made."""
     made = []
-    of = Spooled.of
+    of = SpooledCodes.of
 
     def noted(*where):
         made.append(where)
         return of(*where)
 
-    monkeypatch.setattr(bulk, "MOST_IN_MEMORY", 2_000)
-    monkeypatch.setattr(bulk.stretches, "__defaults__", (300,))
-    monkeypatch.setattr(Spooled, "of", noted)
+    monkeypatch.setattr(spooled_codes, "MAX_BYTES_IN_MEMORY", 2_000)
+    monkeypatch.setattr(spooled_codes.row_batches, "__defaults__", (300,))
+    monkeypatch.setattr(SpooledCodes, "of", noted)
     return made
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,7 +85,7 @@ def unknown_labels(text: str) -> Iterator[str]:
 def dangling_functions(text: str) -> Iterator[str]:
     for module, name in FUNCTION.findall(text):
         try:
-            found = importlib.import_module(f"deniable.{module}")
+            found: Any = importlib.import_module(f"deniable.{module}")
         except ModuleNotFoundError:
             yield f"{module}:{name}"
             continue

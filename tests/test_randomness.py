@@ -1,4 +1,4 @@
-"""Random numbers: addressed by a key or secret, uniform to the last integer."""
+"""Random numbers: keyed streams are reproducible, integers are exactly uniform."""
 
 import itertools
 from collections import Counter
@@ -27,14 +27,14 @@ def numbers(rng) -> tuple:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_the_same_address_has_the_same_numbers(stage):
-    """Whatever was asked for before, in whatever order."""
+def test_equal_stage_and_block_have_equal_streams(stage):
+    """Independent of earlier draws and their order."""
     first = [numbers(Keyed(5).at(stage, block)) for block in range(4)]
     again = Keyed(5)
     assert [numbers(again.at(stage, block)) for block in reversed(range(4))] == first[::-1]
 
 
-def test_different_addresses_have_different_numbers():
+def test_different_stages_and_blocks_have_different_streams():
     """Every stage, some blocks, some keys, those that differ in one far bit included."""
     keys = [0, 1, 2, 2**32, 2**64, 2**127, 2**128 - 1]
     blocks = [0, 1, 2, 2**20, 2**32, 2**40]
@@ -52,7 +52,7 @@ def test_stages_have_numbers_that_never_change():
 
 
 @pytest.mark.parametrize("key", [-1, 2**128, 1.5])
-def test_a_key_that_is_none_is_refused(key):
+def test_an_invalid_key_is_refused(key):
     with pytest.raises(ConfigError, match="key"):
         Keyed(key)
 
@@ -75,7 +75,7 @@ def test_only_the_operating_system_is_secret():
 
 
 @pytest.mark.parametrize("rng", [SystemRng(), Keyed(3).at("noise")], ids=["system", "keyed"])
-def test_numbers_are_of_the_kind_that_is_promised(rng):
+def test_streams_have_the_documented_types_and_ranges(rng):
     words, reals, integers = rng.words(1000), rng.random(1000), rng.integers(3, 1000)
     assert words.dtype == np.uint64
     assert rng.half_words(999).dtype == np.uint32
@@ -96,14 +96,20 @@ def test_secret_numbers_do_not_repeat():
 
 def fed(words: list[int]) -> SystemRng:
     """Return the system's stream, fed with these words in place of the system's."""
-    rng, left = SystemRng(), iter(words)
-    rng.words = lambda size: np.array([next(left) for _ in range(size)], dtype=np.uint64)
-    rng.half_words = lambda size: np.array([next(left) for _ in range(size)], dtype=np.uint32)
-    return rng
+    left = iter(words)
+
+    class FedRng(SystemRng):
+        def words(self, size):
+            return np.array([next(left) for _ in range(size)], dtype=np.uint64)
+
+        def half_words(self, size):
+            return np.array([next(left) for _ in range(size)], dtype=np.uint32)
+
+    return FedRng()
 
 
 def words_for(high: int) -> int:
-    """How many words there are, those that are short enough for few choices."""
+    """Number of possible words of the size used for a small range."""
     return 2**32 if high <= 2**28 else 2**64
 
 
@@ -123,7 +129,7 @@ def test_a_word_beyond_the_last_multiple_is_drawn_again(high):
 
 @pytest.mark.parametrize("high", [3, 3**20])
 def test_only_the_rejected_words_are_drawn_again(high):
-    """2^32 mod 3 = 1: one word is too many."""
+    """2^32 mod 3 = 1: one word is rejected."""
     drawn = fed([4, words_for(high) - 1, 5, 7]).integers(high, 3)
     assert drawn.tolist() == [4 % high, 7 % high, 5 % high]
 
@@ -142,7 +148,7 @@ def test_keyed_integers_are_uniform(high):
     assert_distribution(Counter(drawn.tolist()), {v: Fraction(1, high) for v in range(high)})
 
 
-def test_that_assertion_notices_six_in_place_of_seven():
+def test_that_assertion_detects_six_values_instead_of_seven():
     drawn = Keyed(13).at("seeds").integers(6, 60_000)
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
         assert_distribution(Counter(drawn.tolist()), {v: Fraction(1, 7) for v in range(7)})

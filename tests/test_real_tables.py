@@ -7,11 +7,12 @@ import polars as pl
 import pytest
 
 import deniable
-from deniable.data.attributes import Attribute
-from deniable.data.schema import Schema
-from deniable.data.tables import read_table
-from deniable.drafting.schemas import draft_schema
+from deniable.data.complete_records import record_dtypes
+from deniable.data.table_io import read_table
+from deniable.drafting.draft import draft_schema
 from deniable.randomness import Keyed
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
 
 TABLES = [
     "acs13/acs13_train.csv",
@@ -89,9 +90,9 @@ def test_decimals_are_written_as_the_schema_says(journey):
     _, schema, records = journey
     cells = texts(records)
     for attribute in schema.attributes:
-        if attribute.kind != "real" or attribute.unit is None:
+        if attribute.kind != "real" or attribute.grid is None:
             continue
-        decimals = attribute.unit.decimals
+        decimals = attribute.grid.decimals
         pattern = rf"-?\d+\.\d{{{decimals}}}" if decimals else r"-?\d+"
         written = [cell for cell in cells[attribute.name] if cell not in attribute.missing]
         wrong = [cell for cell in written if not re.fullmatch(pattern, cell)]
@@ -103,7 +104,7 @@ def test_a_frame_comes_back_with_the_types_it_had(journey):
     """Never by turning everything into text: numbers are numbers, dates are dates."""
     path, schema, _ = journey
     kinds = {c.name: c.kind for c in schema.columns if isinstance(c, Attribute)}
-    dtypes = schema.dtypes
+    dtypes = record_dtypes(schema.columns)
     for name, kind in kinds.items():
         if kind == "integer":
             assert dtypes[name] == pl.Int64

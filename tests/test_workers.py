@@ -1,22 +1,23 @@
-"""Threads in order: results as the items come, few ahead, and nobody waits for them at the end."""
+"""Thread pool: results in order, few tasks in flight, no waiting at the end."""
 
 import gc
 import threading
+from collections.abc import Generator
 from itertools import count, islice
 
 import pytest
 
-from deniable.workers import _AHEAD, in_order
+from deniable.workers import _TASKS_PER_WORKER, map_in_order
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_results_come_in_the_order_of_the_items(workers):
-    assert list(in_order(lambda x: x * x, range(100), workers=workers)) == [
+    assert list(map_in_order(lambda x: x * x, range(100), workers=workers)) == [
         x * x for x in range(100)
     ]
 
 
-def test_of_endless_items_only_a_few_are_under_way():
+def test_infinite_items_have_few_tasks_in_flight():
     asked = []
 
     def items():
@@ -24,18 +25,18 @@ def test_of_endless_items_only_a_few_are_under_way():
             asked.append(item)
             yield item
 
-    first = list(islice(in_order(lambda x: x, items(), workers=2), 10))
+    first = list(islice(map_in_order(lambda x: x, items(), workers=2), 10))
     assert first == list(range(10))
-    assert len(asked) <= 10 + 2 * _AHEAD
+    assert len(asked) <= 10 + 2 * _TASKS_PER_WORKER
 
 
-def test_what_a_kernel_raises_is_raised():
+def test_an_exception_of_a_kernel_is_raised():
     with pytest.raises(ZeroDivisionError):
-        list(in_order(lambda x: 1 // x, [2, 1, 0, 3], workers=2))
+        list(map_in_order(lambda x: 1 // x, [2, 1, 0, 3], workers=2))
 
 
 @pytest.mark.parametrize("end", ["closed", "collected"])
-def test_who_ends_early_does_not_wait_for_threads(end):
+def test_closing_early_does_not_wait_for_threads(end):
     """The garbage collector may be the one, while the interpreter starts a thread.
 
     To wait for a thread takes a lock that is then held already: the program would stand still.
@@ -49,11 +50,12 @@ def test_who_ends_early_does_not_wait_for_threads(end):
             finished.set()
         return item
 
-    results = in_order(kernel, [0, 1, 1, 1], workers=1)
+    results = map_in_order(kernel, [0, 1, 1, 1], workers=1)
     try:
         assert next(islice(results, 1)) == 0
         assert waiting.wait(60)
         if end == "closed":
+            assert isinstance(results, Generator)
             results.close()
         else:
             del results

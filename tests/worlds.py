@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import definitions
 from deniable.arrays import CODE, Codes
-from deniable.data.attributes import Attribute
+from deniable.model.bayesian_network import ConditionalTable, Network
 from deniable.model.graph import Graph
-from deniable.model.network import ConditionalTable, Network
+from deniable.schema.attribute import Attribute
 
 # Same examples in every run: a failure can be repeated. No deadline: a busy machine is no fault.
 property_test = settings(deadline=None, derandomize=True, max_examples=80, database=None)
@@ -190,3 +190,19 @@ def small_world() -> tuple[Network, definitions.Model]:
         ),
     )
     return network_of(attributes, model), model
+
+
+# Constraints on the records of the small world
+
+
+def constrained(records) -> np.ndarray:
+    """a below 2 needs c = 0: neither all records nor few, and not decided by one attribute."""
+    return (records[:, 0] >= 2) | (records[:, 2] == 0)
+
+
+def is_possible(y) -> bool:
+    return bool(constrained(codes_of([y], 3))[0])
+
+
+def impossible(records) -> np.ndarray:
+    return np.zeros(len(records), dtype=bool)

@@ -1,53 +1,87 @@
-"""Full synthetic records with a privacy guarantee that is proved, printed and checkable."""
+"""Synthetic records with a privacy guarantee that is proved, printed and checkable."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deniable.config import Config
-    from deniable.data.attributes import Attribute
-    from deniable.data.schema import Schema
-    from deniable.errors import DeniableError
-    from deniable.model.generative import GenerativeModel
-    from deniable.model.perturbation import PerturbationModel
-    from deniable.model.synthesis import NetworkModel
-    from deniable.pipeline import learn, plan, synthesize
-    from deniable.release.storage import Artefact, load
-    from deniable.release.verify import verify
-    from deniable.release.whole import Release
-    from deniable.synthesizer import Synthesizer
+    from deniable.drafting.draft import draft_schema
+    from deniable.errors import (
+        ArtefactError,
+        BudgetError,
+        ConfigError,
+        DataError,
+        DeniableError,
+        InputError,
+        InvariantError,
+        OutputError,
+        SchemaError,
+        VerificationError,
+    )
+    from deniable.evaluation.evaluate import evaluate
+    from deniable.model.protocol import GenerativeModel
+    from deniable.model.seed_based import NetworkModel
+    from deniable.pipeline.api import generate, learn, plan, synthesize
+    from deniable.pipeline.synthesizer import Synthesizer
+    from deniable.release.artefact import Artefact, load
+    from deniable.release.release import Release
+    from deniable.schema.attribute import Attribute
+    from deniable.schema.schema import Schema
+    from deniable.verification.verify import verify
 
-# Where each public name lives. They are imported when they are asked for, so that a program that
-# wants one does not pay for all.
+# The module of each public name. A name is imported when it is first used, so that a program pays
+# only for the parts it needs.
 _HOMES = {
-    "Artefact": "release.storage",
-    "Attribute": "data.attributes",
+    "Artefact": "release.artefact",
+    "ArtefactError": "errors",
+    "Attribute": "schema.attribute",
+    "BudgetError": "errors",
     "Config": "config",
+    "ConfigError": "errors",
+    "DataError": "errors",
     "DeniableError": "errors",
-    "GenerativeModel": "model.generative",
-    "NetworkModel": "model.synthesis",
-    "PerturbationModel": "model.perturbation",
-    "Release": "release.whole",
-    "Schema": "data.schema",
-    "Synthesizer": "synthesizer",
-    "learn": "pipeline",
-    "load": "release.storage",
-    "plan": "pipeline",
-    "synthesize": "pipeline",
-    "verify": "release.verify",
+    "GenerativeModel": "model.protocol",
+    "InputError": "errors",
+    "InvariantError": "errors",
+    "NetworkModel": "model.seed_based",
+    "OutputError": "errors",
+    "Release": "release.release",
+    "Schema": "schema.schema",
+    "SchemaError": "errors",
+    "Synthesizer": "pipeline.synthesizer",
+    "VerificationError": "errors",
+    "draft_schema": "drafting.draft",
+    "evaluate": "evaluation.evaluate",
+    "generate": "pipeline.api",
+    "learn": "pipeline.api",
+    "load": "release.artefact",
+    "plan": "pipeline.api",
+    "synthesize": "pipeline.api",
+    "verify": "verification.verify",
 }
 
 __all__ = [
     "Artefact",
+    "ArtefactError",
     "Attribute",
+    "BudgetError",
     "Config",
+    "ConfigError",
+    "DataError",
     "DeniableError",
     "GenerativeModel",
+    "InputError",
+    "InvariantError",
     "NetworkModel",
-    "PerturbationModel",
+    "OutputError",
     "Release",
     "Schema",
+    "SchemaError",
     "Synthesizer",
+    "VerificationError",
+    "draft_schema",
+    "evaluate",
+    "generate",
     "learn",
     "load",
     "plan",

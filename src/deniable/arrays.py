@@ -1,10 +1,10 @@
-"""The array types, by what they hold."""
+"""NumPy array types, named by their content."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-# One row a record, one column an attribute, in the schema's order. Columns are contiguous
-# (Fortran order): every kernel walks down columns.
+# Encoded records: one row per record, one column per attribute, in the schema's order. Columns are
+# contiguous (Fortran order), because kernels iterate over columns.
 CODE = np.uint16
 Codes = NDArray[np.uint16]
 
@@ -15,5 +15,5 @@ Reals = NDArray[np.float64]
 Words = NDArray[np.uint64]
 HalfWords = NDArray[np.uint32]
 
-# One code is spent on no value at all, so that every domain fits with room for "missing".
-MOST_VALUES = 2**16 - 1
+# Largest number of codes of an attribute, a code for "missing" included.
+MAX_DOMAIN_SIZE = 2**16 - 1

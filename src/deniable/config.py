@@ -1,14 +1,20 @@
-"""Config: every option of a run, checked, and assembled from flags, a file, a profile, defaults."""
+"""Config: the options of a run, each described once, in the metadata of its field.
+
+Flags, configuration keys, ``--help``, docs/options.md and error messages are made from it. Options
+come from flags, then a configuration file, then the profile, then the defaults.
+"""
 
 import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypedDict, get_type_hints
 
 from deniable.errors import ConfigError
+from deniable.option import Option, described, without_none
 
 Mode = Literal["one-shot", "seedless", "tested", "randomized"]
 DataUse = Literal["whole", "split"]
@@ -16,7 +22,12 @@ Profile = Literal["default", "paper"]
 Parameters = Literal["mean", "drawn"]
 Estimator = Literal["pairs", "back-off", "norm-sub", "clip"]
 
-# What the paper used (Sec. 6.1), and our choice where it is silent.
+# The default of ``max_cost``: for the pairwise model, and for the tables of a graph.
+MAX_COST_PAIRS = 12_000
+MAX_COST_GRAPH = 300
+_LARGEST = 2**53
+
+# The paper's choices (Sec. 6.1); ours where it is silent.
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {},
     "paper": {
@@ -26,7 +37,7 @@ _PROFILES: dict[str, dict[str, Any]] = {
         "gamma": 4.0,
         "epsilon0": 1.0,
         "omega": "5-11",
-        "max_cost": 300,
+        "max_cost": MAX_COST_GRAPH,
         "estimator": "clip",
         "alpha": 1.0,
     },
@@ -35,140 +46,286 @@ _PROFILES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The options of a run. One that exists makes sense by itself; the schema may still object.
+    """The options of a run, checked one by one and together. The schema is checked later.
 
-    Attributes:
-        epsilon: ε of the whole release (of the model alone in mode ``tested``); inf: no noise.
-        delta: δ of the same.
-        mode: What happens to the seeds.
-        profile: Where options that are not given come from.
-        data_use: Whether all records serve every stage, or each record one.
-        k: Records that must share what a released record kept.
-        omega: How many attributes are drawn: "auto", "9", or "9-11", one for each record.
-        omega_known: Whether a candidate is tested under its own ω, or as if nobody knew it.
-        gamma: Width of the ranges of probabilities, for a hidden ω or a user's model.
-        epsilon0: Noise of the threshold in mode ``randomized``; None: the best.
-        t: Where the proof for ``randomized`` splits small ranges from large; None: the best.
-        max_cost: The most parent configurations of an attribute; None: 12,000 for ``pairs``, else
-            300.
-        estimator: How noisy counts become a model. ``pairs``: values and pairs are counted, and
-            tables fitted to them. ``back-off``, ``norm-sub`` and ``clip``, the paper's: a graph
-            is learnt from entropies, its tables are counted. None: ``pairs``, unless a graph is
-            given.
-        alpha: The prior count of every value in every configuration.
-        parameters: The posterior's mean, or one draw from it for each configuration.
-        graph: Parents by name, in place of a learnt graph.
-        order: All names in the order they are drawn, in place of the one we choose.
-        rows_max: A public guess of the table's size; None: the schema's.
-        seeds_share: The seeds' share of ε in mode ``one-shot``; None: by rule, 0.03 to 0.1.
-        values_share: The values' share of what ``pairs`` has, as variance; None: by public facts.
-        max_plausible: Where a scan for plausible seeds may stop.
-        max_check_plausible: How many seeds a scan looks at.
-        max_attempts: Candidates tried for each record asked for, before giving up.
-        workers: Threads; None: one for each core.
-        accept_drafted_schema: Whether descriptions read off the data may be used unconfirmed.
+    ``options()`` lists them with their descriptions.
     """
 
-    epsilon: float = 1.0
-    delta: float = 1e-9
-    mode: Mode | None = None
-    profile: Profile = "default"
-    data_use: DataUse = "whole"
-    k: int = 50
-    omega: str = "auto"
-    omega_known: bool = True
-    gamma: float = 4.0
-    epsilon0: float | None = None
-    t: int | None = None
-    max_cost: int | None = None
-    estimator: Estimator | None = None
-    alpha: float = 1.0
-    parameters: Parameters = "mean"
-    graph: Mapping[str, list[str]] | None = field(default=None)
-    order: tuple[str, ...] | None = None
-    rows_max: int | None = None
-    seeds_share: float | None = None
-    values_share: float | None = None
-    max_plausible: int | None = None
-    max_check_plausible: int | None = None
-    max_attempts: int = 1000
-    workers: int | None = None
-    accept_drafted_schema: bool = False
+    epsilon: float = described(
+        1.0,
+        "ε of the whole release (mode tested: of the model); inf for no noise and no guarantee.",
+        "Common",
+        bounds=(0, math.inf),
+    )
+    mode: Mode | None = described(
+        None,
+        "one-shot and seedless: one cost for any number of records; tested and randomized: each "
+        "record passes a test of the paper.",
+        "Common",
+        shown_default="one-shot",
+    )
+    profile: Profile = described("default", "Preset of options: ours, or the paper's.", "Common")
+    delta: float = described(
+        1e-9, "δ of the whole release (mode tested: of the model).", "Privacy", bounds=(0, 1)
+    )
+    k: int = described(
+        50,
+        "Input rows that must share the attributes a record keeps.",
+        "Privacy",
+        bounds=(1, _LARGEST),
+        applies_to="one-shot, tested, randomized",
+    )
+    omega: str = described(
+        "auto",
+        "Number of attributes drawn anew: 9, a range 9-11 (one drawn per record), or auto.",
+        "Privacy",
+        applies_to="one-shot, tested, randomized",
+    )
+    data_use: DataUse = described(
+        "whole", "Whether every row serves all stages, or each row one of them.", "Privacy"
+    )
+    rows_max: int | None = described(
+        None,
+        "Public guess of the number of rows; steers noise, never the guarantee.",
+        "Privacy",
+        shown_default="the schema's",
+        bounds=(1, _LARGEST),
+    )
+    accept_drafted_schema: bool = described(
+        False, "Use schema entries that were read off the data and are not confirmed.", "Privacy"
+    )
+    estimator: Estimator | None = described(
+        None,
+        "Model: pairs of columns, or the tables of a graph by back-off, norm-sub or clip.",
+        "Model",
+        shown_default="pairs; norm-sub where a graph is given",
+    )
+    max_cost: int | None = described(
+        None,
+        "Largest number of parent configurations of an attribute.",
+        "Model",
+        shown_default=f"{MAX_COST_PAIRS:,}; {MAX_COST_GRAPH} for the tables of a graph",
+        bounds=(1, 2**31),
+    )
+    alpha: float = described(
+        1.0,
+        "Prior count of every value in the tables of a graph.",
+        "Model",
+        bounds=(2.0**-40, _LARGEST),
+        applies_to="back-off, norm-sub, clip",
+    )
+    parameters: Parameters = described(
+        "mean",
+        "Posterior mean of each table of a graph, or one draw from the posterior.",
+        "Model",
+        applies_to="norm-sub, clip",
+        has_flag=False,
+    )
+    graph: Mapping[str, list[str]] | None = described(
+        None,
+        "Parents of each attribute, by name; must be public.",
+        "Model",
+        shown_default="learnt",
+        applies_to="back-off, norm-sub, clip",
+        has_flag=False,
+    )
+    order: tuple[str, ...] | None = described(
+        None,
+        "All attributes in the order they are drawn, parents first; must be public.",
+        "Model",
+        shown_default="chosen from noisy values",
+        applies_to="back-off, norm-sub, clip",
+        has_flag=False,
+    )
+    seeds_share: float | None = described(
+        None,
+        "Share of ε for the seed histogram.",
+        "Model",
+        shown_default="0.03 to 0.1, by a public rule",
+        bounds=(0.001, 0.9),
+        applies_to="one-shot",
+        has_flag=False,
+    )
+    values_share: float | None = described(
+        None,
+        "Share of the pairwise model's μ² for one-way tables.",
+        "Model",
+        shown_default="0.3 to 0.8, by a public rule",
+        bounds=(0.01, 0.99),
+        applies_to="pairs",
+        has_flag=False,
+    )
+    omega_known: bool = described(
+        True,
+        "Whether each candidate is tested under its own ω (yes), or with ω hidden (no).",
+        "The paper's modes",
+        shown_default="yes",
+        applies_to="tested, randomized",
+    )
+    gamma: float = described(
+        4.0,
+        "Width γ of the ranges of probabilities, for a hidden ω or your own model.",
+        "The paper's modes",
+        bounds=(1, _LARGEST),
+        applies_to="tested, randomized",
+    )
+    epsilon0: float | None = described(
+        None,
+        "ε0 of the noisy threshold of Privacy Test 2.",
+        "The paper's modes",
+        shown_default="the best",
+        bounds=(0, _LARGEST),
+        applies_to="randomized",
+    )
+    t: int | None = described(
+        None,
+        "Parameter t of the proof of Theorem 1: a larger t lowers ε and raises δ.",
+        "The paper's modes",
+        shown_default="the best",
+        bounds=(1, _LARGEST),
+        applies_to="randomized",
+    )
+    max_plausible: int | None = described(
+        None,
+        "Plausible seeds at which a scan stops counting.",
+        "The paper's modes",
+        shown_default="no limit",
+        bounds=(1, _LARGEST),
+        applies_to="your own model",
+        has_flag=False,
+    )
+    max_check_plausible: int | None = described(
+        None,
+        "Seeds that a scan looks at.",
+        "The paper's modes",
+        shown_default="all",
+        bounds=(1, _LARGEST),
+        applies_to="your own model",
+        has_flag=False,
+    )
+    max_attempts: int = described(
+        1000,
+        "Candidates tried for each requested record before giving up.",
+        "The paper's modes",
+        bounds=(1, _LARGEST),
+        applies_to="tested",
+        has_flag=False,
+    )
+    workers: int | None = described(
+        None, "Threads.", "Execution", shown_default="one for each core", bounds=(1, 1024)
+    )
 
     def __post_init__(self) -> None:
-        for name, (lowest, highest) in _NUMBERS.items():
-            value = getattr(self, name)
-            if value is not None and not lowest <= value <= highest:
-                raise ConfigError(f"{name} = {value}: must lie between {lowest:g} and {highest:g}")
-        for name, choices in _CHOICES.items():
-            value = getattr(self, name)
-            if value is not None and value not in choices:
-                raise ConfigError(f'{name} = "{value}": must be one of {", ".join(choices)}')
+        for option in options().values():
+            option.require_allowed(getattr(self, option.name))
         if self.epsilon == 0:
-            raise ConfigError("epsilon = 0: nothing can be learnt; give more than zero, or inf")
+            raise ConfigError("epsilon = 0: nothing can be learnt; use more than zero, or inf")
         if self.delta >= 1:
-            raise ConfigError(f"delta = {self.delta}: promises nothing; 1e-9 is a common choice")
+            raise ConfigError(f"delta = {self.delta}: guarantees nothing; 1e-9 is common")
         if self.epsilon0 == 0:
-            raise ConfigError("epsilon0 = 0: no test passes; give more than zero, or leave it out")
+            raise ConfigError("epsilon0 = 0: no test passes; use more than zero, or leave it out")
         if self.gamma <= 1:
             raise ConfigError(f"gamma = {self.gamma}: ranges of probabilities need more than 1")
         parse_omega(self.omega)
         self._require_estimator()
 
     def _require_estimator(self) -> None:
-        """Refuse an estimator that contradicts what else was said."""
+        """Refuse an estimator that contradicts other options."""
         given = self.graph is not None or self.order is not None
         if self.estimator == "pairs" and given:
             raise ConfigError(
-                "estimator = pairs finds its own graph and order; say norm-sub for given ones"
+                "estimator = pairs finds its own graph and order; use norm-sub with given ones"
             )
         if self.estimator == "back-off" and self.parameters == "drawn":
-            raise ConfigError(
-                "parameters = drawn are of a posterior; say norm-sub, or leave it out"
-            )
+            raise ConfigError("parameters = drawn needs a posterior; use norm-sub, or leave it out")
         if self.estimator == "pairs" and self.profile == "paper":
-            raise ConfigError("the paper counts a graph's tables, not pairs; say clip or norm-sub")
+            raise ConfigError("the paper counts a graph's tables, not pairs; use clip or norm-sub")
 
     @property
     def chosen_estimator(self) -> Estimator:
-        """How noisy counts become a model, where nobody said: see ``estimator``."""
+        """The estimator, with the default resolved."""
         if self.estimator is not None:
             return self.estimator
         return "pairs" if self.graph is None and self.order is None else "norm-sub"
 
     @property
     def uses_pairs(self) -> bool:
-        """Whether the model is made of values and pairs, not of a graph's tables."""
+        """Whether the model is the pairwise one, not the tables of a graph."""
         return self.chosen_estimator == "pairs"
 
     @property
-    def most_configurations(self) -> int:
-        """The most parent configurations of an attribute."""
-        return self.max_cost or (12_000 if self.uses_pairs else 300)
+    def max_configurations(self) -> int:
+        """The largest number of parent configurations, with the default resolved."""
+        return self.max_cost or (MAX_COST_PAIRS if self.uses_pairs else MAX_COST_GRAPH)
 
     @classmethod
     def assemble(cls, given: Mapping[str, Any], file: str | Path | None = None) -> Self:
-        """Return the options: those given, then the file's, then the profile's, then defaults.
+        """Combine options: those given, then the file's, then the profile's, then the defaults.
 
         Args:
-            given: Options by name; one that is None was not given.
+            given: Options by name; None means not given.
             file: A TOML file with options by name.
         """
         flags = {name: value for name, value in given.items() if value is not None}
         written = read_options(file) if file is not None else {}
-        profile = flags.get("profile", written.get("profile", "default"))
-        if not isinstance(profile, str) or profile not in _PROFILES:
-            raise ConfigError(f'profile = "{profile}": must be one of {", ".join(_PROFILES)}')
-        usual = dict(_PROFILES[profile])
         chosen = written | flags
+        require_known({**written, **given})  # also a misspelt name whose value is None
+        profile = chosen.get("profile", "default")
+        options()["profile"].require_allowed(profile)
+        preset = dict(_PROFILES[profile])
         if chosen.get("mode") == "seedless":
-            usual.pop("omega", None)  # it says what to keep of seeds, and there are none
-        options = {**usual, **chosen}
-        return cls(**{name: _convert(name, value) for name, value in options.items()})
+            preset.pop("omega", None)  # it selects what is kept of seeds, and there are none
+        combined = {**preset, **chosen}
+        return cls(**{name: options()[name].convert(value) for name, value in combined.items()})
+
+
+class Options(TypedDict, total=False):
+    """The keywords of ``dn.learn``, ``dn.synthesize``, ``dn.plan`` and ``dn.Synthesizer``."""
+
+    epsilon: float
+    mode: Mode
+    profile: Profile
+    delta: float
+    k: int
+    omega: str | int
+    data_use: DataUse
+    rows_max: int
+    accept_drafted_schema: bool
+    estimator: Estimator
+    max_cost: int
+    alpha: float
+    parameters: Parameters
+    graph: Mapping[str, list[str]]
+    order: list[str] | tuple[str, ...]
+    seeds_share: float
+    values_share: float
+    omega_known: bool
+    gamma: float
+    epsilon0: float
+    t: int
+    max_plausible: int
+    max_check_plausible: int
+    max_attempts: int
+    workers: int
+
+
+@cache
+def options() -> dict[str, Option]:
+    """All options by name, in the order of ``Config``."""
+    hints = get_type_hints(Config)
+    return {
+        each.name: Option(
+            name=each.name,
+            kind=without_none(hints[each.name]),
+            default=each.default,
+            **each.metadata,
+        )
+        for each in fields(Config)
+    }
 
 
 def parse_omega(text: str) -> tuple[int, ...] | None:
-    """Return the ω that an option means, ascending; None for "auto".
+    """Parse ω, ascending; None for "auto".
 
     >>> parse_omega("9"), parse_omega("9-11"), parse_omega("auto")
     ((9,), (9, 10, 11), None)
@@ -187,92 +344,18 @@ def parse_omega(text: str) -> tuple[int, ...] | None:
 
 
 def read_options(path: str | Path) -> dict[str, Any]:
-    """Return the options of a configuration file."""
+    """Read the options of a configuration file; dashes in names become underscores."""
     try:
         text = Path(path).read_text(encoding="utf-8")
         return {name.replace("-", "_"): value for name, value in tomllib.loads(text).items()}
     except OSError as fault:
         raise ConfigError(f"{path}: cannot be read ({fault.strerror}); check --config") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
-        raise ConfigError(f"{path}: not a TOML file ({fault}); see docs/story.md") from None
-
-
-_NUMBERS: dict[str, tuple[float, float]] = {
-    "epsilon": (0, math.inf),
-    "delta": (0, 1),
-    "k": (1, 2**53),
-    "gamma": (1, 2**53),
-    "epsilon0": (0, 2**53),
-    "t": (1, 2**53),
-    "max_cost": (1, 2**31),
-    "alpha": (2.0**-40, 2**53),
-    "rows_max": (1, 2**53),
-    "seeds_share": (0.001, 0.9),
-    "values_share": (0.01, 0.99),
-    "max_plausible": (1, 2**53),
-    "max_check_plausible": (1, 2**53),
-    "max_attempts": (1, 2**53),
-    "workers": (1, 1024),
-}
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "mode": get_args(Mode),
-    "profile": get_args(Profile),
-    "data_use": get_args(DataUse),
-    "estimator": get_args(Estimator),
-    "parameters": get_args(Parameters),
-}
-_WHOLE = {"k", "t", "max_cost", "rows_max", "max_plausible", "max_check_plausible"} | {
-    "max_attempts",
-    "workers",
-}
+        raise ConfigError(f"{path}: not a TOML file ({fault}); see docs/options.md") from None
 
 
 def require_known(names: Iterable[str]) -> None:
-    """Refuse a name that is not an option's."""
-    known = {f.name for f in fields(Config)}
+    """Refuse a name that is not an option."""
     for name in names:
-        if name not in known:
-            raise ConfigError(f'there is no option "{name}"; deniable synthesize --help lists them')
-
-
-def _convert(name: str, value: Any) -> Any:
-    """Return an option as its field wants it; say which one does not fit."""
-    require_known([name])
-    if name in _NUMBERS:
-        return _number(name, value)
-    if name == "omega":
-        return str(value)
-    if name == "order":
-        if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
-            raise ConfigError(f"order = {value!r}: must be a list of all attributes' names")
-        return tuple(value)
-    if name == "graph" and not _is_graph(value):
-        raise ConfigError(f"graph = {value!r}: must give a list of parents' names by name")
-    if name in {"omega_known", "accept_drafted_schema"} and not isinstance(value, bool):
-        raise ConfigError(f"{name} = {value!r}: must be true or false")
-    return value
-
-
-def _number(name: str, value: Any) -> int | float:
-    """Return a number as its field wants it."""
-    kind = "whole number" if name in _WHOLE else "number"
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{name} = {value!r}: must be a {kind}")
-    try:
-        real = float(value)
-    except OverflowError:
-        raise ConfigError(f"{name} = …: the number is too large") from None
-    if name not in _WHOLE:
-        return real
-    if not real.is_integer():
-        raise ConfigError(f"{name} = {value!r}: must be a {kind}")
-    return int(value)
-
-
-def _is_graph(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(name, str)
-        and isinstance(parents, list | tuple)
-        and all(isinstance(parent, str) for parent in parents)
-        for name, parents in value.items()
-    )
+        if name not in options():
+            raise ConfigError(f'there is no option "{name}"; docs/options.md lists them')

@@ -1,38 +1,39 @@
-"""Every error raised on purpose, by who can fix it.
+"""Exceptions of the package, by who can fix the problem.
 
     DeniableError
-    ├── InputError            who brought it: an option, a schema, a table, a place to write  exit 2
+    ├── InputError            invalid input, fixed by the caller            exit code 2
     │   ├── ConfigError       an option or a configuration file
-    │   ├── SchemaError       schema.toml
+    │   ├── SchemaError       the schema
     │   ├── DataError         the table
     │   ├── ArtefactError     a saved artefact
-    │   └── OutputError       where the release should go
-    ├── BudgetError           who asks for a guarantee: it cannot be met                      exit 3
-    ├── VerificationError     who published: the release is not what it says                  exit 1
-    └── InvariantError        who wrote this program: a bug                                   exit 4
+    │   └── OutputError       the path to write to
+    ├── BudgetError           the guarantee cannot be met with this budget  exit code 3
+    ├── VerificationError     a release that does not match its manifest    exit code 1
+    └── InvariantError        a bug, fixed by the maintainers               exit code 4
 
-A message says what, where and what to do. It may quote a schema or an option; a cell, never.
+A message states the problem, its place and the fix. It may quote the schema and options, never a
+cell of the table.
 """
 
 from typing import ClassVar
 
 
 class DeniableError(Exception):
-    """Anything that this package raises on purpose."""
+    """Base class of all exceptions that this package raises."""
 
     exit_code: ClassVar[int] = 2
 
 
 class InputError(DeniableError):
-    """Something that was brought does not fit: its owner can mend it."""
+    """Invalid input; the caller can fix it."""
 
 
 class ConfigError(InputError):
-    """An option, alone or beside another, makes no sense."""
+    """Invalid option, or options that contradict each other."""
 
 
 class SchemaError(InputError):
-    """The schema is not one, or contradicts itself."""
+    """Invalid or contradictory schema."""
 
 
 class DataError(InputError):
@@ -40,26 +41,26 @@ class DataError(InputError):
 
 
 class ArtefactError(InputError):
-    """What should be a saved artefact is broken, foreign, or of another format."""
+    """Not a saved artefact, or a damaged one, or one of another format version."""
 
 
 class OutputError(InputError):
-    """The release cannot be written where it should go."""
+    """The output path cannot be written to."""
 
 
 class BudgetError(DeniableError):
-    """The guarantee asked for cannot be met."""
+    """The requested guarantee cannot be met."""
 
     exit_code: ClassVar[int] = 3
 
 
 class VerificationError(DeniableError):
-    """A release is not what its manifest says."""
+    """A release does not match its manifest."""
 
     exit_code: ClassVar[int] = 1
 
 
 class InvariantError(DeniableError):
-    """Something that cannot be, is: a bug. Nothing is released."""
+    """A violated invariant: a bug. Nothing is released."""
 
     exit_code: ClassVar[int] = 4

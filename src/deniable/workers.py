@@ -1,4 +1,4 @@
-"""One machine, every core: threads, since NumPy releases the interpreter while it computes."""
+"""Thread pool for one machine: NumPy releases the GIL while it computes."""
 
 import os
 from collections import deque
@@ -9,33 +9,33 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Blocks under way for each worker: enough that none waits for the one whose turn it is, were that
-# several times the work of another.
-_AHEAD = 4
+# Tasks in flight per worker: enough to keep all workers busy while the next result in order takes
+# several times longer than the others.
+_TASKS_PER_WORKER = 4
 
 
-def all_cores() -> int:
-    """Return how many cores this process may use."""
+def count_cores() -> int:
+    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_order(
+def map_in_order(
     kernel: Callable[[Item], Result], items: Iterable[Item], *, workers: int
 ) -> Iterator[Result]:
-    """Yield ``kernel(item)`` in the order of the items, computed by ``workers`` threads.
+    """Map ``kernel`` over items with ``workers`` threads; yield the results in the items' order.
 
-    Items may be endless: only a few are under way ahead of the one that is waited for.
+    Items may be infinite: only a few tasks are in flight ahead of the next result.
     """
     pool = ThreadPoolExecutor(workers)
     running: deque[Future[Result]] = deque()
     try:
         for item in items:
             running.append(pool.submit(kernel, item))
-            if len(running) >= _AHEAD * workers:
+            if len(running) >= _TASKS_PER_WORKER * workers:
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()
     finally:
-        # Nobody waits for threads here: if the rest was not wanted, the one who ends this may be
-        # the garbage collector, in a thread that is just being started, and would wait for ever.
+        # Do not wait for the threads: the garbage collector may close this generator in a thread
+        # that is just being started, which would deadlock.
         pool.shutdown(wait=False, cancel_futures=True)

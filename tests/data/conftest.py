@@ -1,7 +1,7 @@
 import pytest
 
-from deniable.data.attributes import Attribute
-from deniable.data.schema import Schema
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
 
 
 @pytest.fixture

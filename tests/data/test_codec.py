@@ -4,11 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from deniable.arrays import MOST_VALUES
-from deniable.data.attributes import Attribute
+from deniable.arrays import MAX_DOMAIN_SIZE
 from deniable.data.codec import Codec
-from deniable.data.schema import Schema
 from deniable.errors import DataError, InvariantError, SchemaError
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
 
 DECIMAL = pl.Decimal(10, 2)
 
@@ -16,7 +16,7 @@ DECIMAL = pl.Decimal(10, 2)
 def codec_of(**options):
     options.setdefault("name", "x")
     options.setdefault("kind", "categorical")
-    return Codec((Attribute(**options),))
+    return Codec(Schema((Attribute(**options),)))
 
 
 def encode(cells, dtype=None, **options):
@@ -32,33 +32,33 @@ def fault(cells, dtype=None, **options):
 
 def test_codes_are_narrow_and_their_columns_contiguous(people):
     frame = pl.DataFrame({"kids": [0, None], "job": ["a,b", "?"], "age": [17, 96]})
-    codes = people.codec.encode(frame)
+    codes = Codec(people).encode(frame)
     assert codes.dtype == np.uint16
     assert codes.flags.f_contiguous
     assert codes.tolist() == [[0, 2, 0], [79, 3, 10]]
 
 
 def test_decode_gives_whole_numbers_text_and_null(people):
-    decoded = people.codec.decode(np.array([[0, 2, 0], [79, 3, 10]], dtype=np.uint16))
+    decoded = Codec(people).decode(np.array([[0, 2, 0], [79, 3, 10]], dtype=np.uint16))
     assert decoded.schema == {"age": pl.Int64, "job": pl.String, "kids": pl.Int64}
     assert decoded.rows() == [(17, "a,b", 0), (96, None, None)]
 
 
 def test_decode_of_no_codes_is_a_table_without_records(people):
-    decoded = people.codec.decode(np.empty((0, 3), dtype=np.uint16))
+    decoded = Codec(people).decode(np.empty((0, 3), dtype=np.uint16))
     assert decoded.schema == {"age": pl.Int64, "job": pl.String, "kids": pl.Int64}
 
 
-def test_codes_that_stand_for_nothing_are_a_bug(people):
-    with pytest.raises(InvariantError, match="stands for no value"):
-        people.codec.decode(np.array([[80, 0, 0]], dtype=np.uint16))
-    with pytest.raises(InvariantError, match="codes of 3 columns"):
-        people.codec.decode(np.zeros((5, 2), dtype=np.uint16))
+def test_invalid_codes_are_a_bug(people):
+    with pytest.raises(InvariantError, match="out of range"):
+        Codec(people).decode(np.array([[80, 0, 0]], dtype=np.uint16))
+    with pytest.raises(InvariantError, match="codes must have 3 columns"):
+        Codec(people).decode(np.zeros((5, 2), dtype=np.uint16))
 
 
-def test_two_attributes_of_one_name_make_no_codec():
+def test_duplicate_attribute_names_are_refused():
     with pytest.raises(SchemaError, match='more than once: "x"'):
-        Codec(codec_of(values=(1,)).attributes * 2)
+        Schema(codec_of(values=(1,)).attributes * 2)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_null_and_each_declared_text_are_missing():
 
 
 def test_the_largest_attribute_of_text_keeps_its_last_codes():
-    values = tuple(map(str, range(MOST_VALUES - 1)))
+    values = tuple(map(str, range(MAX_DOMAIN_SIZE - 1)))
     codes = encode([values[-1], "?", "!", "-", None], values=values, missing=("?", "!", "-"))
-    assert codes.tolist() == [MOST_VALUES - 2] + [MOST_VALUES - 1] * 4
+    assert codes.tolist() == [MAX_DOMAIN_SIZE - 2] + [MAX_DOMAIN_SIZE - 1] * 4
 
 
 def test_clip_moves_numbers_to_the_nearest_value():
@@ -106,7 +106,7 @@ def test_clip_moves_numbers_to_the_nearest_value():
     assert wide.tolist() == [2]
 
 
-def test_clip_does_not_mend_what_is_no_number():
+def test_clip_does_not_apply_to_text_that_is_not_a_number():
     options = {"kind": "integer", "values": range(5, 8), "outside": "clip"}
     assert "not a whole number" in fault([5.0, 5.5], **options)
     assert "not a whole number" in fault([5.0, float("inf")], **options)
@@ -119,12 +119,13 @@ def test_a_clipped_number_that_means_missing_is_missing():
 
 
 def test_drop_leaves_out_the_whole_record_whatever_else_is_wrong_with_it():
-    codec = Codec(
+    schema = Schema(
         (
             Attribute(name="x", kind="integer", values=range(3), outside="drop"),
             Attribute(name="y", kind="categorical", values=("a", "b")),
         )
     )
+    codec = Codec(schema)
     frame = pl.DataFrame({"x": [0, 7, None, 2], "y": ["a", "!", "b", "b"]})
     codes = codec.encode(frame)
     assert codes.tolist() == [[0, 0], [2, 1]]
@@ -144,7 +145,8 @@ def test_a_value_outside_a_range_is_a_fault():
     assert message == (
         'column "x", row 3 of the table: the value is outside 5..20 (not shown: input records are '
         "confidential). 2 rows have this fault. "
-        'Widen min or max if the data dictionary does, or set outside = "drop" or "clip".'
+        "Widen min or max if the data dictionary allows the value, or set "
+        'outside = "drop" or "clip".'
     )
 
 
@@ -153,7 +155,7 @@ def test_a_value_that_is_not_listed_is_a_fault():
     assert message == (
         'column "x", row 2 of the table: the value is none of the 2 in the schema (not shown: '
         "input records are confidential). 1 row has this fault. If the data dictionary has it, "
-        "add it to values, or to missing if that is what it means; otherwise correct it, or set "
+        "add it to values, or to missing if it means missing. Otherwise correct it, or set "
         'outside = "drop".'
     )
     assert "none of the 3" in fault([7], values=(9, 3, 5))
@@ -168,8 +170,9 @@ def test_a_fraction_is_a_fault():
 def test_a_missing_cell_is_a_fault_where_none_is_declared():
     message = fault(["a", None, None], values=("a",))
     assert message == (
-        'column "x", row 2 of the table: the cell is missing, and the schema declares no missing. '
-        '2 rows have this fault. Declare missing = [""] for this column, or set outside = "drop".'
+        'column "x", row 2 of the table: the cell is missing, but the schema does not declare '
+        'missing. 2 rows have this fault. Declare missing = [""] for this column, or set '
+        'outside = "drop".'
     )
 
 
@@ -178,7 +181,7 @@ def test_every_fault_of_every_column_is_in_one_message(people):
         {"age": [1.5, 7777.0, None], "job": ["SECRET", "cook", "cook"], "kids": [0, 1, 88]}
     )
     with pytest.raises(DataError) as caught:
-        people.codec.encode(frame, place="people.parquet")
+        Codec(people).encode(frame, table_name="people.parquet")
     lines = str(caught.value).splitlines()
     assert [line.split(":")[0].strip() for line in lines] == [
         'column "age", row 3 of people.parquet',
@@ -195,7 +198,7 @@ def test_a_message_lists_twenty_faults_and_counts_the_rest():
     attributes = [Attribute(name=f"c{i}", kind="integer", values=range(3)) for i in range(25)]
     frame = pl.DataFrame({f"c{i}": [9] for i in range(25)})
     with pytest.raises(DataError) as caught:
-        Codec(tuple(attributes)).encode(frame)
+        Codec(Schema(tuple(attributes))).encode(frame)
     lines = str(caught.value).splitlines()
     assert len(lines) == 21
     assert lines[-1] == "  and 5 more such faults."
@@ -209,7 +212,7 @@ def test_a_message_lists_twenty_faults_and_counts_the_rest():
         ([True], {"values": ("t",)}, 'describes text.*or describe it as type = "boolean"'),
         ([date(2020, 1, 1)], {"values": ("t",)}, 'or describe it as type = "date"'),
         ([datetime(2020, 1, 1)], {"values": (1,)}, 'or describe it as type = "datetime"'),
-        ([[1]], {"values": (1,)}, r"type List\(Int64\) cannot be described"),
+        ([[1]], {"values": (1,)}, r"a schema cannot describe columns of type List\(Int64\)"),
         ([7], {"kind": "date", "values": range(3)}, 'describes dates.*"integer" or "real"'),
         ([date(2020, 1, 1)], {"kind": "boolean", "values": ("n", "y")}, "true and false"),
     ],
@@ -220,19 +223,18 @@ def test_a_column_of_the_wrong_type_is_refused(series, options, message):
 
 
 def test_columns_must_be_those_of_the_schema():
-    codec = Schema(
-        tuple(Attribute(name=name, kind="integer", values=range(3)) for name in "abc")
-    ).codec
+    attributes = (Attribute(name=name, kind="integer", values=range(3)) for name in "abc")
+    codec = Codec(Schema(tuple(attributes)))
     with pytest.raises(DataError, match=r't has no column "b", "c". Correct the header'):
-        codec.encode(pl.DataFrame({"a": [1]}), place="t")
+        codec.encode(pl.DataFrame({"a": [1]}), table_name="t")
     with pytest.raises(DataError, match=r'does not describe column "z" of t. Add an \[\[attr'):
-        codec.encode(pl.DataFrame({"a": [1], "b": [1], "c": [1], "z": [1]}), place="t")
+        codec.encode(pl.DataFrame({"a": [1], "b": [1], "c": [1], "z": [1]}), table_name="t")
     with pytest.raises(DataError, match="none of the schema's 3 columns") as caught:
-        codec.encode(pl.DataFrame({"SECRET": [1]}), place="t")
+        codec.encode(pl.DataFrame({"SECRET": [1]}), table_name="t")
     assert "SECRET" not in str(caught.value)
 
 
-def test_what_polars_says_of_a_lazy_frame_is_not_passed_on():
+def test_messages_of_polars_are_not_shown():
     frame = pl.LazyFrame({"x": ["SECRET"]}).with_columns(pl.col("x").cast(pl.Int64))
     with pytest.raises(DataError, match="could not be computed") as caught:
         codec_of(values=(1,)).encode(frame)

@@ -1,10 +1,10 @@
-"""Drafts of the real tables parse, and describe their table without a fault."""
+"""Drafts of real tables parse and describe their table."""
 
 import pytest
 
-from deniable.data.schema import Schema
-from deniable.data.tables import read_codes
-from deniable.drafting.schemas import draft_schema
+from deniable.data.table_io import read_codes
+from deniable.drafting.draft import draft_schema
+from deniable.schema.schema import Schema
 
 pytestmark = pytest.mark.shared
 
@@ -24,9 +24,9 @@ def test_a_plain_draft_describes_every_row_and_learns_every_column(shared, name)
     path = shared / name
     schema = Schema.parse(draft_schema(path).text)
     codes, _ = read_codes(path, schema)
-    # How round the numbers of a column are has a column of codes too.
-    assert codes.shape == (TABLES[name][0], TABLES[name][1] + len(schema.codec.heaps))
-    assert len(schema.codec.heaps) == (1 if name.startswith("sdnist") else 0)
+    # Roundness of a heaped column is an extra attribute.
+    assert codes.shape == (TABLES[name][0], TABLES[name][1] + len(schema.heaping))
+    assert len(schema.heaping) == (1 if name.startswith("sdnist") else 0)
     assert schema.drafted[0] == "rows_max"
     assert TABLES[name][0] <= schema.rows_max <= 3 * TABLES[name][0]
     assert len(schema.drafted) == 1 + TABLES[name][1]
@@ -35,7 +35,7 @@ def test_a_plain_draft_describes_every_row_and_learns_every_column(shared, name)
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_private_draft_describes_nearly_every_row(shared, name):
-    """With ε = 2 what is rare is not described; it is clipped, or becomes one with others."""
+    """With ε = 2 rare values are not described: they are clipped or merged."""
     path = shared / name
     draft = draft_schema(path, draft_epsilon=2.0)
     schema = Schema.parse(draft.text)
@@ -47,7 +47,7 @@ def test_a_private_draft_describes_nearly_every_row(shared, name):
     assert schema.draft is not None
 
 
-def test_the_columns_that_say_the_same_are_found(shared):
+def test_equivalent_columns_are_found(shared):
     notes = draft_schema(shared / "adult" / "adult.csv.gz").notes
     assert any('"education-num"' in note and '"education"' in note for note in notes)
 

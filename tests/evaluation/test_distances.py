@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.data.attributes import Attribute
 from deniable.evaluation import distances
 from deniable.evaluation.distances import measure_distances, total_variation
+from deniable.schema.attribute import Attribute
 
 
 def attributes_of(sizes):
@@ -33,7 +33,9 @@ def test_a_distance_is_the_largest_difference_of_any_event(width, rng):
     first = np.stack([rng.integers(0, s, 40) for s in sizes], axis=1).astype(np.uint16)
     second = np.stack([rng.integers(0, s, 30) for s in sizes], axis=1).astype(np.uint16)
 
-    found = measure_distances(attributes_of(sizes), first, second, width=width, most=99, key=0)
+    found = measure_distances(
+        attributes_of(sizes), first, second, width=width, max_marginals=99, key=0
+    )
 
     choices = list(combinations(range(3), width))
     assert found.names == tuple(tuple(f"a{i}" for i in c) for c in choices)
@@ -49,9 +51,9 @@ def test_counting_only_cells_that_occur_changes_nothing(monkeypatch, rng):
         for _ in range(2)
     )
     arguments = (attributes_of(sizes), first, second)
-    dense = measure_distances(*arguments, width=2, most=9, key=0)
-    monkeypatch.setattr(distances, "_DENSE", 0)
-    sparse = measure_distances(*arguments, width=2, most=9, key=0)
+    dense = measure_distances(*arguments, width=2, max_marginals=9, key=0)
+    monkeypatch.setattr(distances, "_MAX_DENSE_CELLS", 0)
+    sparse = measure_distances(*arguments, width=2, max_marginals=9, key=0)
     assert sparse.values == pytest.approx(dense.values)
     assert sparse.interval == pytest.approx(dense.interval)
 
@@ -72,12 +74,18 @@ def test_the_interval_of_equal_laws_covers_what_other_samples_give(rng):
     """A companion to the interval: it must be wide enough for chance, and not for a real change."""
     sizes = (8, 8)
     tables = [rng.integers(0, 8, (4_000, 2)).astype(np.uint16) for _ in range(4)]
-    one = measure_distances(attributes_of(sizes), tables[0], tables[1], width=1, most=9, key=0)
-    other = measure_distances(attributes_of(sizes), tables[2], tables[3], width=1, most=9, key=0)
+    one = measure_distances(
+        attributes_of(sizes), tables[0], tables[1], width=1, max_marginals=9, key=0
+    )
+    other = measure_distances(
+        attributes_of(sizes), tables[2], tables[3], width=1, max_marginals=9, key=0
+    )
     half = one.interval[1] - one.mean
     assert abs(other.mean - one.mean) < 3 * half
     tables[3][:400] = 0
-    moved = measure_distances(attributes_of(sizes), tables[2], tables[3], width=1, most=9, key=0)
+    moved = measure_distances(
+        attributes_of(sizes), tables[2], tables[3], width=1, max_marginals=9, key=0
+    )
     assert moved.mean - one.mean > 3 * half
 
 
@@ -85,7 +93,9 @@ def test_of_too_many_choices_some_are_drawn_and_the_same_by_the_same_key(rng):
     sizes = (2,) * 8
     codes = rng.integers(0, 2, (50, 8)).astype(np.uint16)
     found = [
-        measure_distances(attributes_of(sizes), codes, codes, width=3, most=5, key=key).names
+        measure_distances(
+            attributes_of(sizes), codes, codes, width=3, max_marginals=5, key=key
+        ).names
         for key in (1, 1, 2)
     ]
     assert len(set(found[0])) == 5

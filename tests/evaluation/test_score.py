@@ -9,7 +9,7 @@ import pytest
 
 import deniable as dn
 from deniable.evaluation.effort import Effort
-from deniable.evaluation.run import evaluate
+from deniable.evaluation.evaluate import evaluate
 
 pytestmark = pytest.mark.shared
 

@@ -3,10 +3,16 @@ import json
 
 import pytest
 
-from deniable.data.schema import Schema
 from deniable.errors import SchemaError
-from deniable.interchange.conversion import UUID, identifier_format, identifier_regex
-from deniable.interchange.sdv import merge_sdv, read_sdv, write_sdv
+from deniable.interchange.sdv import (
+    UUID_REGEX,
+    identifier_format,
+    identifier_regex,
+    merge_sdv,
+    read_sdv,
+    write_sdv,
+)
+from deniable.schema.schema import Schema
 
 EVERY_TYPE = """
 format = 1
@@ -116,7 +122,7 @@ FREE = '[[attribute]]\nname = "free"\ntype = "categorical"\nvalues = ["a", "b"]\
 
 
 def drafted_as(attribute):
-    """The text of a schema of one column x, beside a free one."""
+    """Text of a schema with a column x and another column."""
     return f'format = 1\n[[attribute]]\nname = "x"\n{attribute}\n{FREE}'
 
 
@@ -126,7 +132,7 @@ def merged(said, attribute, **more):
     return merge_sdv(read_sdv(v1(columns, **more)), drafted_as(attribute))
 
 
-def test_a_schema_is_written_as_sdv_says_it(schema):
+def test_a_schema_is_converted_to_sdv_metadata(schema):
     assert write_sdv(schema, table="people") == {
         "METADATA_SPEC_VERSION": "V1",
         "tables": {
@@ -134,7 +140,7 @@ def test_a_schema_is_written_as_sdv_says_it(schema):
                 "primary_key": "row",
                 "columns": {
                     "row": {"sdtype": "id", "regex_format": "P[0-9]{8}"},
-                    "person": {"sdtype": "id", "regex_format": UUID},
+                    "person": {"sdtype": "id", "regex_format": UUID_REGEX},
                     "years": {"sdtype": "numerical", "computer_representation": "Int64"},
                     "wage": {"sdtype": "numerical", "computer_representation": "Float"},
                     "trade": {"sdtype": "categorical"},
@@ -182,7 +188,7 @@ def test_one_of_several_tables_is_chosen_by_name():
     }
     metadata = {"METADATA_SPEC_VERSION": "V1", "tables": tables}
     assert list(read_sdv(metadata, table="guests").columns) == ["guests"]
-    with pytest.raises(SchemaError, match='the tables "hotels", "guests"; say which'):
+    with pytest.raises(SchemaError, match='the tables "hotels", "guests"; choose one'):
         read_sdv(metadata)
 
 
@@ -194,15 +200,15 @@ def test_one_of_several_tables_is_chosen_by_name():
         ("{}", "not V1"),
         ('{"METADATA_SPEC_VERSION": "V2", "tables": {}}', "'V2', not V1"),
         ('{"METADATA_SPEC_VERSION": "V1", "tables": []}', "no tables by name"),
-        ('{"METADATA_SPEC_VERSION": "V1", "tables": {"t": {}}}', "describe no columns"),
-        ('{"METADATA_SPEC_VERSION": "SINGLE_TABLE_V1"}', "describe no columns"),
+        ('{"METADATA_SPEC_VERSION": "V1", "tables": {"t": {}}}', "has no columns"),
+        ('{"METADATA_SPEC_VERSION": "SINGLE_TABLE_V1"}', "has no columns"),
         (
             '{"METADATA_SPEC_VERSION": "SINGLE_TABLE_V1", "columns": {"x": {}}}',
             'column "x": it has no sdtype',
         ),
     ],
 )
-def test_what_is_no_metadata_is_refused(tmp_path, text, message):
+def test_invalid_metadata_is_refused(tmp_path, text, message):
     path = tmp_path / "metadata.json"
     path.write_text(text)
     with pytest.raises(SchemaError) as refusal:
@@ -210,7 +216,7 @@ def test_what_is_no_metadata_is_refused(tmp_path, text, message):
     assert message in str(refusal.value)
 
 
-def test_metadata_that_are_not_there_are_refused(tmp_path):
+def test_missing_metadata_is_refused(tmp_path):
     with pytest.raises(SchemaError, match="cannot be read"):
         read_sdv(tmp_path / "nowhere.json")
 
@@ -323,7 +329,7 @@ HOURS = 'type = "datetime"\nmin = 2020-02-01T06:00:00\nmax = 2020-02-29T12:00:00
         ),
     ],
 )
-def test_types_are_sdvs_and_domains_the_drafts(said, drafted, expected):
+def test_types_come_from_sdv_and_domains_from_the_draft(said, drafted, expected):
     assert merged(said, drafted) == Schema.parse(drafted_as(expected))
 
 
@@ -335,16 +341,20 @@ def test_a_key_is_an_identifier_whatever_it_holds():
 @pytest.mark.parametrize(
     ("said", "drafted", "message"),
     [
-        ("numerical", TEXTS, "which leaves open its min and max"),
-        ("numerical", 'type = "identifier"', "SDV calls it numerical, the schema identifier"),
-        ("categorical", 'type = "integer"\nmin = 0\nmax = 1_000', "leaves open its values"),
-        ("categorical", REALS, "leaves open its values"),
+        ("numerical", TEXTS, "which does not give its min and max"),
+        (
+            "numerical",
+            'type = "identifier"',
+            "is numerical in the SDV metadata and identifier in the schema",
+        ),
+        ("categorical", 'type = "integer"\nmin = 0\nmax = 1_000', "does not give its values"),
+        ("categorical", REALS, "does not give its values"),
         ("boolean", CODES, "the texts for false and true"),
-        ("boolean", DAYS, "leaves open its values"),
-        ("datetime", TEXTS, "leaves open its min and max"),
+        ("boolean", DAYS, "does not give its values"),
+        ("datetime", TEXTS, "does not give its min and max"),
     ],
 )
-def test_a_domain_that_the_draft_does_not_have_is_asked_for(said, drafted, message):
+def test_a_missing_domain_is_an_error(said, drafted, message):
     with pytest.raises(SchemaError) as refusal:
         merged({"sdtype": said}, drafted)
     assert message in str(refusal.value)
@@ -352,11 +362,15 @@ def test_a_domain_that_the_draft_does_not_have_is_asked_for(said, drafted, messa
 
 
 def test_other_columns_are_refused(schema):
-    with pytest.raises(SchemaError, match='SDV describes column "y", and the schema does not'):
+    with pytest.raises(
+        SchemaError, match='column "y" is in the SDV metadata but not in the schema'
+    ):
         merge_sdv(
             read_sdv(v1({"free": {"sdtype": "id"}, "y": {"sdtype": "id"}})), f"format = 1\n{FREE}"
         )
-    with pytest.raises(SchemaError, match='the schema describes column "row", and SDV does not'):
+    with pytest.raises(
+        SchemaError, match='column "row" is in the schema but not in the SDV metadata'
+    ):
         merge_sdv(read_sdv(v1({"person": {"sdtype": "id"}})), schema)
 
 
@@ -364,7 +378,7 @@ def test_other_columns_are_refused(schema):
     ("shape", "regex"),
     [
         ("number", None),
-        ("uuid", UUID),
+        ("uuid", UUID_REGEX),
         ("{}", "[0-9]+"),
         ("P{:08d}", "P[0-9]{8}"),
         ("a.b-{:03d}/x", r"a\.b\-[0-9]{3}/x"),
@@ -380,7 +394,7 @@ def test_formats_of_identifiers_and_regular_expressions(shape, regex):
 @pytest.mark.parametrize(
     "regex", ["", "[A-Z]{3}", "(a|b)[0-9]{2}", "[0-9]{2}-[0-9]{2}", "a+[0-9]{2}"]
 )
-def test_a_regular_expression_that_says_more_has_no_format(regex):
+def test_a_general_regular_expression_has_no_format(regex):
     assert identifier_format(regex) is None
 
 

@@ -7,11 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import definitions
+from deniable.counting.contingency import count_cells
 from deniable.errors import ConfigError
-from deniable.model.cells import tally
-from deniable.model.correlation import Correlations, correlations_of, measure_entropies
 from deniable.model.graph import Graph, check_order, cost, drawing_order, learn_graph, merit
-from deniable.privacy.entropies import EntropyScale
+from deniable.model.paper.correlation import (
+    Correlations,
+    correlations_from_entropies,
+    measure_entropies,
+)
+from deniable.privacy.entropy_scale import EntropyScale
 from worlds import codes_of, graphs, plain_attribute, property_test, schemas, tables
 
 
@@ -35,11 +39,13 @@ def searches(draw):
     else:
         codes = codes_of(draw(tables(schema, least=2, most=30)), len(schema))
         measured = measure_entropies(
-            lambda queries: [tally(schema, codes, query) for query in queries],
+            lambda queries: [count_cells(schema, codes, query) for query in queries],
             schema,
             EntropyScale(rows_max=100, bits=4),
         )
-        found = correlations_of(schema, {query: float(s) for query, s in measured.items()})
+        found = correlations_from_entropies(
+            schema, {query: float(s) for query, s in measured.items()}
+        )
     return schema, found, draw(st.integers(1, 20))
 
 
@@ -87,7 +93,8 @@ def test_cost_is_the_product_of_the_buckets(schema, data):
 def test_learn_graph_is_the_literal_greedy_search(search):
     schema, found, max_cost = search
     graph = learn_graph(found, schema, max_cost=max_cost)
-    ends = definitions.greedy_graphs(*as_functions(found), buckets(schema), max_cost=max_cost)
+    predicts, between = as_functions(found)
+    ends = definitions.greedy_graphs(predicts, between, buckets(schema), max_cost=max_cost)
     assert graph.parents in ends
 
 
@@ -103,14 +110,14 @@ def test_a_learnt_graph_is_acyclic_and_within_its_cost(search):
 @property_test
 @given(schemas(least=2), st.data())
 def test_max_cost_one_is_the_baseline_of_marginals(schema, data):
-    """A parent of one bucket costs nothing, but of a real table it also says nothing."""
+    """A parent of one bucket costs nothing, but in a real table it also predicts nothing."""
     codes = codes_of(data.draw(tables(schema, least=2, most=30)), len(schema))
     measured = measure_entropies(
-        lambda queries: [tally(schema, codes, query) for query in queries],
+        lambda queries: [count_cells(schema, codes, query) for query in queries],
         schema,
         EntropyScale(rows_max=100, bits=4),
     )
-    found = correlations_of(schema, {query: float(s) for query, s in measured.items()})
+    found = correlations_from_entropies(schema, {query: float(s) for query, s in measured.items()})
     assert learn_graph(found, schema, max_cost=1) == Graph.without_edges(len(schema))
 
 
@@ -184,7 +191,7 @@ def test_a_graph_is_acyclic_or_refused(m, data):
 
 @pytest.mark.parametrize("parents", [((2, 1), (), ()), ((1, 1), (), ()), ((3,), (), ()), ((0,),)])
 def test_a_graph_lists_other_attributes_ascending_and_once(parents):
-    with pytest.raises(ConfigError, match="each once, others only"):
+    with pytest.raises(ConfigError, match="name other attributes, each once"):
         Graph(parents)
 
 
@@ -204,6 +211,6 @@ def test_a_graph_from_names():
         ({"a": ["b"], "b": ["c"], "c": ["a"]}, "cycle"),
     ],
 )
-def test_a_graph_from_names_that_is_none(parents, message):
+def test_invalid_graphs_from_names_are_refused(parents, message):
     with pytest.raises(ConfigError, match=message):
         Graph.from_names(["a", "b", "c"], parents)

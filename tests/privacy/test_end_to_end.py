@@ -1,4 +1,4 @@
-"""The promise of whole runs: the law of what comes out, on tiny tables and all their neighbours."""
+"""Whole runs on tiny tables and all their neighbours: the distribution of the output."""
 
 import itertools
 import json
@@ -14,15 +14,16 @@ from scipy.signal import fftconvolve
 from chance import assert_distribution, assert_rate
 from deniable import __main__ as program
 from deniable.config import Config
-from deniable.data.attributes import Attribute
-from deniable.data.schema import Schema
-from deniable.engine.local import count
-from deniable.model.correlation import StructureNoise, learn_correlations, measure_entropies
-from deniable.pipeline import learn
-from deniable.privacy.entropies import EntropyScale
-from deniable.privacy.laws import exact
+from deniable.counting.local import count
+from deniable.data.codec import Codec
+from deniable.model.paper.correlation import StructureNoise, learn_correlations, measure_entropies
+from deniable.pipeline.api import learn
+from deniable.pipeline.run_plan import plan_run
+from deniable.privacy.entropy_scale import EntropyScale
+from deniable.privacy.noise_laws import exact
 from deniable.randomness import Keyed
-from deniable.spending import plan_run
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
 
 GRAPH = {"b": ["a"]}
 
@@ -60,7 +61,9 @@ def loss_of(law):
 
 def true_delta(laws, epsilon):
     """HS_ε of independent numbers, each moved by one: by summing over all their losses."""
-    losses, chances, finite = np.zeros(1), np.ones(1), 1.0
+    losses: np.ndarray = np.zeros(1)
+    chances: np.ndarray = np.ones(1)
+    finite = 1.0
     for law in laws:
         more, likely, never = loss_of(law)
         losses = np.add.outer(losses, more).ravel()
@@ -106,7 +109,7 @@ def test_the_true_cost_of_values_and_pairs_is_what_they_promise(tiny, mode, epsi
     run = plan_run(tiny, Config.assemble({"mode": mode, "epsilon": epsilon, "delta": delta}))
     noise = run.noise.pairs
     assert (noise.measured, noise.strength) == (1, None)
-    laws = [*noise.values, noise.pairs, *[noise.again] * noise.looks]
+    laws = [*noise.values, noise.pairs, *[noise.remeasured] * noise.remeasurements]
     laws += [run.noise.seeds] if run.noise.seeds else []
     assert least_delta(laws, run.noise.cost.epsilon) <= delta
     # A sharp promise: at 5 % less ε it would be false.
@@ -135,15 +138,16 @@ def test_under_the_same_noise_neighbours_differ_by_one_cell_of_each_table(tiny):
 def test_under_the_same_noise_neighbours_move_entropies_by_what_is_charged(tiny):
     scale = EntropyScale(rows_max=4, bits=4)
     noise = StructureNoise(scale=scale, entropy=exact(), records=exact())
-    half = scale.most // 2
+    half = scale.sensitivity // 2
     for records in TABLES:
         for more in RECORDS:
             centred = []
             for rows in (records, [*records, more]):
-                codes = tiny.codec.encode(table(rows))
+                codes = Codec(tiny).encode(table(rows))
                 entropies = measure_entropies(counter(tiny, codes), tiny.attributes, scale)
                 centred.append([s - half * len(rows) for s in entropies.values()])
-            moved = np.abs(np.subtract(*centred))
+            before, after = np.array(centred)
+            moved = np.abs(before - after)
             assert moved.max() <= half
     _, number, spends = learn_correlations(
         Keyed(1).at("noise"), counter(tiny, codes), tiny.attributes, noise
@@ -184,7 +188,8 @@ def test_two_thousand_runs_of_the_command_have_the_law_they_promise(
     law_of = plan_run(
         tiny, Config.assemble({**options, "graph": GRAPH, "order": ["a", "b"], "omega": "1"})
     ).noise
-    cells, kept = Counter(), Counter()
+    cells: Counter[int] = Counter()
+    kept: Counter[int] = Counter()
     for run in range(RUNS):
         out = tmp_path / str(run)
         command(
@@ -207,20 +212,22 @@ def test_two_thousand_runs_of_the_command_have_the_law_they_promise(
     assert_distribution(
         {**in_sight, "rare": RUNS - sum(in_sight.values())}, {**expected, "rare": rare}
     )
-    threshold = 3 + law_of.seeds.r
+    seeds = law_of.seeds
+    assert seeds is not None
+    threshold = 3 + seeds.r
     for prefix, records in ((0, 12), (1, 4)):
         chance = sum(
-            law_of.seeds.probability(z)
-            for z in range(-law_of.seeds.r, law_of.seeds.r + 1)
+            float(seeds.probability(z))
+            for z in range(-seeds.r, seeds.r + 1)
             if records + z >= threshold
         )
-        assert_rate(kept[prefix], RUNS, float(chance))
+        assert_rate(kept[prefix], RUNS, chance)
 
 
 def test_the_randomized_mode_has_the_law_of_theorem_4(tiny, tiny_files, tmp_path, monkeypatch):
     """A record is a candidate that passed, or else one of the model's, which has little noise."""
     records, runs, k = 5, 400, 6
-    passed = Counter()
+    passed: Counter[str] = Counter()
     options = {"epsilon": 19.0, "delta": 0.4, "k": k, "epsilon0": 1.0, "t": 2}
     run = plan_run(
         tiny,

@@ -1,4 +1,4 @@
-"""Tiny tables, every neighbour, every outcome: the promised (ε, δ) against the true one.
+"""Exact (ε, δ) on tiny tables, for all neighbours and outcomes, compared with the theorems.
 
 The mechanisms are written out word for word, with exact probabilities instead of draws. A
 promise holds when no hockey stick is above it; where the review says that a bound is attained,
@@ -13,17 +13,17 @@ from itertools import combinations_with_replacement, product
 import pytest
 from scipy import stats
 
-from deniable.privacy import laws
-from deniable.privacy.composition import Guarantee, of_a_group, partitioned
-from deniable.privacy.guarantee import (
-    of_one_candidate,
-    of_one_record,
-    of_one_record_tight,
-    one_shot_gaussian,
-    one_shot_geometric,
-    one_shot_laplace,
+from deniable.privacy import noise_laws
+from deniable.privacy.composition import Guarantee, group_privacy, random_partition
+from deniable.privacy.theorems import (
+    candidate_cost,
+    gaussian_histogram_cost,
+    geometric_histogram_cost,
+    released_record_cost,
+    released_record_cost_tight,
     threshold_tail,
 )
+from theorems import laplace_histogram_cost
 
 NOTHING = "⊥"
 
@@ -70,13 +70,13 @@ def mechanism_b(law, *, k, threshold, lengths):
         cells = Counter(record[:j] for record in table for j in lengths)
         parts = []
         for cell in sorted(cell for cell, count in cells.items() if count >= k):
-            kept = defaultdict(float)
+            kept: dict[tuple | None, float] = defaultdict(float)
             for z in range(-law.r, law.r + 1):
                 noisy = cells[cell] + z
                 label = (cell, noisy) if noisy >= threshold else None
                 kept[label] += float(law.probability(z))
             parts.append(kept)
-        joint = defaultdict(float)
+        joint: dict[frozenset, float] = defaultdict(float)
         for outcome, probability in independent(parts).items():
             joint[frozenset(label for label in outcome if label)] += probability
         return joint
@@ -90,10 +90,10 @@ RECORDS = list(product("ab", repeat=2))
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize(("epsilon", "r"), [(0.7, 2), (1.5, 3)])
 def test_one_length_of_mechanism_b_costs_exactly_what_its_table_says(epsilon, r, k):
-    law = laws.truncated_geometric(epsilon, r)
+    law = noise_laws.truncated_geometric(epsilon, r)
     of = mechanism_b(law, k=k, threshold=k + r, lengths=[1])
     true = worst(of, neighbours(["a", "b"], range(6)), epsilon)
-    promised = one_shot_geometric(epsilon=epsilon, r=r, tv=law.tv).delta
+    promised = geometric_histogram_cost(epsilon=epsilon, r=r, tv=law.tv).delta
     assert true <= law.delta(epsilon) + 1e-15
     assert 0.99 * promised <= true <= promised
 
@@ -101,10 +101,10 @@ def test_one_length_of_mechanism_b_costs_exactly_what_its_table_says(epsilon, r,
 @pytest.mark.parametrize("k", [1, 2])
 def test_two_lengths_of_mechanism_b_cost_exactly_the_theorem(k):
     epsilon, r = 1.4, 2
-    law = laws.truncated_geometric(epsilon / 2, r)
+    law = noise_laws.truncated_geometric(epsilon / 2, r)
     of = mechanism_b(law, k=k, threshold=k + r, lengths=[1, 2])
     true = worst(of, neighbours(RECORDS, range(4)), epsilon)
-    promised = one_shot_geometric(epsilon=epsilon, r=r, lengths=2, tv=law.tv).delta
+    promised = geometric_histogram_cost(epsilon=epsilon, r=r, lengths=2, tv=law.tv).delta
     assert 0.99 * promised <= true <= promised
 
 
@@ -112,12 +112,12 @@ def test_two_lengths_of_mechanism_b_cost_exactly_the_theorem(k):
 def test_gaussian_noise_in_mechanism_b_costs_exactly_the_convolution(lengths, sigma):
     """Attained when all cells are far above the threshold: nothing is then suppressed."""
     epsilon, r = 0.8, 3
-    law = laws.truncated_discrete_gaussian(sigma, r)
+    law = noise_laws.truncated_discrete_gaussian(sigma, r)
     of = mechanism_b(law, k=1, threshold=1 + r, lengths=lengths)
     crowd = ("aa",) * 6
     pairs = [*neighbours(["aa", "ab"], range(3)), (crowd, (*crowd, "aa"))]
     true = worst(of, pairs, epsilon)
-    promised = one_shot_gaussian(
+    promised = gaussian_histogram_cost(
         epsilon=epsilon, sigma=sigma, r=r, lengths=len(lengths), tv=law.tv
     ).delta
     assert 0.99 * promised <= true <= promised
@@ -126,24 +126,24 @@ def test_gaussian_noise_in_mechanism_b_costs_exactly_the_convolution(lengths, si
 def test_replacing_one_record_costs_no_more_than_two_neighbours():
     """Theorem 7.5: (2ε, 2δ - δ²), within the group bound (2ε, δ (1 + e^ε))."""
     epsilon, r = 0.7, 2
-    law = laws.truncated_geometric(epsilon, r)
+    law = noise_laws.truncated_geometric(epsilon, r)
     of = mechanism_b(law, k=1, threshold=1 + r, lengths=[1])
     tables = list(combinations_with_replacement("ab", 4))
     pairs = [(d, e) for d in tables for e in tables if sum((Counter(d) - Counter(e)).values()) == 1]
-    one = one_shot_geometric(epsilon=epsilon, r=r, tv=law.tv)
+    one = geometric_histogram_cost(epsilon=epsilon, r=r, tv=law.tv)
     true = worst(of, pairs, 2 * epsilon)
     assert true <= 2 * one.delta - one.delta**2 + 1e-12
-    assert true <= of_a_group(one, rows=2).delta
+    assert true <= group_privacy(one, rows=2).delta
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("above_floor", [0, 1, 4])
 def test_the_untruncated_histogram_costs_exactly_its_tail(k, above_floor):
     epsilon0 = 0.9
-    law = laws.discrete_laplace(epsilon0)
+    law = noise_laws.discrete_laplace(epsilon0)
     of = mechanism_b(law, k=k, threshold=k + above_floor, lengths=[1])
     true = worst(of, neighbours(["a", "b"], range(5)), epsilon0)
-    promised = one_shot_laplace(epsilon0=epsilon0, k=k, threshold=k + above_floor).delta
+    promised = laplace_histogram_cost(epsilon0=epsilon0, k=k, threshold=k + above_floor).delta
     assert 0.99 * promised <= true <= promised + (1 + math.exp(epsilon0)) * law.tv
 
 
@@ -163,7 +163,7 @@ def released(model, *, k, gamma, epsilon0, dummies=0, tail=discrete_tail):
         return math.floor(-math.log(probability) / math.log(gamma) + 1e-12)
 
     def of(table):
-        law = defaultdict(float)
+        law: dict[object, float] = defaultdict(float)
         for seed in table:
             for y, p in model[seed].items():
                 mine = range_of(p)
@@ -209,7 +209,7 @@ def test_dummy_seeds_keep_the_promise_on_every_outcome_and_every_size(model):
         dummies = math.ceil(test["t"] / test["gamma"])
         of = released(model, **settings_of(test, model), dummies=dummies)
         for n in range(7):
-            promised = of_one_candidate(**test, n_min=n)
+            promised = candidate_cost(**test, n_min=n)
             true = worst(of, neighbours(model, [n]), promised.epsilon)
             assert true <= promised.delta + 1e-15
             if test["t"] == 1 and model is PREFIX:
@@ -226,13 +226,13 @@ def test_the_tight_theorem_keeps_its_promise_on_sets_of_records(model):
             return {y: p for y, p in of(table).items() if y != NOTHING}
 
         for n in range(1, 7):
-            promised = of_one_record_tight(**test, n_min=n)
+            promised = released_record_cost_tight(**test, n_min=n)
             true = worst(records, neighbours(model, [n]), promised.epsilon)
             assert true <= promised.delta + 1e-15
             if test["t"] == 1 and model is PREFIX:
                 assert true >= 0.99 * promised.delta
             if n >= test["k"] and test["gamma"] > 1:
-                assert true <= of_one_record(**test).delta
+                assert true <= released_record_cost(**test).delta
 
 
 def test_the_tight_theorem_holds_for_continuous_noise_with_half_the_tail():
@@ -245,17 +245,17 @@ def test_the_tight_theorem_holds_for_continuous_noise_with_half_the_tail():
         def records(table, of=of):
             return {y: p for y, p in of(table).items() if y != NOTHING}
 
-        promised = of_one_record_tight(**test, n_min=3, noise="continuous")
+        promised = released_record_cost_tight(**test, n_min=3, noise="continuous")
         assert worst(records, neighbours(PREFIX, [3]), promised.epsilon) <= promised.delta + 1e-15
 
 
 def test_these_checks_notice_a_missing_dummy_and_the_continuous_constant():
     """What would be printed without dummies, or with ½ for the tail of whole noise, is false."""
     test = {"k": 3, "t": 1, "epsilon0": 0.2, "gamma": 1.0}
-    promised = of_one_candidate(**test, n_min=6)
+    promised = candidate_cost(**test, n_min=6)
 
     alone = released(PREFIX, k=3, gamma=4.0, epsilon0=2.0)
-    paper = of_one_candidate(k=3, t=1, epsilon0=2.0, n_min=6)
+    paper = candidate_cost(k=3, t=1, epsilon0=2.0, n_min=6)
     crowd = ("a",) * 12
     assert worst(alone, [(crowd, (*crowd, "b"))], paper.epsilon) > 2 * paper.delta
 
@@ -280,7 +280,7 @@ def split(parts):
     shares = [*(p for p, _ in parts), left]
 
     def of(table):
-        joint = defaultdict(float)
+        joint: dict[tuple, float] = defaultdict(float)
         for dealt in product(range(len(shares)), repeat=len(table)):
             chance = math.prod(shares[j] for j in dealt)
             outputs = [stated(c, odd=dealt.count(j) % 2) for j, (_, c) in enumerate(parts)]
@@ -301,7 +301,7 @@ def split(parts):
     ],
 )
 def test_a_random_split_costs_what_theorem_10_says(parts):
-    promised = partitioned(parts)
+    promised = random_partition(parts)
     pairs = [(("d",) * n, ("d",) * (n + 1)) for n in range(4)]
     true = worst(split(parts), pairs, promised.epsilon)
     assert true <= promised.delta + 1e-12
@@ -316,4 +316,4 @@ def test_the_epsilon_of_a_random_split_is_attained_and_exceeds_the_maximum():
     of = split(parts)
     before, after = of(()), of(("d",))
     loss = max(math.log(after[o] / before[o]) for o in before if before[o] > 0)
-    assert 1.4898 < loss <= partitioned(parts).epsilon <= loss + 1e-9
+    assert 1.4898 < loss <= random_partition(parts).epsilon <= loss + 1e-9

@@ -1,4 +1,4 @@
-"""Spends and what they cost together; a ledger that is not its plan."""
+"""Spends, their total cost, and a ledger that differs from its plan."""
 
 import math
 from dataclasses import replace
@@ -7,16 +7,17 @@ from fractions import Fraction
 import pytest
 
 from deniable.errors import BudgetError, InvariantError
-from deniable.privacy.composition import Guarantee, gaussian_epsilon, optimal
-from deniable.privacy.distributions import Gaussian, total
-from deniable.privacy.laws import (
+from deniable.privacy.accountant import GaussianLoss, compose_losses
+from deniable.privacy.composition import Guarantee, optimal_composition
+from deniable.privacy.ledger import Ledger, Spend, compose_spends, privacy_losses, table_weights
+from deniable.privacy.noise_laws import (
     discrete_laplace,
     exact,
     rounded_gaussian,
     truncated_discrete_gaussian,
     truncated_geometric,
 )
-from deniable.privacy.ledger import Ledger, Spend, cost_of, losses_of, weights_of
+from theorems import gaussian_epsilon
 
 DELTA = 1e-7
 GAUSSIAN = Spend(
@@ -35,7 +36,7 @@ ALL = (GAUSSIAN, LAPLACE, BOUNDED, TESTED)
 
 
 def epsilon_of(*spends):
-    return cost_of(spends, delta=DELTA).epsilon
+    return compose_spends(spends, delta=DELTA).epsilon
 
 
 # n copies
@@ -80,7 +81,7 @@ def test_a_number_that_moves_twice_as_far_costs_as_much_as_half_the_noise():
 
 def test_bounded_noise_on_a_number_that_moves_further_has_no_known_cost():
     """The table is shifted by one; accounted for so, a shift by two would be too cheap."""
-    with pytest.raises(InvariantError, match="has no known cost"):
+    with pytest.raises(InvariantError, match="noise is unknown"):
         epsilon_of(replace(BOUNDED, sensitivity=2))
 
 
@@ -104,14 +105,17 @@ def test_mechanism_b_costs_the_delta_of_its_very_table():
     assert BOUNDED.table_error == 0.0
     too_little = law.delta(0.25) / 2
     with pytest.raises(BudgetError):
-        cost_of((BOUNDED,), delta=too_little)
+        compose_spends((BOUNDED,), delta=too_little)
 
 
 @pytest.mark.parametrize("spend", [LAPLACE, GAUSSIAN], ids=lambda spend: spend.what)
 def test_the_rounding_of_tables_is_paid_for(spend):
     """A table is near its law, not the law: every number that one record moves pays for that."""
     several = replace(spend, moved=40)
-    claimed, seen = cost_of((several,), delta=DELTA), total(losses_of((several,)), delta=DELTA)
+    claimed, seen = (
+        compose_spends((several,), delta=DELTA),
+        compose_losses(privacy_losses((several,)), delta=DELTA),
+    )
     assert claimed.epsilon >= seen.epsilon
     assert claimed.delta == DELTA
     assert several.table_error == pytest.approx(40 * spend.law.tv)
@@ -120,8 +124,8 @@ def test_the_rounding_of_tables_is_paid_for(spend):
 
 def test_all_gaussian_noise_is_one_and_the_rest_is_kept_apart():
     number = Spend(what="number of records", part="structure", law=rounded_gaussian(20.0))
-    losses = losses_of((GAUSSIAN, number, LAPLACE, BOUNDED, TESTED))
-    (gaussian,) = [loss for loss in losses if isinstance(loss, Gaussian)]
+    losses = privacy_losses((GAUSSIAN, number, LAPLACE, BOUNDED, TESTED))
+    (gaussian,) = [loss for loss in losses if isinstance(loss, GaussianLoss)]
     assert gaussian.mu == pytest.approx(math.hypot(GAUSSIAN.mu, number.mu))
     assert gaussian.mu >= math.hypot(GAUSSIAN.mu, number.mu)
     assert len(losses) == 4
@@ -145,8 +149,8 @@ def test_many_tests_cost_what_optimal_composition_says():
     """Too many for a distribution on a grid: composed by themselves, never for less."""
     many = replace(TESTED, times=100_000, each=Guarantee(epsilon=0.05, delta=1e-14))
     cost = epsilon_of(many)
-    assert cost >= optimal(many.each, times=100_000, delta=DELTA).epsilon
-    assert cost <= 1.1 * optimal(many.each, times=100_000, delta=DELTA / 2).epsilon
+    assert cost >= optimal_composition(many.each, times=100_000, delta=DELTA).epsilon
+    assert cost <= 1.1 * optimal_composition(many.each, times=100_000, delta=DELTA / 2).epsilon
     assert epsilon_of(many, LAPLACE) > cost
 
 
@@ -156,19 +160,19 @@ def test_no_noise_costs_infinity():
 
 
 def test_nothing_costs_nothing():
-    assert cost_of((), delta=DELTA).epsilon == 0.0
+    assert compose_spends((), delta=DELTA).epsilon == 0.0
 
 
 def test_noise_of_an_unknown_law_has_no_cost():
     """Fail closed: what the accountant does not know is not free."""
     unknown = replace(discrete_laplace(0.1), name="mystery")
-    with pytest.raises(InvariantError, match=r"mystery.* has no known cost"):
+    with pytest.raises(InvariantError, match=r"mystery.* noise is unknown"):
         epsilon_of(Spend(what="x", part="seeds", law=unknown))
 
 
 def test_the_weights_of_a_law_are_those_of_its_whole_range():
     law = truncated_geometric(0.5, 3)
-    weights = weights_of(law)
+    weights = table_weights(law)
     assert weights == tuple(law.weight(z) for z in (-3, -2, -1, 0, 1, 2, 3))
     assert [Fraction(w, sum(weights)) for w in weights] == [
         law.probability(z) for z in range(-3, 4)
@@ -209,7 +213,7 @@ CHANGED = [
 @pytest.mark.parametrize(("spend", "change"), CHANGED, ids=[str(c) for _, c in CHANGED])
 def test_a_changed_entry_is_found(spend, change):
     spent = tuple(replace(s, **change) if s is spend else s for s in ALL)
-    with pytest.raises(InvariantError, match="does not equal the plan: nothing is released"):
+    with pytest.raises(InvariantError, match="does not equal the plan, so nothing is released"):
         Ledger(spent).require_equal(ALL)
 
 

@@ -1,4 +1,4 @@
-"""Noise comes with its bill."""
+"""Added noise, and its ledger entry."""
 
 from collections import Counter
 
@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from chance import assert_distribution
 from deniable.errors import BudgetError, InvariantError
-from deniable.privacy import laws
+from deniable.privacy import noise_laws
 from deniable.privacy.noise import Spend, add_noise
 from deniable.randomness import Keyed
 
-LAW = laws.truncated_geometric(1.0, 21)
+LAW = noise_laws.truncated_geometric(1.0, 21)
 
 
 def noised(counts, law=LAW, **more):
@@ -28,7 +28,7 @@ def test_noise_is_returned_together_with_what_it_costs():
 
 
 def test_without_noise_the_same_path_returns_the_counts():
-    noisy, spend = noised([5, 0, 7], laws.exact())
+    noisy, spend = noised([5, 0, 7], noise_laws.exact())
     assert noisy.tolist() == [5, 0, 7]
     assert spend.law.delta(50.0) == 1.0
 

@@ -1,4 +1,4 @@
-"""The plan: what is asked for is met, and met by the uses of the data that it lists."""
+"""Plans: the limit is met, by exactly the listed uses of the data."""
 
 import math
 from dataclasses import replace
@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import BudgetError
-from deniable.privacy.composition import Guarantee, partitioned
-from deniable.privacy.distributions import total_on_a_grid
-from deniable.privacy.ledger import PARTS, cost_of, losses_of
-from deniable.privacy.parts import seeds_share
-from deniable.privacy.plan import SPLIT, SPLIT_SEEDLESS, Facts, make_plan, total_cost
-from deniable.privacy.threshold import plan_test
+from deniable.privacy.accountant import compose_on_grid
+from deniable.privacy.calibration import PublicFacts
+from deniable.privacy.composition import Guarantee, random_partition
+from deniable.privacy.ledger import PARTS, compose_spends, privacy_losses
+from deniable.privacy.plan import SPLIT, SPLIT_SEEDLESS, make_plan, total_cost
+from deniable.privacy.randomized_test import plan_randomized_test
 from worlds import property_test
 
 # Each plan takes about 0.1 s, most of it the accountant's.
@@ -22,7 +22,7 @@ few = settings(property_test, max_examples=20)
 
 def facts(*, epsilon=1.0, delta=1e-9, m=5, lengths=1, split=False, graph=False, rows_max=10**6):
     """What a plan follows from; every attribute bucketed, so m(3m+1)/2 entropies."""
-    return Facts(
+    return PublicFacts(
         limit=Guarantee(epsilon=epsilon, delta=delta),
         names=tuple(f"x{i}" for i in range(m)),
         queries=0 if graph else m * (3 * m + 1) // 2,
@@ -104,7 +104,7 @@ def test_it_lists_every_use_of_the_data_once(split):
         ("counts of x2", "parameters", 1),
         ("seed prefixes", "seeds", 1),
     ]
-    assert plan.spends[0].sensitivity == plan.scale.most // 2
+    assert plan.spends[0].sensitivity == plan.scale.sensitivity // 2
     assert {spend.law for spend in plan.spends[2:5]} == {plan.counts}
     assert plan.spends[5].law == plan.seeds
 
@@ -121,8 +121,8 @@ def test_a_given_graph_is_free_and_so_are_seeds_that_are_not_used():
 def test_the_cost_is_that_of_the_list():
     """Certified by dp-accounting, not by the closed form that it was calibrated with."""
     plan = make_plan(facts(m=4))
-    assert plan.cost == cost_of(plan.spends, delta=1e-9)
-    seen = total_on_a_grid(losses_of(plan.spends), delta=1e-9, interval=1e-4)
+    assert plan.cost == compose_spends(plan.spends, delta=1e-9)
+    seen = compose_on_grid(privacy_losses(plan.spends), delta=1e-9, interval=1e-4)
     assert plan.cost.epsilon >= seen.epsilon
     assert plan.cost.epsilon <= 1.01 * seen.epsilon
 
@@ -131,10 +131,10 @@ def test_under_a_split_the_cost_is_theorem_10_of_its_parts():
     plan = make_plan(facts(m=4, split=True))
     each = 1e-9 / sum(SPLIT.values()) * (1 - 1e-9)
     parts = [
-        (SPLIT[part], cost_of(tuple(s for s in plan.spends if s.part == part), delta=each))
+        (SPLIT[part], compose_spends(tuple(s for s in plan.spends if s.part == part), delta=each))
         for part in PARTS
     ]
-    assert plan.cost == partitioned(parts)
+    assert plan.cost == random_partition(parts)
     assert plan.cost.epsilon < max(cost.epsilon for _, cost in parts) + 1e-9
     assert total_cost(plan.spends, delta=1e-9, fractions=SPLIT) == plan.cost
 
@@ -154,7 +154,7 @@ def test_under_a_split_the_noise_is_smaller_on_fewer_records():
 
 def test_a_deniability_test_is_part_of_the_total():
     limit = Guarantee(epsilon=0.5, delta=5e-7)
-    spend = plan_test(limit, records=3, k=400, gamma=1.0).spend
+    spend = plan_randomized_test(limit, records=3, k=400, gamma=1.0).spend
     asked = replace(facts(delta=1e-6, lengths=0), test=spend)
     plan = make_plan(asked)
     assert plan.spends[-1] == spend
@@ -185,32 +185,9 @@ def test_more_tables_mean_more_noise_on_each():
 def test_rows_max_steers_noise_and_never_the_cost():
     plans = [make_plan(facts(rows_max=n)) for n in (10, 10**6, 10**12)]
     assert all(plan.cost.within(Guarantee(epsilon=1.0, delta=1e-9)) for plan in plans)
-    steps = [plan.scale.most for plan in plans]
+    steps = [plan.scale.sensitivity for plan in plans]
     assert steps == sorted(steps)
     assert len(set(steps)) == 3
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "rows", "lengths", "share"),
-    [
-        (1.0, 2_000, 1, 0.1),  # 10 · ln(10^9) / 2,000 = 0.1036
-        (1.0, 5_000, 1, 0.04145),
-        (1.0, 5_000, 2, 0.08289),
-        (1.0, 100_000, 1, 0.03),
-        (0.1, 50_000, 1, 0.04145),
-        (math.inf, 10, 1, 0.03),
-    ],
-)
-def test_seeds_get_more_of_epsilon_where_their_noise_would_hide_them(epsilon, rows, lengths, share):
-    asked_for = facts(epsilon=epsilon, rows_max=rows, lengths=lengths)
-    assert seeds_share(asked_for, asked_for.limit) == pytest.approx(share, abs=1e-5)
-
-
-def test_the_noise_of_seeds_stays_below_a_tenth_of_the_rows_where_they_may_have_so_much():
-    for rows in (5_000, 10_000, 10**6):
-        assert make_plan(facts(rows_max=rows)).seeds.r < rows / 10
-    given = make_plan(replace(facts(rows_max=10**6), seeds_share=0.1))
-    assert given.seeds.r < make_plan(facts(rows_max=10**6)).seeds.r
 
 
 def test_the_same_facts_make_the_same_plan():
@@ -247,7 +224,9 @@ def test_what_no_table_of_noise_can_give_is_refused_with_a_reason(epsilon, delta
 
 
 def test_nothing_is_left_for_the_model_where_the_tests_take_all():
-    spend = plan_test(Guarantee(epsilon=2.0, delta=1e-6), records=3, k=400, gamma=1.0).spend
+    spend = plan_randomized_test(
+        Guarantee(epsilon=2.0, delta=1e-6), records=3, k=400, gamma=1.0
+    ).spend
     asked = replace(facts(epsilon=0.01, delta=1e-6, lengths=0), test=spend)
-    with pytest.raises(BudgetError, match=r"nothing is left for the model|cannot be met"):
+    with pytest.raises(BudgetError, match=r"no budget is left for the model|cannot be met"):
         make_plan(asked)

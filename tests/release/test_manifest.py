@@ -1,4 +1,4 @@
-"""manifest.json: all that the contract lists, rounded up, and nothing of the data without noise."""
+"""manifest.json: all documented fields, costs rounded up, nothing from the data without noise."""
 
 import json
 import math
@@ -10,17 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deniable
-from deniable.certificates import claimed
 from deniable.config import Config
 from deniable.errors import InvariantError
+from deniable.pipeline.certificate import claimed
 from deniable.privacy.composition import Guarantee
-from deniable.privacy.laws import discrete_laplace, exact
-from deniable.privacy.ledger import Spend, cost_of
+from deniable.privacy.ledger import Spend, compose_spends
+from deniable.privacy.noise_laws import discrete_laplace, exact
 from deniable.randomness import Keyed
-from deniable.release.manifest import Certificate, entries, number, round_up
+from deniable.release.manifest import Certificate, json_number, ledger_entries, round_up
+from perturbation_model import PerturbationModel
 from worlds import property_test
 
-# The contract of the manifest.
+# The documented fields of the manifest.
 FIELDS = {
     *("format", "version", "mode", "profile", "data_use", "parameters", "guarantee", "spends"),
     *("accountants", "not_covered", "files", "schema", "checksum"),
@@ -48,7 +49,7 @@ def synthesize(table, schema, options, **more):
 
 @pytest.mark.parametrize("data_use", ["whole", "split"])
 @pytest.mark.parametrize("options", MODES, ids=lambda options: "-".join(map(str, options.values())))
-def test_it_has_every_field_of_the_contract(small_table, small_schema, options, data_use):
+def test_a_manifest_has_every_documented_field(small_table, small_schema, options, data_use):
     document = manifest_of(synthesize(small_table, small_schema, options, data_use=data_use))
     assert set(document) == FIELDS
     assert set(document["guarantee"]) == OF_GUARANTEE
@@ -64,7 +65,7 @@ def test_it_has_every_field_of_the_contract(small_table, small_schema, options, 
 
 
 @pytest.mark.parametrize("options", MODES, ids=lambda options: "-".join(map(str, options.values())))
-def test_the_claim_never_exceeds_what_was_asked_for(small_table, small_schema, options):
+def test_the_claim_never_exceeds_the_requested_budget(small_table, small_schema, options):
     document = manifest_of(synthesize(small_table, small_schema, options))
     claim = document["guarantee"]
     assert 0 < claim["epsilon"] <= 1.0
@@ -92,12 +93,12 @@ def test_nothing_in_it_depends_on_the_rows(small_table, small_schema, options):
 
 @pytest.mark.parametrize("options", MODES, ids=lambda options: "-".join(map(str, options.values())))
 def test_the_number_of_rows_does_not_show(small_table, small_schema, options):
-    """1,847 rows, with real noise. The number stands nowhere, however it is written."""
+    """1,847 rows, with real noise: the number is nowhere in the manifest, in any notation."""
     release = synthesize(small_table.head(1_847), small_schema, options)
     assert not re.search(r"1[,_ ]?847", json.dumps(manifest_of(release)))
 
 
-def test_what_does_not_apply_is_left_out_of_the_parameters(small_table, small_schema):
+def test_parameters_that_do_not_apply_are_left_out(small_table, small_schema):
     seedless = manifest_of(synthesize(small_table, small_schema, MODES[1]))["parameters"]
     assert not {"k", "gamma", "epsilon0", "t", "threshold"} & set(seedless)
     one_shot = manifest_of(synthesize(small_table, small_schema, MODES[0]))["parameters"]
@@ -109,9 +110,7 @@ def test_what_does_not_apply_is_left_out_of_the_parameters(small_table, small_sc
     assert {"epsilon0", "t", "dummies", "records", "k"} <= set(randomized)
 
 
-def test_a_key_of_generation_is_public_and_there_is_none_where_seeds_are_real(
-    small_table, small_schema
-):
+def test_the_key_is_public_and_absent_where_seeds_are_real(small_table, small_schema):
     parameters = manifest_of(synthesize(small_table, small_schema, MODES[1], key=5))["parameters"]
     assert (parameters["key"], parameters["records"]) == (5, 5)
     parameters = manifest_of(synthesize(small_table, small_schema, MODES[2]))["parameters"]
@@ -123,9 +122,7 @@ def test_a_key_of_generation_is_public_and_there_is_none_where_seeds_are_real(
 
 
 @pytest.mark.parametrize("options", MODES, ids=lambda options: "-".join(map(str, options.values())))
-def test_without_noise_nothing_is_claimed_and_infinity_is_a_text(
-    small_table, small_schema, options
-):
+def test_without_noise_nothing_is_claimed_and_infinity_is_text(small_table, small_schema, options):
     document = manifest_of(synthesize(small_table, small_schema, options, epsilon=math.inf))
     claim = document["guarantee"]
     assert claim["epsilon"] == document["parameters"]["epsilon"] == "inf"
@@ -136,7 +133,7 @@ def test_without_noise_nothing_is_claimed_and_infinity_is_a_text(
 
 
 @pytest.mark.parametrize("options", MODES, ids=lambda options: "-".join(map(str, options.values())))
-def test_of_noise_that_somebody_knows_nothing_is_claimed(small_table, small_schema, options):
+def test_known_noise_claims_nothing(small_table, small_schema, options):
     document = manifest_of(synthesize(small_table, small_schema, options, noise=NOISE))
     claim = document["guarantee"]
     assert claim["epsilon"] == "inf"
@@ -147,9 +144,9 @@ def test_of_noise_that_somebody_knows_nothing_is_claimed(small_table, small_sche
     assert "deniable given" not in json.dumps(document)
 
 
-def test_of_a_model_of_the_user_s_own_no_cost_is_said(small_table, small_schema):
-    """Nothing was learnt here, so no accountant has anything to say."""
-    model = deniable.PerturbationModel.of(small_schema.attributes, stay=0.5, step=3.0)
+def test_a_users_own_model_has_no_cost(small_table, small_schema):
+    """Nothing was learnt, so there is nothing to account for."""
+    model = PerturbationModel.of(small_schema.attributes, stay=0.5, step=3.0)
     release = deniable.synthesize(
         small_table, small_schema, records=5, model=model, mode="tested", k=5
     )
@@ -164,9 +161,7 @@ def test_of_a_model_of_the_user_s_own_no_cost_is_said(small_table, small_schema)
 # The paper's profile
 
 
-def test_under_the_paper_s_profile_its_own_formula_stands_beside_the_claim(
-    small_table, small_schema
-):
+def test_the_papers_profile_records_its_formula_and_the_claim(small_table, small_schema):
     """The manifest calls it ``paper_formula``; only the true total is claimed."""
     release = deniable.synthesize(
         small_table, small_schema, records=1, profile="paper", omega="3", delta=1e-6
@@ -177,7 +172,7 @@ def test_under_the_paper_s_profile_its_own_formula_stands_beside_the_claim(
 # Reading it back
 
 
-def test_what_is_read_is_what_was_written(small_table, small_schema, tmp_path):
+def test_a_certificate_round_trips(small_table, small_schema, tmp_path):
     release = synthesize(small_table, small_schema, MODES[0])
     document = release.certificate.document(small_schema, {"a": "0"})
     path = tmp_path / "manifest.json"
@@ -208,30 +203,30 @@ def test_a_number_is_rounded_up_to_six_digits_and_no_further(value):
 
 
 @pytest.mark.parametrize("value", [0.0, math.inf, 0.5, 1e-9, 123456.0])
-def test_what_has_six_digits_stays(value):
+def test_a_number_of_six_digits_is_not_rounded(value):
     assert round_up(value) == value
 
 
-def test_a_claim_is_rounded_up_but_not_above_what_was_asked_for():
-    """Six digits of a cost just below the limit would lie above it."""
+def test_a_claim_is_rounded_up_but_not_above_the_requested_budget():
+    """A cost just below the budget, rounded up to six digits, would exceed it."""
     cost = Guarantee(epsilon=0.12345671, delta=1.2345671e-7)
     asked = Config.assemble({"epsilon": 0.12345675, "delta": 1.2345675e-7})
     assert claimed(cost, asked) == Guarantee(epsilon=0.12345675, delta=1.2345675e-7)
     assert claimed(cost, Config(delta=1e-6)).epsilon == 0.123457
-    with pytest.raises(InvariantError, match="more than was asked for"):
+    with pytest.raises(InvariantError, match="more than was requested"):
         claimed(cost, Config())
     assert claimed(Guarantee(epsilon=math.inf, delta=0.0), asked).epsilon == math.inf
 
 
-def test_only_infinity_is_a_text():
-    assert [number(x) for x in (math.inf, 1.5, 3, "a", None)] == ["inf", 1.5, 3, "a", None]
+def test_only_infinity_becomes_text():
+    assert [json_number(x) for x in (math.inf, 1.5, 3, "a", None)] == ["inf", 1.5, 3, "a", None]
 
 
 def test_each_entry_is_a_spend_with_its_cost_alone_rounded_up():
     law = discrete_laplace(0.3)
     spend = Spend(what="counts of x", part="parameters", law=law)
-    (entry,) = entries([spend], delta=1e-9)
-    alone = cost_of((spend,), delta=1e-9)
+    (entry,) = ledger_entries([spend], delta=1e-9)
+    alone = compose_spends((spend,), delta=1e-9)
     assert entry["law"] == {"name": "discrete_laplace", "epsilon": 0.3}
     assert (entry["what"], entry["part"], entry["sensitivity"]) == ("counts of x", "parameters", 1)
     assert alone.epsilon <= entry["epsilon"] <= alone.epsilon * (1 + 1e-5)
@@ -244,7 +239,7 @@ def test_entries_of_equal_noise_cost_the_same_and_each_keeps_its_name():
         Spend(what="b", part="seeds", law=discrete_laplace(0.3)),
         Spend(what="c", part="seeds", law=discrete_laplace(0.3), moved=2),
     ]
-    one, two, three = entries(spends, delta=1e-9)
+    one, two, three = ledger_entries(spends, delta=1e-9)
     assert [entry["what"] for entry in (one, two, three)] == ["a", "b", "c"]
     assert one["epsilon"] == "inf"
     assert 0.29 < two["epsilon"] < 0.31

@@ -1,15 +1,41 @@
-"""The options of a run, the same for every command that learns or plans; and the program itself."""
+"""The command line application and its flags, generated from the options of ``Config``."""
 
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
+
+from deniable.config import options as all_options
+from deniable.option import Option
+
+_OTHER_PANEL = "Options"
+OUTPUT_PANEL = "Output"
+
+
+class PanelCommand(TyperCommand):
+    """A command whose help lists its options by panel."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write one section for each panel, in the order in which the options are declared."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            row = parameter.get_help_record(ctx)
+            if row is not None:
+                is_argument = parameter.param_type_name == "argument"
+                panel = getattr(parameter, "rich_help_panel", None) or _OTHER_PANEL
+                panels.setdefault("Arguments" if is_argument else panel, []).append(row)
+        others = panels.pop(_OTHER_PANEL, [])
+        for panel, rows in [*panels.items(), (_OTHER_PANEL, others)]:
+            with formatter.section(panel):
+                formatter.write_dl(rows)
+
 
 app = typer.Typer(
     name="deniable",
-    help="Full synthetic records with a privacy guarantee that is proved, printed and checkable.",
+    help="Synthetic records with a privacy guarantee that is proved, printed and checkable.",
     no_args_is_help=True,
     invoke_without_command=True,
     add_completion=True,
@@ -17,87 +43,109 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-# The options of a run: the same for every command that learns or plans.
-_OPTIONS: dict[str, tuple[Any, str]] = {
-    "epsilon": (float, "ε of the whole release (tested: of the model); inf for no noise. [1.0]"),
-    "delta": (float, "δ of the same. [1e-9]"),
-    "mode": (str, "one-shot, seedless, tested or randomized. [one-shot]"),
-    "k": (int, "Rows that must share what a record kept. [50]"),
-    "omega": (str, "Attributes drawn anew: 9, a range 9-11, or auto. [auto]"),
-    "gamma": (float, "Width of probability ranges, for a hidden ω. [4]"),
-    "epsilon0": (float, "Noise of the randomized test's threshold. [the best]"),
-    "t": (int, "Where the randomized test's proof splits. [the best]"),
-    "omega_known": (str, "yes: test each candidate under its own ω; no: hide it. [yes]"),
-    "profile": (str, "default or paper. [default]"),
-    "data_use": (str, "whole: all rows serve every stage; split: each serves one. [whole]"),
-    "max_cost": (
-        int,
-        "The most parent configurations of an attribute. [20,000; tables of a graph: 300]",
+TablePath = Annotated[
+    Path, typer.Argument(help="Confidential table: .csv, .csv.gz or .parquet.", show_default=False)
+]
+SchemaPath = Annotated[
+    Path,
+    typer.Option(
+        "--schema",
+        help="Schema of the table (schema.toml).",
+        show_default=False,
+        rich_help_panel="Common",
     ),
-    "estimator": (
-        str,
-        "pairs; or a graph's tables, by back-off, norm-sub or the paper's clip. [pairs]",
+]
+RecordCount = Annotated[
+    int,
+    typer.Option(
+        "--records",
+        help="Number of records to release.",
+        show_default=False,
+        rich_help_panel="Common",
     ),
-    "alpha": (float, "Prior count of every value in a graph's tables. [1]"),
-    "rows_max": (int, "A public guess of the number of rows; steers noise only. [the schema's]"),
-    "workers": (int, "Threads. [one a core]"),
-    "config": (Path, "A TOML file with options."),
-}
+]
+Key = Annotated[
+    int | None,
+    typer.Option(
+        "--key",
+        help="Key of the generation: same artefact and key, same records. [a fresh one]",
+        show_default=False,
+        rich_help_panel=OUTPUT_PANEL,
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", help="Print errors only.", rich_help_panel=OUTPUT_PANEL),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON object.", rich_help_panel=OUTPUT_PANEL),
+]
+
+
+def output_option(text: str) -> Any:
+    """An ``--out`` flag in the panel of the common options."""
+    return typer.Option("--out", help=text, show_default=False, rich_help_panel="Common")
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a run; it receives those that were given as ``options``."""
+    """Declare the options of a run as flags of a command, which collects them as ``**options``."""
     signature = inspect.signature(command)
-    own = [p for p in signature.parameters.values() if p.name != "options"]
-    shared = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[kind | None, typer.Option(help=text, show_default=False)],
-        )
-        for name, (kind, text) in _OPTIONS.items()
-    ]
-    drafted = inspect.Parameter(
-        "accept_drafted_schema",
+    own = [each for each in signature.parameters.values() if each.name != "options"]
+    flags = [_parameter(option) for option in all_options().values() if option.has_flag]
+    config = inspect.Parameter(
+        "config",
         inspect.Parameter.KEYWORD_ONLY,
-        default=False,
-        annotation=Annotated[bool, typer.Option(help="Use descriptions nobody has confirmed.")],
+        default=None,
+        annotation=Annotated[
+            Path | None,
+            typer.Option(help="TOML file with options.", rich_help_panel="Common"),
+        ],
+    )
+    parameters = sorted([*own, config, *flags], key=_panel_order)
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return command
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    """The flag of an option."""
+    kind: Any = option.kind
+    default: Any = None
+    text = f"{option.text} [{option.default_text}]"
+    if option.name == "omega_known":
+        kind = Literal["yes", "no"]
+    elif kind is bool:
+        default, text = False, option.text
+    settings = typer.Option(
+        option.flag, help=text, show_default=False, rich_help_panel=option.section
+    )
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind if kind is bool else kind | None, settings],
     )
 
-    def wrapped(**given: Any) -> None:
-        options = {name: given.pop(name) for name in _OPTIONS}
-        options["accept_drafted_schema"] = given.pop("accept_drafted_schema") or None
-        command(**given, options=_assembled(options))
 
-    wrapped.__name__ = command.__name__
-    wrapped.__doc__ = command.__doc__
-    wrapped.__signature__ = signature.replace(parameters=[*own, *shared, drafted])  # type: ignore[attr-defined]
-    return wrapped
+def _panel_order(parameter: inspect.Parameter) -> int:
+    """Arguments first, then the panels; within a panel the order of declaration."""
+    panels = ["Common", "Privacy", "Model", "The paper's modes", "Execution", OUTPUT_PANEL]
+    settings = parameter.annotation.__metadata__[0]
+    panel = getattr(settings, "rich_help_panel", None)
+    return panels.index(panel) if panel in panels else -1
 
 
-def _assembled(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options as ``Config`` wants them, a configuration file's included."""
+def given_options(chosen: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given: by a configuration file, and by flags, which win."""
     from deniable.config import read_options, require_known
-    from deniable.errors import ConfigError
 
-    file = options.pop("config")
-    known = options["omega_known"]
-    if known is not None:
-        if known not in ("yes", "no"):
-            raise ConfigError(f"--omega-known {known}: say yes or no")
-        options["omega_known"] = known == "yes"
+    file = chosen.pop("config")
+    if chosen["omega_known"] is not None:
+        chosen["omega_known"] = chosen["omega_known"] == "yes"
+    chosen["accept_drafted_schema"] = chosen["accept_drafted_schema"] or None
     written = read_options(file) if file is not None else {}
     require_known(written)
-    return written | {name: value for name, value in options.items() if value is not None}
-
-
-Table = Annotated[Path, typer.Argument(help="The confidential table: .csv, .csv.gz, .parquet.")]
-SchemaFile = Annotated[Path, typer.Option("--schema", help="What its columns may hold.")]
-Records = Annotated[int, typer.Option("--records", help="How many records to release.")]
-Key = Annotated[int | None, typer.Option("--key", help="Same artefact and key, same records.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+    return written | {name: value for name, value in chosen.items() if value is not None}
 
 
 @app.callback()
@@ -105,7 +153,7 @@ def common(
     *,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """Full synthetic records with a privacy guarantee that is proved, printed and checkable."""
+    """Synthetic records with a privacy guarantee that is proved, printed and checkable."""
     if version:
         from importlib.metadata import version as version_of
 

@@ -1,1 +1,1 @@
-"""A table of values → a matrix of codes, and back."""
+"""Read tables, encode their cells as integer codes, and decode and write records."""

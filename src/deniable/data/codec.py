@@ -1,4 +1,7 @@
-"""Codec: values ↔ codes. Refuses what the schema does not allow, and says all of it at once."""
+"""Codec: encode the values of a table as integer codes, and decode codes as values.
+
+Cells that do not match the schema are refused, with one error that lists all of them.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -8,50 +11,51 @@ import numpy as np
 import polars as pl
 
 from deniable.arrays import Codes, Counts
-from deniable.data.attributes import Attribute, show_some
-from deniable.data.beside import Computed, Constant, Described, Identifier
-from deniable.data.bin_heaps import Heaps
-from deniable.data.bulk import Spool
-from deniable.data.cells import Column, Fault, Origin
-from deniable.data.checked import Batch, Owners, find_all_faults, in_turn
-from deniable.errors import DataError, InvariantError, SchemaError
+from deniable.data.batches import EncodedBatch, RowOwners, find_all_faults, iter_batches
+from deniable.data.column_encoder import CellFault, CellOrigin, ColumnEncoder
+from deniable.data.spooled_codes import CodeSpool
+from deniable.errors import DataError, InvariantError
 from deniable.randomness import Rng
+from deniable.schema.attribute import Attribute, summarize_values
+from deniable.schema.heaping import Heaping
+from deniable.schema.schema import Schema
+from deniable.schema.unmodelled_columns import Computed, Constant, Identifier, SchemaColumn
 
-# A message that lists more columns than this is not read to its end.
-MOST_COLUMNS = 20
+# Columns or faults listed in one error message.
+MAX_ITEMS_IN_MESSAGE = 20
 
-# What polars raises of its own. Its messages quote cells: none of them may be passed on.
+# Errors raised by polars. Their messages may quote cells, so they are never passed on.
 POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
-def _count_from_one(rows: Sequence[int]) -> list[int]:
+def _one_based(rows: Sequence[int]) -> list[int]:
     return [row + 1 for row in rows]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
-    """Where cells come from, so that a fault can be found there.
+class CellSource:
+    """Where cells come from, for error messages that locate a fault.
 
     Attributes:
-        place: What to call the table in a message.
-        origin: Whether cells are typed, or the text of a CSV file.
-        unit: What a record is called there: a row, a line.
-        number: The numbers, as its reader counts them, of the records at the given rows.
+        table_name: The name of the table.
+        origin: Whether cells are typed, or text from a CSV file.
+        record_noun: The word for a record: "row" or "line".
+        record_numbers: Converts row indices to the numbers that a reader of the table would count.
     """
 
-    place: str
-    origin: Origin = "typed"
-    unit: str = "row"
-    number: Callable[[Sequence[int]], Sequence[int]] = _count_from_one
+    table_name: str
+    origin: CellOrigin = "typed"
+    record_noun: str = "row"
+    record_numbers: Callable[[Sequence[int]], Sequence[int]] = _one_based
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """The records of a table.
+class EncodedTable:
+    """Encoded records of a table.
 
     Attributes:
-        codes: A row a record, a column an attribute; columns contiguous while they are in memory.
-        units: Whose record each is: equal numbers, one unit. None where the schema has no unit.
+        codes: One row per record, one column per attribute; columns contiguous if in memory.
+        units: The unit of each record: equal numbers mean the same unit. None without a unit.
     """
 
     codes: Codes = field(repr=False)
@@ -60,274 +64,260 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Codec:
-    """The code of every value of every attribute, and back.
+    """Encode values as codes and decode codes as values, according to a schema."""
 
-    Attributes:
-        columns: All columns of the table: those that are learnt, and those beside them.
-        unit: The column that says whose record it is; it is an attribute or an identifier.
-    """
+    schema: Schema
 
-    columns: tuple[Described, ...]
-    unit: str | None = None
+    @property
+    def columns(self) -> tuple[SchemaColumn, ...]:
+        """All columns of the table, modelled or not."""
+        return self.schema.columns
 
-    def __post_init__(self) -> None:
-        if not self.attributes:
-            raise SchemaError(
-                "the schema describes no column that is learnt; add an [[attribute]] for each"
-            )
-        asides = [heaps.attribute.name for heaps in self.heaps.values()]
-        names = [column.name for column in self.columns] + asides
-        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-            raise SchemaError(f"described more than once: {show_some(twice)}; keep one of each")
-
-    @cached_property
+    @property
     def attributes(self) -> tuple[Attribute, ...]:
-        """What is learnt, as columns of codes have it; how round numbers are, just before them."""
-        learnt: list[Attribute] = []
-        for column in self.columns:
-            if column.name in self.heaps:
-                learnt.append(self.heaps[column.name].attribute)
-            if isinstance(column, Attribute):
-                learnt.append(column)
-        return tuple(learnt)
-
-    @cached_property
-    def heaps(self) -> dict[str, Heaps]:
-        """How round the numbers are, of the columns where that is learnt."""
-        attributes = (column for column in self.columns if isinstance(column, Attribute))
-        return {column.name: Heaps(column) for column in attributes if column.heaps}
-
-    @cached_property
-    def asides(self) -> frozenset[str]:
-        """The attributes that are no columns: how round numbers are."""
-        return frozenset(heaps.attribute.name for heaps in self.heaps.values())
+        """The modelled attributes, one column of codes each."""
+        return self.schema.attributes
 
     @cached_property
     def constants(self) -> tuple[Constant, ...]:
-        """The columns that always hold the same."""
+        """The columns with a single fixed value."""
         return tuple(column for column in self.columns if isinstance(column, Constant))
 
     @property
     def owner(self) -> Identifier | None:
-        """The identifier that says whose record it is, where it is not an attribute."""
-        named = (column for column in self.columns if column.name == self.unit)
-        found = next(named, None)
-        return found if isinstance(found, Identifier) else None
+        """The identifier that names the unit of a record; None if the unit is an attribute."""
+        named = (column for column in self.columns if column.name == self.schema.unit)
+        unit = next(named, None)
+        return unit if isinstance(unit, Identifier) else None
 
     @cached_property
-    def draws(self) -> bool:
-        """Whether some code stands for several values, so that decoding draws one of them."""
+    def needs_rng(self) -> bool:
+        """Whether some code is a bin of several values, so that decoding draws one of them."""
         return any(attribute.is_binned for attribute in self.attributes)
 
-    def encode(self, frame: pl.LazyFrame | pl.DataFrame, *, place: str = "the table") -> Codes:
-        """Return the codes of a table: a row a record, a column an attribute, columns contiguous.
+    def encode(self, frame: pl.LazyFrame | pl.DataFrame, *, table_name: str = "the table") -> Codes:
+        """Encode a table: one row per record, one column per attribute, columns contiguous.
 
         Args:
-            frame: The table; its columns in any order.
-            place: What to call it in a message.
+            frame: The table; its columns may be in any order.
+            table_name: The name of the table in error messages.
 
         Raises:
-            DataError: A column is absent, foreign or of the wrong type, or some cells do not fit.
-                Every column at fault is named, with its first row and the number of faults.
+            DataError: A column is absent, unknown or of the wrong type, or some cells are invalid.
+                Every invalid column is listed, with its first row and the number of faults.
         """
-        return self.encode_frame(frame.lazy(), place=place).codes
+        return self.encode_frame(frame.lazy(), table_name=table_name).codes
 
-    def encode_frame(self, frame: pl.LazyFrame, *, place: str) -> Encoded:
-        """Return the records of a table; as ``encode``, with whose they are."""
+    def encode_frame(self, frame: pl.LazyFrame, *, table_name: str) -> EncodedTable:
+        """Encode a table, as ``encode`` does, together with the unit of each record."""
         try:
-            return encode_cells(self, frame, Source(place=place))
+            return encode_cells(self, frame, CellSource(table_name=table_name))
         except POLARS_ERRORS as error:
             cause = type(error).__name__
             raise DataError(
-                f"{place} could not be computed (polars: {cause}; its message is not shown, as it "
-                "may quote cells). Collect the frame by itself to see it."
+                f"{table_name} could not be computed (polars: {cause}; its message is not shown, "
+                "as it may quote cells). Collect the frame yourself to see the message."
             ) from None
 
     def decode(self, codes: Codes, rng: Rng | None = None) -> pl.DataFrame:
-        """Return the values that ``codes`` stand for; a missing cell is null.
+        """Decode codes as values; a missing cell is null.
 
-        Where a code stands for several values, one is drawn uniformly, from ``rng``: same codes,
-        same ``rng``, same values.
+        If a code is a bin of several values, one is drawn uniformly from ``rng``. The same codes
+        and ``rng`` give the same values.
         """
-        return self.values(codes, self.positions(codes, rng))
+        return self.values(codes, self.draw_positions(codes, rng))
 
-    def positions(self, codes: Codes, rng: Rng | None = None) -> Counts:
-        """Return a position on its attribute's grid for each cell, drawn inside its bin.
+    def draw_positions(self, codes: Codes, rng: Rng | None = None) -> Counts:
+        """Draw the position of each numeric cell on its attribute's grid, within its bin.
 
-        For a missing cell it is the code. Of listed kinds, which have no grid, it says nothing.
+        The position of a missing cell is its code. Columns without a grid are left undefined.
         """
-        self._require(codes)
-        if rng is None and self.draws:
-            raise InvariantError("codes stand for several values: give rng, to draw one of them")
-        places = np.empty(codes.shape, dtype=np.int64, order="F")
+        self._require_valid(codes)
+        if rng is None and self.needs_rng:
+            raise InvariantError("a code is a bin of several values: pass rng to draw one of them")
+        positions = np.empty(codes.shape, dtype=np.int64, order="F")
         for j, attribute in enumerate(self.attributes):
             if not attribute.is_numeric:
                 continue
             column = codes[:, j].astype(np.intp)
-            there = None if attribute.missing_code is None else column < attribute.bins
-            bins = column if there is None else np.where(there, column, 0)
+            present = None if attribute.missing_code is None else column < attribute.bins
+            bins = column if present is None else np.where(present, column, 0)
             drawn = attribute.first_positions.take(bins)
             if attribute.heaps and rng is not None:
-                drawn = self.heaps[attribute.name].draw(bins, codes[:, j - 1], rng)
+                drawn = self.schema.heaping[attribute.name].draw(bins, codes[:, j - 1], rng)
             elif attribute.is_binned and rng is not None:
                 widths = attribute.widths.take(bins)
                 steps = (rng.random(len(codes)) * widths).astype(np.int64)
                 drawn += np.minimum(steps, widths - 1)
-            places[:, j] = drawn if there is None else np.where(there, drawn, column)
-        return places
+            positions[:, j] = drawn if present is None else np.where(present, drawn, column)
+        return positions
 
     def values(self, codes: Codes, positions: Counts) -> pl.DataFrame:
-        """Return the values of codes, and of positions inside their bins."""
-        self._require(codes)
+        """Convert codes, and positions within their bins, to values."""
+        self._require_valid(codes)
         series, texts = [], []
         for j, attribute in enumerate(self.attributes):
             name = attribute.name
-            if name in self.asides:
+            if name in self.schema.roundness_names:
                 continue
             if attribute.is_numeric:
-                series.append(_amounts(attribute, codes[:, j], positions[:, j]))
-            elif name in self._whole_numbers:
-                places = codes[:, j].astype(np.intp)
-                series.append(pl.Series(name, self._whole_numbers[name].take(places)))
+                series.append(_numeric_values(attribute, codes[:, j], positions[:, j]))
+            elif name in self._listed_integers:
+                indices = codes[:, j].astype(np.intp)
+                series.append(pl.Series(name, self._listed_integers[name].take(indices)))
             else:
                 series.append(pl.Series(name, codes[:, j]))
-                texts.append(pl.lit(self._lists[name]).gather(pl.col(name)).alias(name))
-        # All in one go: each that is asked for alone waits for polars' threads.
+                texts.append(pl.lit(self._listed_values[name]).gather(pl.col(name)).alias(name))
+        # All in one call: each call to polars has to wait for its threads.
         return pl.DataFrame(series).with_columns(texts) if texts else pl.DataFrame(series)
 
     @cached_property
-    def _lists(self) -> dict[str, pl.Series]:
-        """The value of each code, null for a missing cell, of the listed kinds."""
+    def _listed_values(self) -> dict[str, pl.Series]:
+        """The value of each code of the attributes without a grid; null for a missing cell."""
         lists = {}
         for attribute in self.attributes:
             if not attribute.is_numeric:
                 values = [False, True] if attribute.kind == "boolean" else attribute.values
                 missing = [None] if attribute.missing else []
-                listed = pl.Series(attribute.name, [*values, *missing], dtype=dtype_of(attribute))
+                listed = pl.Series(
+                    attribute.name, [*values, *missing], dtype=value_dtype(attribute)
+                )
                 lists[attribute.name] = listed
         return lists
 
     @cached_property
-    def _whole_numbers(self) -> dict[str, Counts]:
-        """The same, where every value is a whole number."""
+    def _listed_integers(self) -> dict[str, Counts]:
+        """The attributes of ``_listed_values`` that are all integers, as arrays."""
         return {
             name: listed.to_numpy()
-            for name, listed in self._lists.items()
+            for name, listed in self._listed_values.items()
             if listed.dtype == pl.Int64 and not listed.null_count()
         }
 
-    def _require(self, codes: Codes) -> None:
+    def _require_valid(self, codes: Codes) -> None:
         if codes.ndim != 2 or codes.shape[1] != len(self.attributes):
-            raise InvariantError(f"codes of {len(self.attributes)} columns: one each is needed")
+            raise InvariantError(
+                f"codes must have {len(self.attributes)} columns, one per attribute"
+            )
         for j, attribute in enumerate(self.attributes):
             if len(codes) and int(codes[:, j].max()) >= attribute.size:
-                raise InvariantError(f'attribute "{attribute.name}": a code stands for no value')
+                raise InvariantError(f'attribute "{attribute.name}": a code is out of range')
 
 
-def dtype_of(attribute: Attribute) -> pl.DataType:
-    """Return the type of an attribute's decoded values."""
-    if attribute.unit is not None:
-        return attribute.unit.dtype
+def value_dtype(attribute: Attribute) -> pl.DataType:
+    """Return the polars type of an attribute's decoded values."""
+    if attribute.grid is not None:
+        return attribute.grid.dtype
     if attribute.kind == "boolean":
         return pl.Boolean()
     return pl.Int64() if attribute.is_whole else pl.String()
 
 
-def text_of(attribute: Attribute) -> pl.Expr:
-    """Return decoded values as a CSV file has them; a missing cell stays null."""
+def format_values(attribute: Attribute) -> pl.Expr:
+    """Format decoded values as in a CSV file; a missing cell stays null."""
     cell = pl.col(attribute.name)
-    if attribute.unit is not None:
-        return attribute.unit.texts(cell).alias(attribute.name)
+    if attribute.grid is not None:
+        return attribute.grid.to_text(cell).alias(attribute.name)
     if attribute.kind == "boolean":
         no, yes = (pl.lit(str(text)) for text in attribute.values)
         return pl.when(cell).then(yes).when(~cell).then(no).alias(attribute.name)
     return cell.cast(pl.String)
 
 
-def encode_cells(codec: Codec, frame: pl.LazyFrame, source: Source) -> Encoded:
-    """Return the records of ``frame``, without those that a column asks to drop.
+def encode_cells(codec: Codec, frame: pl.LazyFrame, source: CellSource) -> EncodedTable:
+    """Encode the records of ``frame``, without those that a column drops.
 
     Raises:
-        DataError: As ``Codec.encode``.
+        DataError: See ``Codec.encode``.
         PolarsError: The frame cannot be computed. Its message may quote a cell: do not pass it on.
     """
     schema = frame.collect_schema()
-    require_columns(codec.columns, schema.names(), place=source.place)
-    columns = _columns(codec, schema, source)
-    asked = [column.code() for column in columns]
+    require_columns(codec.columns, schema.names(), table_name=source.table_name)
+    columns = _column_encoders(codec, schema, source)
+    expressions = [column.code() for column in columns]
     if codec.owner is not None:
-        asked.append(_owner(codec.owner, schema, source))
-    spool, owners = Spool(len(codec.attributes)), Owners(_place_of_unit(codec))
-    for coded in in_turn(frame, asked):
-        batch = Batch.of(coded, columns, codec.owner)
-        if batch.is_faulty:
-            raise _error(find_all_faults(frame, columns, asked, codec.owner), source)
+        expressions.append(_owner_expression(codec.owner, schema, source))
+    spool, owners = CodeSpool(len(codec.attributes)), RowOwners(_unit_column(codec))
+    for computed in iter_batches(frame, expressions):
+        batch = EncodedBatch.of(computed, columns, codec.owner)
+        if batch.has_faults:
+            raise _faults_error(find_all_faults(frame, columns, expressions, codec.owner), source)
         spool.add(batch.records(len(codec.attributes)))
         owners.add(batch)
-    if owners.first is not None:
-        raise _nobodys(codec, owners.first, owners.unknown, source)
-    return Encoded(spool.codes(), None if codec.unit is None else owners.labels())
+    if owners.first_unknown is not None:
+        raise _missing_owner_error(codec, owners.first_unknown, owners.unknown, source)
+    return EncodedTable(spool.codes(), None if codec.schema.unit is None else owners.labels())
 
 
-def require_columns(columns: Sequence[Described], names: Sequence[str], *, place: str) -> None:
-    """Raise an error unless a table's columns are the declared ones, in any order.
+def require_columns(
+    columns: Sequence[SchemaColumn], names: Sequence[str], *, table_name: str
+) -> None:
+    """Raise an error unless a table has the columns of the schema, in any order.
 
-    What is computed need not be there, nor an identifier that is left out of the release.
+    Computed columns and identifiers that are not released may be absent.
     """
     declared = [column.name for column in columns]
     if not set(declared) & set(names):
-        # The first line of a file without a header is a record: its cells are not quoted.
+        # The first line of a file without a header is a record, so its cells are not shown.
         raise DataError(
-            f"{place} has none of the schema's {len(declared)} columns. Is its header line "
-            "missing, are its cells separated by something else than commas, or is this the "
+            f"{table_name} has none of the schema's {len(declared)} columns. Is its header line "
+            "missing, are its cells separated by something other than commas, or is this the "
             "schema of another table?"
         )
-    wanted = [column.name for column in columns if not _may_be_absent(column)]
-    if absent := [name for name in wanted if name not in set(names)]:
+    required = [column.name for column in columns if not _may_be_absent(column)]
+    if absent := [name for name in required if name not in set(names)]:
+        listed = summarize_values(absent, limit=MAX_ITEMS_IN_MESSAGE)
         raise DataError(
-            f"{place} has no column {show_some(absent, most=MOST_COLUMNS)}. Correct the header, or "
-            "remove the attribute from the schema."
+            f"{table_name} has no column {listed}. Correct the header, or remove the attribute "
+            "from the schema."
         )
-    if foreign := [name for name in names if name not in set(declared)]:
+    if unknown := [name for name in names if name not in set(declared)]:
+        listed = summarize_values(unknown, limit=MAX_ITEMS_IN_MESSAGE)
         raise DataError(
-            f"the schema does not describe column {show_some(foreign, most=MOST_COLUMNS)} of "
-            f"{place}. Add an [[attribute]] for it, or remove the column from the table."
+            f"the schema does not describe column {listed} of {table_name}. Add an [[attribute]] "
+            "for it, or remove the column from the table."
         )
 
 
-def _may_be_absent(column: Described) -> bool:
+def _may_be_absent(column: SchemaColumn) -> bool:
     is_omitted = isinstance(column, Identifier) and column.release == "omit"
     return is_omitted or isinstance(column, Computed)
 
 
-def _columns(codec: Codec, schema: pl.Schema, source: Source) -> list[Column]:
-    """Return the columns to encode, constants last; raise one error for all of the wrong type."""
-    columns, misfits = [], []
-    aside = {heaps.attribute.name: heaps for heaps in codec.heaps.values()}
-    asked: list[tuple[Attribute, int | None, Heaps | None]] = [
-        (aside[a.name].base, None, aside[a.name]) if a.name in aside else (a, None, None)
+def _column_encoders(codec: Codec, schema: pl.Schema, source: CellSource) -> list[ColumnEncoder]:
+    """Build the encoders, constants last; raise one error for all columns of the wrong type."""
+    roundness = {heaping.attribute.name: heaping for heaping in codec.schema.heaping.values()}
+    wanted: list[tuple[Attribute, int | None, Heaping | None]] = [
+        (roundness[a.name].column, None, roundness[a.name])
+        if a.name in roundness
+        else (a, None, None)
         for a in codec.attributes
     ]
-    asked += [(constant.attribute, constant.code, None) for constant in codec.constants]
-    for attribute, only, heaps in asked:
-        dtype, origin = schema[attribute.name], source.origin
+    wanted += [(constant.attribute, constant.code, None) for constant in codec.constants]
+    encoders, errors = [], []
+    for attribute, required_code, heaping in wanted:
         try:
-            columns.append(
-                Column(attribute=attribute, dtype=dtype, origin=origin, only=only, heaps=heaps)
+            encoder = ColumnEncoder(
+                attribute=attribute,
+                dtype=schema[attribute.name],
+                origin=source.origin,
+                required_code=required_code,
+                heaping=heaping,
             )
+            encoders.append(encoder)
         except DataError as error:
-            misfits.append(str(error))
-    if misfits:
-        raise DataError(_listed(misfits))
-    return columns
+            errors.append(str(error))
+    if errors:
+        raise DataError(_join_messages(errors))
+    return encoders
 
 
-def _owner(owner: Identifier, schema: pl.Schema, source: Source) -> pl.Expr:
-    """Return whose record each is, as the table says it; null where it does not."""
+def _owner_expression(owner: Identifier, schema: pl.Schema, source: CellSource) -> pl.Expr:
+    """Select the owner of each record; null if the cell is missing."""
     if owner.name not in schema:
         raise DataError(
-            f'{source.place} has no column "{owner.name}", which says whose record it is. Correct '
-            "the header, or the unit in the schema."
+            f'{source.table_name} has no column "{owner.name}", the unit that records belong to. '
+            "Correct the header, or the unit in the schema."
         )
     cell, dtype = pl.col(owner.name), schema[owner.name]
     if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
@@ -337,55 +327,56 @@ def _owner(owner: Identifier, schema: pl.Schema, source: Source) -> pl.Expr:
         return pl.when(cell.is_finite()).then(cell).alias(owner.name)
     if dtype.is_nested() or dtype == pl.Object:
         raise DataError(
-            f'column "{owner.name}" is of type {dtype}, but says whose record it is. Convert it '
-            "to text or whole numbers."
+            f'column "{owner.name}" is the unit that records belong to, but has type {dtype}. '
+            "Convert it to text or whole numbers."
         )
     return cell
 
 
-def _nobodys(codec: Codec, row: int, rows: int, source: Source) -> DataError:
-    """Return the error that nobody knows whose some rows are."""
-    [number] = source.number([row])
-    often = f"{rows:,} {source.unit}s have" if rows > 1 else f"1 {source.unit} has"
+def _missing_owner_error(codec: Codec, row: int, rows: int, source: CellSource) -> DataError:
+    """Build the error for records without an owner."""
+    [number] = source.record_numbers([row])
+    noun = source.record_noun
+    affected = f"{rows:,} {noun}s have" if rows > 1 else f"1 {noun} has"
     return DataError(
-        f'column "{codec.unit}", {source.unit} {number:,} of {source.place}: the cell is missing, '
-        f"so that nobody knows whose record it is. {often} this fault. Fill it in, or set "
+        f'column "{codec.schema.unit}", {noun} {number:,} of {source.table_name}: the cell is '
+        f"missing, so the unit of the record is unknown. {affected} this fault. Fill it in, or set "
         'outside = "drop" for this column.'
     )
 
 
-def _place_of_unit(codec: Codec) -> int | None:
-    """Return which attribute says whose record it is; None where it is an identifier or none."""
+def _unit_column(codec: Codec) -> int | None:
+    """Return the index of the attribute that is the unit; None if no attribute is."""
     names = [attribute.name for attribute in codec.attributes]
-    return names.index(codec.unit) if codec.unit in names else None
+    return names.index(codec.schema.unit) if codec.schema.unit in names else None
 
 
-def _error(found: Sequence[Fault], source: Source) -> DataError:
-    """Return the error that lists every fault."""
-    numbers = source.number([fault.row for fault in found])
+def _faults_error(faults: Sequence[CellFault], source: CellSource) -> DataError:
+    """Build the error that lists all faults."""
+    numbers, noun = source.record_numbers([fault.row for fault in faults]), source.record_noun
     return DataError(
-        _listed(
-            fault.describe(where=f"{source.unit} {number:,} of {source.place}", unit=source.unit)
-            for fault, number in zip(found, numbers, strict=True)
+        _join_messages(
+            fault.describe(where=f"{noun} {number:,} of {source.table_name}", record_noun=noun)
+            for fault, number in zip(faults, numbers, strict=True)
         )
     )
 
 
-def _listed(faults: Iterable[str]) -> str:
-    """Return one message of all ``faults``: the first few, and how many more there are."""
-    lines = list(faults)
-    if len(lines) > MOST_COLUMNS:
-        lines[MOST_COLUMNS:] = [f"and {len(lines) - MOST_COLUMNS:,} more such faults."]
+def _join_messages(messages: Iterable[str]) -> str:
+    """Join messages into one: the first few, and the number of others."""
+    lines = list(messages)
+    if (others := len(lines) - MAX_ITEMS_IN_MESSAGE) > 0:
+        lines[MAX_ITEMS_IN_MESSAGE:] = [f"and {others:,} more such faults."]
     return "\n  ".join(lines)
 
 
-def _amounts(attribute: Attribute, codes: Codes, positions: Counts) -> pl.Series:
-    """Return the values at positions of one attribute; null for a missing cell."""
-    if attribute.unit is None:
+def _numeric_values(attribute: Attribute, codes: Codes, positions: Counts) -> pl.Series:
+    """Convert the positions of one attribute to values; null for a missing cell."""
+    if attribute.grid is None:
         raise InvariantError(f'attribute "{attribute.name}" has no grid')
     if attribute.missing_code is None:
-        return attribute.unit.values(positions).alias(attribute.name)
-    there = codes < attribute.bins
-    values = attribute.unit.values(np.where(there, positions, attribute.values[0]))
-    kept = pl.when(pl.Series(there)).then(pl.col(attribute.name))
-    return values.alias(attribute.name).to_frame().select(kept).to_series()
+        return attribute.grid.values(positions).alias(attribute.name)
+    present = codes < attribute.bins
+    values = attribute.grid.values(np.where(present, positions, attribute.values[0]))
+    or_null = pl.when(pl.Series(present)).then(pl.col(attribute.name))
+    return values.alias(attribute.name).to_frame().select(or_null).to_series()

@@ -1,1 +1,1 @@
-"""A first description of a table that nobody has described yet: ``deniable init``."""
+"""Draft a schema from a table, with or without differential privacy: ``deniable init``."""

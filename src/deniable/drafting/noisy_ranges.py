@@ -1,4 +1,8 @@
-"""Bounds of numbers and dates from noisy histograms, for a draft with differential privacy."""
+"""Bounds of numbers and dates from noisy histograms, for a draft with differential privacy.
+
+Numbers are first counted in public logarithmic intervals, from -10^18 to 10^18. Short ranges, and
+ranges far from zero, are then counted again in fine intervals of equal width.
+"""
 
 import math
 from datetime import date
@@ -8,187 +12,218 @@ import numpy as np
 import polars as pl
 
 from deniable.arrays import Counts
-from deniable.drafting.attributes import PRIVATE, Described, Field, Kind
-from deniable.drafting.bounds import nice_above, powers
-from deniable.drafting.cells import CLASS, MOST_DECIMALS, parsed
-from deniable.drafting.columns import Column
-from deniable.drafting.dates import MomentKind, describe_range
-from deniable.drafting.figures import LARGEST_REAL, range_fields
-from deniable.drafting.measures import Measurer, interval_counts, positions_in
+from deniable.drafting.cell_patterns import CLASS_INDEX, MAX_CLASSIFIED_DECIMALS, parse_dates
+from deniable.drafting.column_profile import ColumnProfile
+from deniable.drafting.date_columns import TemporalKind, date_range_fields
+from deniable.drafting.description import DRAFTED_PRIVATELY, ColumnDraft, DraftField, Kind
+from deniable.drafting.noisy_histograms import HistogramMeasurer, count_intervals, grid_positions
+from deniable.drafting.numeric_columns import number_range_fields
+from deniable.drafting.numeric_profile import MAX_EXACT_REAL
+from deniable.drafting.round_numbers import nice_above, nice_edges
 
-# A grid is of so many decimals, a range so wide, as nearly all numbers need.
-MAJORITY = 0.95
-# Bounds are narrowed if so many of the numbers stay inside.
-_NEARLY_ALL = 0.99
-_FAR = 10**18
-_EDGES = powers(-_FAR, _FAR)
+# A type, a grid or a range must fit this share of the cells.
+MAJORITY_SHARE = 0.95
+# Bounds are narrowed only if this share of the numbers stays inside.
+_MIN_SHARE_WITHIN_BOUNDS = 0.99
+_LARGEST_EDGE = 10**18
+_LOG_EDGES = nice_edges(-_LARGEST_EDGE, _LARGEST_EDGE)
 _FIRST_YEAR, _LAST_YEAR = 1000, 9999
-_FINE = 50
-# Decimals of numbers that have more than is worth counting.
-_LONG_GRID = 6
+_MAX_FINE_INTERVALS = 50
+# Decimals of the grid if most numbers need at least this many.
+_MAX_GRID_DECIMALS = 6
 
-_WHOLE = ("bit", "point", "decimals 0")
-NUMERIC = (*_WHOLE, *(f"decimals {d}" for d in range(1, MOST_DECIMALS + 1)), "long")
+_CLIP_FIELD = DraftField("outside", "clip", "values outside are set to the nearest bound")
 
-
-def numeric_cells(classes: Counts) -> int:
-    """Return how many cells hold numbers."""
-    return sum(int(classes[CLASS[name]]) for name in NUMERIC)
-
-
-def left_out(name: str, why: str, *, fresh: bool = False) -> Described:
-    """Return a column of which nothing is learnt; ``fresh``: records get new identifiers."""
-    release = (
-        Field("release", "fresh", 'new ones; "omit" leaves the column out')
-        if fresh
-        else Field("release", "omit", "left out")
-    )
-    what = (
-        "it is not learnt, and every record gets one"
-        if fresh
-        else "it is left out; describe it if you can"
-    )
-    return Described(name=name, kind="identifier", fields=(release,), notes=(f"{why}: {what}",))
+_INTEGER_CLASSES = ("bit", "point", "decimals 0")
+NUMERIC_CLASSES = (
+    *_INTEGER_CLASSES,
+    *(f"decimals {d}" for d in range(1, MAX_CLASSIFIED_DECIMALS + 1)),
+    "long",
+)
 
 
-def draft_moments(
-    column: Column, measurer: Measurer, form: str | None, kind: MomentKind
-) -> Described:
-    """Return days or moments, in whole years from the first to the last that are frequent."""
+def count_numbers(classes: Counts) -> int:
+    """Count the cells that hold numbers, from the counts per class."""
+    return sum(int(classes[CLASS_INDEX[name]]) for name in NUMERIC_CLASSES)
+
+
+def draft_omitted(name: str, reason: str, *, fresh: bool = False) -> ColumnDraft:
+    """Describe a column that is not learnt; with ``fresh``, records get new identifiers."""
+    if fresh:
+        release = DraftField("release", "fresh", 'new identifiers; "omit" leaves the column out')
+        note = f"{reason}: it is not learnt, and every record gets a new one"
+    else:
+        release = DraftField("release", "omit", "left out")
+        note = f"{reason}: it is left out; describe it if you can"
+    return ColumnDraft(name=name, kind="identifier", fields=(release,), notes=(note,))
+
+
+def draft_dates(
+    column: ColumnProfile, measurer: HistogramMeasurer, text_format: str | None, kind: TemporalKind
+) -> ColumnDraft:
+    """Draft dates or datetimes: bounds are the first and the last frequent year.
+
+    Privacy:
+        Neighbours: add or remove one row, which moves one decade and one year by one.
+        Covers: the bounds.
+    """
     values = column.values
-    if form is not None:
-        values = parsed(values, form, pl.Date() if kind == "date" else pl.Datetime("us"))
-    there = values.is_not_null().to_numpy()
-    years = values.filter(pl.Series(there)).dt.year().cast(pl.Int64).to_numpy()
+    if text_format is not None:
+        dtype = pl.Date() if kind == "date" else pl.Datetime("us")
+        values = parse_dates(values, text_format, dtype)
+    present = values.is_not_null().to_numpy()
+    years = values.filter(pl.Series(present)).dt.year().cast(pl.Int64).to_numpy()
     decades = range(_FIRST_YEAR, _LAST_YEAR + 1, 10)
-    noisy = measurer.histogram(interval_counts(years, column.counts[there], decades))
-    seen = np.flatnonzero(noisy)
+    by_decade = measurer.histogram(count_intervals(years, column.counts[present], decades))
+    seen = np.flatnonzero(by_decade)
     if not len(seen):
-        return left_out(column.name, "no decade is frequent enough")
+        return draft_omitted(column.name, "no decade is frequent enough")
     first, last = decades[seen[0]], decades[seen[-1]] + 9
-    fine = list(range(first, last + 2))
-    again = measurer.histogram(interval_counts(years, column.counts[there], fine))
-    enough = _NEARLY_ALL * int(noisy.sum())
-    first, last = _narrowed(first, last, fine, again, enough=enough)
+    edges = list(range(first, last + 2))
+    by_year = measurer.histogram(count_intervals(years, column.counts[present], edges))
+    min_rows = _MIN_SHARE_WITHIN_BOUNDS * int(by_decade.sum())
+    first, last = _narrow_bounds(first, last, edges, by_year, min_rows=min_rows)
     low, high = date(first, 1, 1), date(last, 12, 31)
-    # A format without seconds cannot write them.
-    step = 60 if form is not None and "%S" not in form else 1
-    fields = describe_range(kind, low, high, step=step, why=(PRIVATE, PRIVATE))
-    if form is not None:
-        fields.append(Field("format", form, PRIVATE))
-    fields.append(Field("outside", "clip", "what lies outside is brought back to the bounds"))
-    return Described(name=column.name, kind=kind, fields=tuple(fields))
+    # A text format without seconds needs a grid of minutes.
+    step = 60 if text_format is not None and "%S" not in text_format else 1
+    fields = date_range_fields(
+        kind, low, high, step=step, comments=(DRAFTED_PRIVATELY, DRAFTED_PRIVATELY)
+    )
+    if text_format is not None:
+        fields.append(DraftField("format", text_format, DRAFTED_PRIVATELY))
+    fields.append(_CLIP_FIELD)
+    return ColumnDraft(name=column.name, kind=kind, fields=tuple(fields))
 
 
 def draft_numbers(
-    column: Column, measurer: Measurer, classes: Counts, *, rungs: Counts | None = None
-) -> Described:
-    """Return numbers between bounds from a public ladder, more finely where the range is short.
+    column: ColumnProfile,
+    measurer: HistogramMeasurer,
+    classes: Counts,
+    *,
+    log_counts: Counts | None = None,
+) -> ColumnDraft:
+    """Draft numbers: bounds from logarithmic intervals, refined if the range is short.
 
     Args:
         column: The column.
-        measurer: Asks, and adds the noise.
-        classes: The noisy classes of its cells: how many decimals they have.
-        rungs: The noisy ladder, if it was asked for already.
+        measurer: Measures noisy histograms.
+        classes: Noisy counts per class of cell: how many decimals the numbers have.
+        log_counts: Noisy counts of the logarithmic intervals, if they were measured already.
 
     Privacy:
-        Neighbours: add or remove one row, which moves one rung of the ladder by one.
-        Covers: the bounds, and whether larger numbers are fewer.
+        Neighbours: add or remove one row, which moves one interval of each histogram by one.
+        Covers: the bounds, and whether the numbers are skewed.
     """
-    grid = _decimals(classes)
-    positions, counts = positions_in(column, grid)
-    noisy = measurer.histogram(ladder_counts(column, classes)) if rungs is None else rungs
-    if 2 * int(noisy.sum()) < numeric_cells(classes):
-        return left_out(column.name, "too few rows to tell its bounds")
-    low, high, doubt = bounds_of(noisy, of=numeric_cells(classes))
-    skewed = 2 * int(noisy[np.array(_EDGES) >= high // 5].sum()) < int(noisy.sum()) and low >= 0
-    if grid == _LONG_GRID:
-        low, high, grid = _coarser(low, high)
-        positions, counts = positions_in(column, grid)
-    fine = [] if doubt else _finer_edges(low, high)
-    if fine:
-        again = measurer.histogram(interval_counts(positions, counts, fine))
-        low, high = _narrowed(low, high, fine, again, enough=_NEARLY_ALL * int(noisy.sum()))
-    fields = _written(classes, low, high, grid, skewed=skewed)
-    fields.append(Field("outside", "clip", "what lies outside is brought back to the bounds"))
+    grid = _majority_decimals(classes)
+    positions, counts = grid_positions(column, grid)
+    if log_counts is None:
+        log_counts = measurer.histogram(count_log_intervals(column, classes))
+    total = int(log_counts.sum())
+    if 2 * total < count_numbers(classes):
+        return draft_omitted(column.name, "too few rows to find its bounds")
+    low, high, notes = log_bounds(log_counts, total=count_numbers(classes))
+    top = int(log_counts[np.array(_LOG_EDGES) >= high // 5].sum())
+    skewed = 2 * top < total and low >= 0
+    if grid == _MAX_GRID_DECIMALS:
+        low, high, grid = _coarsen_grid(low, high)
+        positions, counts = grid_positions(column, grid)
+    edges = [] if notes else _fine_edges(low, high)
+    if edges:
+        fine_counts = measurer.histogram(count_intervals(positions, counts, edges))
+        min_rows = _MIN_SHARE_WITHIN_BOUNDS * total
+        low, high = _narrow_bounds(low, high, edges, fine_counts, min_rows=min_rows)
+    fields = _number_fields(classes, low, high, grid, skewed=skewed)
+    fields.append(_CLIP_FIELD)
     kind: Kind = "real" if any(field.key in ("decimals", "step") for field in fields) else "integer"
-    return Described(name=column.name, kind=kind, fields=tuple(fields), notes=doubt)
+    return ColumnDraft(name=column.name, kind=kind, fields=tuple(fields), notes=notes)
 
 
-def _written(classes: Counts, low: int, high: int, grid: int, *, skewed: bool) -> list[Field]:
-    """Return bounds and grid of numbers as they are written; whole ones without a point have none.
+def _number_fields(
+    classes: Counts, low: int, high: int, grid: int, *, skewed: bool
+) -> list[DraftField]:
+    """Write bounds and grid of numbers as TOML fields; integers have no grid.
 
-    Whole numbers with a point are reals: one between them may be too rare to be seen, and a real
-    is rounded to its grid where an integer has a fault.
+    Integers written with a decimal point are drafted as reals. A fraction among them may be too
+    rare to be seen: a real rounds it to the grid, while an integer would be invalid.
     """
-    why = PRIVATE, PRIVATE
-    pointed = int(classes[CLASS["point"]])
-    fractions = any(classes[CLASS[name]] for name in NUMERIC if name not in _WHOLE)
-    if pointed and grid == 0 and max(-low, high) < LARGEST_REAL:
-        fields = range_fields(low, high, decimals=None, skewed=skewed, why=why)
-        step = Field("step", Decimal("1.0"), "whole numbers, written with a point; others rounded")
+    comments = DRAFTED_PRIVATELY, DRAFTED_PRIVATELY
+    has_points = int(classes[CLASS_INDEX["point"]]) > 0
+    has_fractions = any(
+        classes[CLASS_INDEX[name]] for name in NUMERIC_CLASSES if name not in _INTEGER_CLASSES
+    )
+    if has_points and grid == 0 and max(-low, high) < MAX_EXACT_REAL:
+        fields = number_range_fields(low, high, decimals=None, skewed=skewed, comments=comments)
+        step = DraftField(
+            "step", Decimal("1.0"), "integers written with a decimal point; others are rounded"
+        )
         return [*fields[:2], step, *fields[2:]]
-    return range_fields(low, high, decimals=grid if fractions else None, skewed=skewed, why=why)
+    decimals = grid if has_fractions else None
+    return number_range_fields(low, high, decimals=decimals, skewed=skewed, comments=comments)
 
 
-def ladder_counts(column: Column, classes: Counts) -> Counts:
-    """Return how many numbers are on each rung of a public ladder: a row moves one count by one."""
-    return interval_counts(*positions_in(column, _decimals(classes)), _EDGES)
+def count_log_intervals(column: ColumnProfile, classes: Counts) -> Counts:
+    """Count the numbers in each public logarithmic interval: a row moves one count by one."""
+    return count_intervals(*grid_positions(column, _majority_decimals(classes)), _LOG_EDGES)
 
 
-def bounds_of(noisy: Counts, *, of: int) -> tuple[int, int, tuple[str, ...]]:
-    """Return bounds by the rungs that were seen, and a doubt where these hold too few of all."""
-    edges = _EDGES
+def log_bounds(noisy: Counts, *, total: int) -> tuple[int, int, tuple[str, ...]]:
+    """Bounds from the occupied logarithmic intervals.
+
+    If these hold too small a part of ``total``, the bounds are widened tenfold, with a note.
+    """
+    edges = _LOG_EDGES
     seen = np.flatnonzero(noisy)
     first, last = int(seen[0]), int(seen[-1]) + 1
-    if int(noisy.sum()) >= MAJORITY * of:
+    if int(noisy.sum()) >= MAJORITY_SHARE * total:
         return edges[first], edges[min(last, len(edges) - 1)], ()
-    # Three rungs are a factor of ten.
+    # Three intervals are a factor of ten.
     low = 0 if edges[first] >= 0 else edges[max(first - 3, 0)]
     high = 0 if edges[last] <= 0 else edges[min(last + 3, len(edges) - 1)]
-    return low, high, ("its bounds are a guess, from few rows: give those that you know",)
+    return low, high, ("its bounds are a guess from few rows: give the bounds that you know",)
 
 
-def _decimals(classes: Counts) -> int:
-    """Return how many decimals nearly all numbers do with; as many as can be, if they do not."""
-    most = MAJORITY * numeric_cells(classes)
-    for d in range(_LONG_GRID):
-        if sum(int(classes[CLASS[name]]) for name in NUMERIC[: len(_WHOLE) + d]) >= most:
-            return d
-    return _LONG_GRID
+def _majority_decimals(classes: Counts) -> int:
+    """Decimals that suffice for nearly all numbers, up to ``_MAX_GRID_DECIMALS``."""
+    majority = MAJORITY_SHARE * count_numbers(classes)
+    for decimals in range(_MAX_GRID_DECIMALS):
+        names = NUMERIC_CLASSES[: len(_INTEGER_CLASSES) + decimals]
+        if sum(int(classes[CLASS_INDEX[name]]) for name in names) >= majority:
+            return decimals
+    return _MAX_GRID_DECIMALS
 
 
-def _narrowed(
-    low: int, high: int, fine: list[int], noisy: Counts, *, enough: float
+def _narrow_bounds(
+    low: int, high: int, edges: list[int], noisy: Counts, *, min_rows: float
 ) -> tuple[int, int]:
-    """Return bounds from the finer intervals, if these show nearly all that the ladder showed.
+    """Narrow the bounds to the occupied fine intervals, if these hold at least ``min_rows``.
 
-    The last interval has no end: what lies there is outside.
+    The last interval has no upper end, so it counts as outside.
     """
     inside = noisy[:-1]
     seen = np.flatnonzero(inside)
-    if int(inside.sum()) < enough or not len(seen):
+    if int(inside.sum()) < min_rows or not len(seen):
         return low, high
-    width = fine[1] - fine[0]
-    return fine[seen[0]], fine[seen[-1]] + (width if width > 1 else 0)
+    width = edges[1] - edges[0]
+    return edges[seen[0]], edges[seen[-1]] + (width if width > 1 else 0)
 
 
-def _coarser(low: int, high: int) -> tuple[int, int, int]:
-    """Return bounds on a grid that tells a thousand numbers between them apart, and this grid."""
-    decimals = max(0, min(_LONG_GRID, math.ceil(3 + _LONG_GRID - math.log10(max(high - low, 1)))))
-    unit = 10 ** (_LONG_GRID - decimals)
+def _coarsen_grid(low: int, high: int) -> tuple[int, int, int]:
+    """Coarsen the grid to about a thousand positions; return the bounds and its decimals."""
+    needed = math.ceil(3 + _MAX_GRID_DECIMALS - math.log10(max(high - low, 1)))
+    decimals = max(0, min(_MAX_GRID_DECIMALS, needed))
+    unit = 10 ** (_MAX_GRID_DECIMALS - decimals)
     return low // unit, -(-high // unit), decimals
 
 
-def _finer_edges(low: int, high: int) -> list[int]:
-    """Return edges of equal intervals, where these tell more than a ladder of powers did.
+def _fine_edges(low: int, high: int) -> list[int]:
+    """Edges of fine intervals of equal width; empty if logarithmic intervals are better.
 
-    That is so for short ranges and for those far from zero, as years are. In a long tail the
-    ladder is better: a narrow interval may be too rare to be seen.
+    Fine intervals suit short ranges and ranges far from zero, such as years. In a long tail they
+    would hold too few rows to be seen.
     """
-    short = high - low <= _FINE
+    short = high - low <= _MAX_FINE_INTERVALS
     far = (low > 0 and high <= 5 * low) or (high < 0 and -low <= -5 * high)
     if not (short or far):
         return []
-    width = 1 if short else nice_above((high - low) / _FINE)
+    width = 1 if short else nice_above((high - low) / _MAX_FINE_INTERVALS)
     return list(range(low // width * width, high + width + 1, width))

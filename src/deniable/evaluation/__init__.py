@@ -1,1 +1,1 @@
-"""What a release is worth: measures, a report in words and pictures, the paper's experiments."""
+"""Utility of released records: metrics, baselines, and an HTML report."""

@@ -1,7 +1,7 @@
-"""The learners that judge a release: tree, forest, AdaBoost, logistic regression or ridge.
+"""Learners of the evaluation: decision tree, random forest, AdaBoost, logistic or ridge regression.
 
-Features are codes for trees, and one column a code for linear models. A missing cell is a code
-like any other.
+Trees use the codes as features; linear models use a one-hot encoding of them. A missing cell has a
+code of its own.
 """
 
 import warnings
@@ -11,53 +11,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.arrays import Codes, Reals
-from deniable.workers import all_cores
+from deniable.workers import count_cores
 
 Task = Literal["classification", "regression"]
 
-# By name, in the order they are reported; as the paper has them, and one linear model.
+# In the order they are reported: the paper's three, then a linear model.
 LEARNERS = ("tree", "forest", "ada", "linear")
-# In the words of the report.
-TITLES = {
+# Names in the report.
+LEARNER_TITLES = {
     "tree": "Tree",
     "forest": "Random forest",
     "ada": "AdaBoost",
     "linear": "Logistic regression",
 }
-_MOST_STEPS = 300
+_LOGISTIC_MAX_ITERATIONS = 300
 
 
-def title_of(name: str, task: Task) -> str:
-    """Return what a learner is called in the report."""
-    return "Ridge regression" if (name, task) == ("linear", "regression") else TITLES[name]
+def learner_title(name: str, task: Task) -> str:
+    """Return the name of a learner in the report."""
+    return "Ridge regression" if (name, task) == ("linear", "regression") else LEARNER_TITLES[name]
 
 
 def fit_predict(
     name: str, task: Task, *, train: Codes, labels: Codes, test: Codes, trees: int, key: int
 ) -> Reals:
-    """Return what a learner, trained on some rows, says of others.
+    """Fit a learner to training rows and predict the labels of test rows.
 
     Args:
         name: One of ``LEARNERS``.
-        task: Whether labels are classes or numbers.
-        train: Features to learn from.
-        labels: What to learn, one a row.
-        test: Features to tell the labels of.
-        trees: The size of a forest.
-        key: Same key, same answer.
+        task: Classification if labels are classes, regression if they are numbers.
+        train: Training features.
+        labels: Training labels, one per row.
+        test: Test features.
+        trees: Number of trees in a random forest.
+        key: Random state; the same key gives the same predictions.
     """
-    if len(np.unique(labels)) < 2:  # nothing to learn, and some learners refuse to
+    if len(np.unique(labels)) < 2:  # some learners reject a single class
         return np.full(len(test), float(labels[0]))
-    learner = _make(name, task, trees=trees, key=key)
+    learner = _new_learner(name, task, trees=trees, key=key)
     with warnings.catch_warnings():
-        # How far a linear model came in its last step is not what is measured.
+        # Convergence warnings do not matter here.
         warnings.simplefilter("ignore")
-        found: NDArray[Any] = learner.fit(train, labels).predict(test)
-    return found.astype(np.float64)
+        predicted: NDArray[Any] = learner.fit(train, labels).predict(test)
+    return predicted.astype(np.float64)
 
 
-def _make(name: str, task: Task, *, trees: int, key: int) -> Any:
-    """Return a learner that has learnt nothing yet."""
+def _new_learner(name: str, task: Task, *, trees: int, key: int) -> Any:
+    """Create an unfitted learner."""
     from sklearn import ensemble, tree  # type: ignore[import-untyped] # noqa: PLC0415 - slow
 
     classes = task == "classification"
@@ -66,15 +66,15 @@ def _make(name: str, task: Task, *, trees: int, key: int) -> Any:
         return kind(random_state=key)
     if name == "forest":
         kind = ensemble.RandomForestClassifier if classes else ensemble.RandomForestRegressor
-        return kind(n_estimators=trees, random_state=key, n_jobs=all_cores())
+        return kind(n_estimators=trees, random_state=key, n_jobs=count_cores())
     if name == "ada":
         kind = ensemble.AdaBoostClassifier if classes else ensemble.AdaBoostRegressor
         return kind(random_state=key)
-    return _linear(classes=classes)
+    return _linear_model(classes=classes)
 
 
-def _linear(*, classes: bool) -> Any:
-    """Return a linear model over one column for every code; codes it has not seen count nothing."""
+def _linear_model(*, classes: bool) -> Any:
+    """Create a linear model on one-hot encoded codes; codes absent from training are ignored."""
     from sklearn.linear_model import (  # type: ignore[import-untyped] # noqa: PLC0415 - slow
         LogisticRegression,
         Ridge,
@@ -82,5 +82,5 @@ def _linear(*, classes: bool) -> Any:
     from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped] # noqa: PLC0415
     from sklearn.preprocessing import OneHotEncoder  # type: ignore[import-untyped] # noqa: PLC0415
 
-    model = LogisticRegression(max_iter=_MOST_STEPS) if classes else Ridge()
+    model = LogisticRegression(max_iter=_LOGISTIC_MAX_ITERATIONS) if classes else Ridge()
     return make_pipeline(OneHotEncoder(handle_unknown="ignore"), model)

@@ -1,4 +1,4 @@
-"""How much work an evaluation may be: more of it gives narrower intervals."""
+"""Size of an evaluation: runs, training rows, trees. A larger one gives narrower intervals."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -8,15 +8,16 @@ from deniable.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """The sizes of an evaluation.
+    """Sizes and key of an evaluation.
 
     Attributes:
-        runs: How often every learner is trained, each time by another key and, where there are
-            more rows than it may have, on other rows.
-        rows: The most rows a learner is trained on.
-        trees: The size of a forest.
-        game: The most records of each side that the distinguishing game trains on.
-        key: Addresses everything that is drawn.
+        runs: Number of times each learner is trained. Each run has its own key and, if a table has
+            more than ``rows`` rows, its own sample.
+        rows: Maximum number of training rows of a learner.
+        trees: Number of trees in a random forest.
+        game: Maximum number of training records per side when real and released records are
+            classified.
+        key: Key of all random draws.
     """
 
     runs: int = 3
@@ -27,9 +28,9 @@ class Effort:
 
     def __post_init__(self) -> None:
         if min(self.runs, self.rows, self.trees, self.game) < 1:
-            raise ConfigError("an evaluation needs at least one run, row, tree and record")
+            raise ConfigError("runs, rows, trees and game must each be at least 1")
 
     @classmethod
     def quick(cls) -> Self:
-        """Return what suffices for a first look, in seconds."""
+        """Return small sizes for a first impression; runs in seconds."""
         return cls(runs=1, rows=10_000, trees=30, game=5_000)

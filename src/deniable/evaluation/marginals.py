@@ -1,4 +1,4 @@
-"""The distribution of every column, real beside released, as it will be drawn."""
+"""One-way marginals of real and released records, binned and labelled for bar charts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,27 +6,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.arrays import Codes, Counts, Indices
-from deniable.data.attributes import Attribute
-from deniable.evaluation.captions import caption
-from deniable.evaluation.erm import NUMERIC
+from deniable.evaluation.private_erm import NUMERIC_KINDS
+from deniable.schema.attribute import Attribute
 
-# More bars than these cannot be read: numbers are drawn in wider steps, the rarest values as one.
-_MOST_STEPS = 40
-_MOST_BARS = 14
-OTHERS = "all others"
-_TO = " to "
+# Limits for a readable chart: numbers are binned, the rarest categories are combined.
+_MAX_NUMERIC_BARS = 40
+_MAX_CATEGORICAL_BARS = 14
+OTHER_VALUES = "all others"
+_MISSING_LABEL = "missing"
+_MAX_LABEL_LENGTH = 40
+_RANGE_SEPARATOR = " to "
 
 
 @dataclass(frozen=True, kw_only=True)
 class Marginal:
-    """One column's distribution.
+    """Distribution of one column over the bars of a chart.
 
     Attributes:
-        name: The attribute.
-        is_number: Whether the bars have an order, from the least number to the greatest.
-        labels: What each bar stands for.
-        released: The share of released records in each bar.
-        real: The share of real rows; None in a public edition.
+        name: Name of the attribute.
+        is_number: Whether the attribute is numeric; its bars are then in increasing order.
+        labels: Value or range of values of each bar.
+        released: Share of released records in each bar.
+        real: Share of real rows in each bar; None in a public edition.
     """
 
     name: str
@@ -36,7 +37,7 @@ class Marginal:
     real: tuple[float, ...] | None
 
     def document(self) -> dict[str, object]:
-        """Return it as metrics.json has it."""
+        """Return the JSON form used in metrics.json."""
         found: dict[str, object] = {
             "attribute": self.name,
             "labels": list(self.labels),
@@ -48,7 +49,7 @@ class Marginal:
 def measure_marginals(
     attributes: Sequence[Attribute], released: Codes, real: Codes | None
 ) -> tuple[Marginal, ...]:
-    """Return the distribution of every attribute. Without real rows, nothing of theirs is used."""
+    """Compute the marginal of every attribute; of released records only if ``real`` is None."""
     return tuple(
         _marginal(attribute, released[:, j], None if real is None else real[:, j])
         for j, attribute in enumerate(attributes)
@@ -56,12 +57,12 @@ def measure_marginals(
 
 
 def _marginal(attribute: Attribute, released: Codes, real: Codes | None) -> Marginal:
-    is_number = attribute.kind in NUMERIC
+    is_number = attribute.kind in NUMERIC_KINDS
     basis = np.bincount(released if real is None else real, minlength=attribute.size)
     if is_number:
-        bars, labels = _steps(attribute)
+        bars, labels = _numeric_bars(attribute)
     else:
-        bars, labels = _commonest(attribute, basis)
+        bars, labels = _categorical_bars(attribute, basis)
 
     def shares(codes: Codes) -> tuple[float, ...]:
         counts = np.bincount(bars[codes], minlength=len(labels))
@@ -76,33 +77,52 @@ def _marginal(attribute: Attribute, released: Codes, real: Codes | None) -> Marg
     )
 
 
-def _steps(attribute: Attribute) -> tuple[Indices, tuple[str, ...]]:
-    """Return the bar of each code of a number, and what the bars are called."""
+def _numeric_bars(attribute: Attribute) -> tuple[Indices, tuple[str, ...]]:
+    """Assign the codes of a numeric attribute to equally wide bars, and label the bars."""
     numbers = attribute.size - bool(attribute.missing)
-    width = -(-numbers // _MOST_STEPS)
+    width = -(-numbers // _MAX_NUMERIC_BARS)
     bars = np.arange(attribute.size) // width
-    labels = [_range(attribute, at, min(at + width, numbers)) for at in range(0, numbers, width)]
+    labels = [
+        _range_label(attribute, at, min(at + width, numbers)) for at in range(0, numbers, width)
+    ]
     if attribute.missing_code is not None:
         bars[attribute.missing_code] = len(labels)
-        labels.append(caption(attribute, attribute.missing_code))
+        labels.append(value_label(attribute, attribute.missing_code))
     return bars.astype(np.intp), tuple(labels)
 
 
-def _range(attribute: Attribute, first: int, beyond: int) -> str:
-    """Return the numbers of some consecutive codes, as one range."""
-    low, high = caption(attribute, first), caption(attribute, beyond - 1)
+def _range_label(attribute: Attribute, first: int, beyond: int) -> str:
+    """Label the codes from ``first`` to ``beyond`` - 1 as one range."""
+    low, high = value_label(attribute, first), value_label(attribute, beyond - 1)
     if low == high:
         return low
-    return f"{low.partition(_TO)[0]}{_TO}{high.rpartition(_TO)[2]}"
+    start, end = low.partition(_RANGE_SEPARATOR)[0], high.rpartition(_RANGE_SEPARATOR)[2]
+    return f"{start}{_RANGE_SEPARATOR}{end}"
 
 
-def _commonest(attribute: Attribute, counts: Counts) -> tuple[Indices, tuple[str, ...]]:
-    """Return the bar of each code, the commonest values first if there are too many for all."""
-    if attribute.size <= _MOST_BARS:
+def _categorical_bars(attribute: Attribute, counts: Counts) -> tuple[Indices, tuple[str, ...]]:
+    """Assign codes to bars, one per value; if there are too many, combine all but the commonest."""
+    if attribute.size <= _MAX_CATEGORICAL_BARS:
         return np.arange(attribute.size), tuple(
-            caption(attribute, code) for code in range(attribute.size)
+            value_label(attribute, code) for code in range(attribute.size)
         )
-    order = np.argsort(-counts, kind="stable")[: _MOST_BARS - 1]
-    bars = np.full(attribute.size, _MOST_BARS - 1, dtype=np.intp)
+    order = np.argsort(-counts, kind="stable")[: _MAX_CATEGORICAL_BARS - 1]
+    bars = np.full(attribute.size, _MAX_CATEGORICAL_BARS - 1, dtype=np.intp)
     bars[order] = np.arange(len(order))
-    return bars, (*(caption(attribute, int(code)) for code in order), OTHERS)
+    return bars, (*(value_label(attribute, int(code)) for code in order), OTHER_VALUES)
+
+
+def value_label(attribute: Attribute, code: int) -> str:
+    """Format the value, or the range of values, of a code."""
+    if code == attribute.missing_code:
+        return _MISSING_LABEL
+    if attribute.grid is None:
+        text = str(attribute.values[code])
+    else:
+        inside = attribute.positions(code)
+        first, last = (
+            attribute.grid.format_position(inside[0]),
+            attribute.grid.format_position(inside[-1]),
+        )
+        text = first if first == last else f"{first}{_RANGE_SEPARATOR}{last}"
+    return text if len(text) <= _MAX_LABEL_LENGTH else text[: _MAX_LABEL_LENGTH - 1] + "…"

@@ -1,55 +1,55 @@
-"""Metrics: all that was measured of a release, in one value, and as metrics.json."""
+"""Metrics of a release: the result of an evaluation and its JSON form, metrics.json."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Literal
 
+from deniable.evaluation.distinguishability import Distinguishability
 from deniable.evaluation.effort import Effort
-from deniable.evaluation.game import Game
-from deniable.evaluation.groups import Groups
-from deniable.evaluation.guarantee import Claim
-from deniable.evaluation.learning import Learning
-from deniable.evaluation.likeness import Compared, Verdict
 from deniable.evaluation.marginals import Marginal
+from deniable.evaluation.ml_efficacy import MlEfficacy
+from deniable.evaluation.release_claim import ReleaseClaim
+from deniable.evaluation.subgroups import SubgroupFindings
+from deniable.evaluation.verdict import DistancesByWidth, Verdict
 
 FORMAT = "deniable metrics 1"
 
 Edition = Literal["internal", "public"]
 
 DISCLOSURE = (
-    "Everything here that was measured on real rows discloses something about them, and no "
-    "guarantee covers it. Keep it where the real table is kept; for everybody else there is the "
-    "public edition."
+    "Confidential: these results were measured on real rows and disclose something about them. No "
+    "privacy guarantee covers them. Store this report with the real table, and give other people "
+    "the public edition."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What was measured on real rows: confidential, all of it.
+    """Results measured on real rows. All of them are confidential.
 
     Attributes:
-        rows: How many rows each real table has.
-        held_out: Whether the reference is a held-out table.
-        distances: By width ("attributes", "pairs", "triples"), then by what was compared.
-        learning: Learners trained on the release; None where there is one attribute only.
-        game: The distinguishing game.
-        groups: What could not be kept.
-        verdict: All of it in words.
-        effort: How much work it was.
+        rows: Number of rows of each real table.
+        held_out: Whether the reference rows were held out from the release.
+        distances: By width ("attributes", "pairs", "triples"), then by compared table.
+        learning: Machine learning efficacy; None if there is only one attribute.
+        game: Distinguishability of released and real records.
+        groups: Rare combinations and small subgroups.
+        verdict: Grade and findings in words.
+        effort: Sizes of the evaluation.
     """
 
     rows: Mapping[str, int]
     held_out: bool
-    distances: Compared
-    learning: Learning | None
-    game: Game
-    groups: Groups
+    distances: DistancesByWidth
+    learning: MlEfficacy | None
+    game: Distinguishability
+    groups: SubgroupFindings
     verdict: Verdict
     effort: Effort
 
     def document(self) -> dict[str, object]:
-        """Return it as metrics.json has it."""
+        """Return the JSON form used in metrics.json."""
         against = "holdout" if self.held_out else "real"
         distances: dict[str, object] = {"against": against}
         for width, compared in self.distances.items():
@@ -69,24 +69,24 @@ class Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
-    """What an evaluation found.
+    """Result of an evaluation.
 
     Attributes:
-        edition: Who may read it.
-        records: How many records were released.
-        claim: What the manifest beside them says.
-        marginals: The distribution of every column; in a public edition of the records alone.
-        findings: What was measured on real rows; None in a public edition.
+        edition: "internal" (confidential) or "public".
+        records: Number of released records.
+        claim: The privacy claim of the manifest, if there is one.
+        marginals: The distribution of every column; a public edition has released records only.
+        findings: Results measured on real rows; None in a public edition.
     """
 
     edition: Edition
     records: int
-    claim: Claim | None
+    claim: ReleaseClaim | None
     marginals: tuple[Marginal, ...] = field(repr=False)
     findings: Findings | None = field(repr=False)
 
     def document(self) -> dict[str, object]:
-        """Return it as metrics.json has it."""
+        """Return the JSON form used in metrics.json."""
         found: dict[str, object] = {
             "format": FORMAT,
             "version": version("deniable"),

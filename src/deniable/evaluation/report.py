@@ -1,31 +1,33 @@
-"""report.html: one file that opens anywhere, without a network, and prints; and metrics.json."""
+"""Write the evaluation report: a self-contained report.html, and metrics.json."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from deniable.evaluation.guarantee import Claim
-from deniable.evaluation.likeness import RULES, Verdict
-from deniable.evaluation.markup import Markup, paragraph, section, table, tag
+from deniable.evaluation.html import Markup, paragraph, section, table, tag
 from deniable.evaluation.metrics import DISCLOSURE, Metrics
-from deniable.evaluation.plots import draw_marginal
-from deniable.evaluation.prose import (
-    about_distances,
-    about_game,
-    about_groups,
-    about_learning,
-    about_measuring,
-    about_pairs,
+from deniable.evaluation.release_claim import ReleaseClaim
+from deniable.evaluation.report_sections import (
+    distances_section,
+    distinguishability_section,
+    method_section,
+    ml_efficacy_section,
+    pairs_section,
+    subgroups_section,
 )
-from deniable.release.records import staged_folder, write_files, write_json
+from deniable.evaluation.svg_plots import draw_marginal
+from deniable.evaluation.verdict import GRADING_RULES, Verdict
+from deniable.release.atomic_files import staged_folder, write_files, write_json
 
-# Nothing is fetched from anywhere, and no script runs, whatever a name in a schema may say.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+# The page loads nothing and runs no script, even if a name in the schema contains HTML.
+_CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_TITLE = "Evaluation of released records"
+_GUARANTEE_TITLE = "Privacy guarantee"
 
 
 def write_report(metrics: Metrics, folder: Path) -> None:
     """Write report.html and metrics.json to a new folder: both, or neither.
 
-    The folder of an internal edition can be opened by its owner only.
+    The folder of an internal edition is accessible to its owner only.
     """
     mode = 0o700 if metrics.edition == "internal" else 0o777
     with staged_folder(Path(folder), mode=mode) as stage:
@@ -34,17 +36,17 @@ def write_report(metrics: Metrics, folder: Path) -> None:
 
 
 def render(metrics: Metrics) -> str:
-    """Return the report as HTML."""
-    return page("What these records are worth", _body(metrics))
+    """Render the report as an HTML page."""
+    return html_page(_TITLE, _report_body(metrics))
 
 
-def page(title: str, body: Sequence[Markup]) -> str:
-    """Return a whole HTML file that needs nothing else."""
+def html_page(title: str, body: Sequence[Markup]) -> str:
+    """Build a self-contained HTML page."""
     style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
     head = (
         '<meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_CONTENT_SECURITY_POLICY}">'
         '<link rel="icon" href="data:,">'
     )
     return (
@@ -53,96 +55,102 @@ def page(title: str, body: Sequence[Markup]) -> str:
     )
 
 
-def _body(metrics: Metrics) -> list[Markup]:
+def _report_body(metrics: Metrics) -> list[Markup]:
     found = metrics.findings
     head = [
         paragraph(f"{metrics.edition.capitalize()} edition", class_=f"edition {metrics.edition}"),
-        tag("h1", "What these records are worth"),
+        tag("h1", _TITLE),
     ]
     if found is None:
         return [
             *head,
-            _about_public(metrics),
-            _about_claim(metrics.claim),
-            _about_columns(metrics),
+            _public_section(metrics),
+            _guarantee_section(metrics.claim),
+            _columns_section(metrics),
             _footer(metrics),
         ]
     return [
         *head,
-        _about_verdict(found.verdict),
+        _verdict_section(found.verdict),
         paragraph(DISCLOSURE, class_="warning"),
-        _about_claim(metrics.claim),
-        about_distances(found),
-        *([about_pairs(found.distances)] if "pairs" in found.distances else []),
-        _about_columns(metrics),
-        *([about_learning(found.learning)] if found.learning is not None else []),
-        about_game(found.game),
-        about_groups(found.groups),
-        about_measuring(found, records=metrics.records),
+        _guarantee_section(metrics.claim),
+        distances_section(found),
+        *([pairs_section(found.distances)] if "pairs" in found.distances else []),
+        _columns_section(metrics),
+        *([ml_efficacy_section(found.learning)] if found.learning is not None else []),
+        distinguishability_section(found.game),
+        subgroups_section(found.groups),
+        method_section(found, records=metrics.records),
         _footer(metrics),
     ]
 
 
-def _about_public(metrics: Metrics) -> Markup:
+def _public_section(metrics: Metrics) -> Markup:
     return tag(
         "div",
-        paragraph(f"{metrics.records:,} records, and what may be said about them to everybody."),
+        paragraph(f"This report describes {metrics.records:,} released records. It may be shared."),
         paragraph(
-            "This edition holds nothing that was learnt from the confidential table beyond the "
-            "manifest and the records it is about. How near they are to the real rows is not "
-            "said: to measure that is itself a disclosure, which no guarantee covers. Who may see "
-            "the table can read the internal edition.",
+            "It uses only the released records and their manifest, not the confidential table. It "
+            "does not show how close the records are to the real rows: measuring that is itself a "
+            "disclosure, and no privacy guarantee covers it. People who may see the confidential "
+            "table can read the internal edition.",
         ),
     )
 
 
-def _about_verdict(verdict: Verdict) -> Markup:
+def _verdict_section(verdict: Verdict) -> Markup:
     return tag(
         "div",
         paragraph(f"{verdict.grade.capitalize()}. {verdict.headline}", class_="grade"),
         tag("ul", [tag("li", finding) for finding in verdict.findings]),
-        paragraph(RULES, class_="note"),
+        paragraph(GRADING_RULES, class_="note"),
         class_=f"verdict {verdict.grade}",
     )
 
 
-def _about_claim(claim: Claim | None) -> Markup:
+def _guarantee_section(claim: ReleaseClaim | None) -> Markup:
     if claim is None:
         words = (
-            "There is no manifest beside the records: nothing is known of what they may give away "
-            "about a row of the table. Treat them like the table itself."
+            "There is no manifest next to the records, so no privacy guarantee is known. They may "
+            "disclose rows of the real table. Treat them like the table itself."
         )
-        return section("What is guaranteed", paragraph(words, class_="warning"))
+        return section(_GUARANTEE_TITLE, paragraph(words, class_="warning"))
     parts = [paragraph(claim.sentence, class_="quote")]
     if claim.failures:
         parts.append(
             tag(
                 "div",
-                paragraph("Verification objects, so do not rely on this:"),
+                paragraph("Verification failed. Do not rely on this guarantee:"),
                 tag("ul", [tag("li", failure) for failure in claim.failures]),
                 class_="warning",
             )
         )
     else:
-        parts.append(paragraph("The manifest was checked by a second accountant: it holds."))
-    facts = [("mode", claim.mode), ("ε", _say(claim.epsilon)), ("δ", f"{claim.delta:g}")]
+        parts.append(
+            paragraph(
+                "Verification passed: a second, independent calculation confirms this statement."
+            )
+        )
+    facts = [("mode", claim.mode), ("ε", _format_value(claim.epsilon)), ("δ", f"{claim.delta:g}")]
     facts += [
-        (name, _say(claim.parameters[name])) for name in ("k", "omega") if name in claim.parameters
+        (name, _format_value(claim.parameters[name]))
+        for name in ("k", "omega")
+        if name in claim.parameters
     ]
     parts.append(table(["", "value"], facts, left=2))
     if claim.not_covered:
-        parts.append(paragraph("Not covered:"))
-        parts.append(tag("ul", [tag("li", words) for words in claim.not_covered]))
-    return section("What is guaranteed", *parts)
+        parts.append(paragraph("The guarantee does not cover:"))
+        parts.append(tag("ul", [tag("li", exception) for exception in claim.not_covered]))
+    return section(_GUARANTEE_TITLE, *parts)
 
 
-def _say(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return "no limit"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _about_columns(metrics: Metrics) -> Markup:
+def _columns_section(metrics: Metrics) -> Markup:
     is_public = metrics.findings is None
     keys = [tag("span", "released", class_="released")]
     if not is_public:
@@ -151,10 +159,10 @@ def _about_columns(metrics: Metrics) -> Markup:
         tag("figure", tag("h3", marginal.name), draw_marginal(marginal))
         for marginal in metrics.marginals
     ]
-    words = "What every column of the records holds" + ("." if is_public else ", beside real rows.")
+    words = "The distribution of each column" + ("." if is_public else ", real and released.")
     return section(
         "Columns",
-        paragraph(words + " The figure at a bar is the share of released records."),
+        paragraph(words + " The number next to a bar is the share of released records."),
         tag("div", keys, class_="key"),
         tag("div", drawn, class_="many"),
     )

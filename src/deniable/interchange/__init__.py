@@ -1,1 +1,1 @@
-"""The files of other tools → schemas and graphs, and back."""
+"""Read and write the files of other tools: SDV metadata and the paper authors' tool."""

@@ -1,26 +1,51 @@
-"""SDV metadata (JSON, version V1) ↔ schema.toml.
+"""Convert between SDV metadata (JSON, version V1) and schemas.
 
-SDV's metadata says what each column means, and nothing about its values: which there are, from
-where to where. So it is merged with a schema, drafted or written by hand: the types are SDV's, the
-domains are the schema's. Where the schema's type says the same more precisely, it stays.
+SDV metadata has the type of each column, but no domain: no list of values, no range. So it is
+merged with a schema, drafted or written by hand: types come from SDV, domains from the schema.
+A schema type that is compatible and more precise is kept.
 """
 
 import json
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
+from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
-from deniable.data.notation import write_value
-from deniable.data.schema import Schema
 from deniable.errors import SchemaError
-from deniable.interchange.conversion import Table, convert_column, identifier_regex
+from deniable.schema.schema import Schema
+from deniable.schema.toml_writer import write_value
+from deniable.schema.unmodelled_columns import Identifier
 
-# The one table at the top, as SDV 1.0 to 1.16 wrote it; or tables by name.
-_SINGLE, _NAMED = "SINGLE_TABLE_V1", ("V1", "MULTI_TABLE_V1")
-_KIND_OF_CONSTANT = {str: "categorical", int: "integer", float: "real", bool: "boolean"}
+# One [[attribute]] of schema.toml, and one column of SDV metadata.
+AttributeTable = dict[str, Any]
+ColumnMetadata = Mapping[str, Any]
+
+# SDV 1.0 to 1.16 wrote a single table at the top level as SINGLE_TABLE_V1.
+_SPEC_VERSIONS = ("SINGLE_TABLE_V1", "V1", "MULTI_TABLE_V1")
+_CONSTANT_TYPES = {str: "categorical", int: "integer", float: "real", bool: "boolean"}
 _DEFAULT_FORMATS = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S"}
+
+UUID_REGEX = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+# Largest range of integers that is converted to a list of values.
+_MAX_LISTED_VALUES = 1_000
+
+# Keys of an [[attribute]] of any type.
+_COMMON_KEYS = ("name", "missing", "outside", "confirmed")
+_NUMERIC_TYPES = frozenset({"integer", "real", "date", "datetime"})
+_LISTED_TYPES = frozenset({"categorical", "ordered", "boolean", "text"})
+_TIME_DIRECTIVE = re.compile("%[-#]?[HIMSfpXcTRs]")
+
+# A regular expression for literal text, one number and literal text.
+_LITERAL_REGEX = r"(?:[^\\\[\](){}.*+?^$|]|\\\W)*"
+_NUMBERED_REGEX = re.compile(
+    rf"\^?(?P<before>{_LITERAL_REGEX})(?:\[0-9\]|\\d)(?:\{{(?P<digits>\d+)\}}|\+)"
+    rf"(?P<after>{_LITERAL_REGEX})\$?"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,66 +53,66 @@ class SdvTable:
     """One table of SDV metadata.
 
     Attributes:
-        columns: What it says of each column: its ``sdtype``, and what belongs to that.
-        keys: The columns that tell records apart: the primary key and its alternatives.
+        columns: The metadata of each column: its ``sdtype`` and that type's options.
+        keys: Columns that identify a record: the primary key and the alternate keys.
     """
 
-    columns: Mapping[str, Mapping[str, Any]]
+    columns: Mapping[str, ColumnMetadata]
     keys: tuple[str, ...] = ()
 
 
 def read_sdv(source: str | Path | Mapping[str, Any], *, table: str | None = None) -> SdvTable:
-    """Return what SDV metadata says of one table.
+    """Read the SDV metadata of one table.
 
     Args:
-        source: The path of a JSON file, or the metadata as ``Metadata.to_dict`` gives them.
-        table: Its name; needed where there are several.
+        source: The path of a JSON file, or the metadata as returned by ``Metadata.to_dict``.
+        table: The table's name; needed if there are several.
 
     Raises:
         SchemaError: It cannot be read, is not SDV metadata of version V1, or has no such table.
     """
     metadata = source if isinstance(source, Mapping) else _read_json(Path(source))
     version = metadata.get("METADATA_SPEC_VERSION")
-    if version not in (_SINGLE, *_NAMED):
+    if version not in _SPEC_VERSIONS:
         raise SchemaError(
-            f"METADATA_SPEC_VERSION is {version!r}, not V1: these are no SDV metadata, or of "
-            "another version. Save them again with an SDV of version 1"
+            f"METADATA_SPEC_VERSION is {version!r}, not V1: this is not SDV metadata, or of "
+            "another version. Save it again with SDV 1.x"
         )
-    chosen = metadata if "tables" not in metadata else _choose(metadata["tables"], table)
+    chosen = metadata if "tables" not in metadata else _choose_table(metadata["tables"], table)
     columns = chosen.get("columns")
     if not (isinstance(columns, Mapping) and columns):
-        raise SchemaError("the SDV metadata describe no columns")
-    for name, said in columns.items():
-        if not (isinstance(said, Mapping) and isinstance(said.get("sdtype"), str)):
-            raise SchemaError(f'SDV metadata, column "{name}": it has no sdtype; give it one')
+        raise SchemaError("the SDV metadata has no columns")
+    for name, column in columns.items():
+        if not (isinstance(column, Mapping) and isinstance(column.get("sdtype"), str)):
+            raise SchemaError(f'SDV metadata, column "{name}": it has no sdtype; add one')
     keys = [chosen.get("primary_key"), *chosen.get("alternate_keys", ())]
     return SdvTable(columns=columns, keys=tuple(key for key in keys if isinstance(key, str)))
 
 
 def merge_sdv(metadata: SdvTable, draft: Schema | str) -> Schema:
-    """Return a schema with SDV's types and a draft's domains.
+    """Merge SDV's column types with a draft's domains into a schema.
 
-    - keys, ids and personal data (``pii``): identifiers, made anew for every record; an id's
-      ``regex_format`` becomes their format where it is a text around one number;
-    - numerical: an integer or a real, by ``computer_representation``;
-    - categorical: a list of values, with the order that the metadata give; a drafted ordered,
-      boolean or text column is one already;
-    - boolean; datetime: a date or a time, by ``datetime_format``;
-    - of any other sdtype without ``pii``, and what is constant or computed: as drafted.
+    - keys, ids and personal data (``pii``) become identifiers, generated for every record; an
+      id's ``regex_format`` becomes their format if it is literal text around one number;
+    - numerical becomes integer or real, by ``computer_representation``;
+    - categorical becomes a list of values, in the metadata's order if it has one; drafted
+      ordered, boolean and text columns stay as they are;
+    - boolean becomes boolean; datetime becomes date or datetime, by ``datetime_format``;
+    - columns of another sdtype without ``pii``, constants and computed columns stay as drafted.
 
-    All else is the draft's: missing cells, buckets where they still fit, constraints, and who
-    vouches for it.
+    Everything else comes from the draft: missing cells, buckets if they still fit, constraints,
+    and whether an attribute is confirmed.
 
     Args:
-        metadata: As ``read_sdv`` returns them.
-        draft: A schema, or its text, of the same columns.
+        metadata: The result of ``read_sdv``.
+        draft: A schema, or its text, with the same columns.
 
     Raises:
-        SchemaError: They are about other columns, or the draft lacks what a type needs.
+        SchemaError: The columns differ, or the draft lacks a domain that a type needs.
     """
     schema = Schema.parse(draft) if isinstance(draft, str) else draft
     document = tomllib.loads(schema.text())
-    tables: list[Table] = document["attribute"]
+    tables: list[AttributeTable] = document["attribute"]
     _require_columns(metadata, tables)
     document["attribute"] = [
         convert_column(table, metadata.columns[name], is_key=name in metadata.keys)
@@ -101,18 +126,19 @@ def merge_sdv(metadata: SdvTable, draft: Schema | str) -> Schema:
 
 
 def write_sdv(schema: Schema, *, table: str = "table") -> dict[str, Any]:
-    """Return a schema as SDV metadata, version V1, of one table; for ``Metadata.load_from_dict``.
+    """Convert a schema to SDV metadata V1 of one table, for ``Metadata.load_from_dict``.
 
-    Domains and constraints have no place there. Columns that are not released are left out.
+    SDV metadata has no domains and no constraints. Columns that are not released are left out.
 
     Args:
-        schema: What the columns may hold.
-        table: What to call the table.
+        schema: The schema to convert.
+        table: The name of the table in the metadata.
     """
     document = tomllib.loads(schema.text())
     released = [each for each in document["attribute"] if each.get("release") != "omit"]
-    described: dict[str, Any] = {"columns": {each["name"]: _describe(each) for each in released}}
-    # Whose record it is does not tell records apart: one person may have several.
+    columns = {each["name"]: _describe_column(each) for each in released}
+    described: dict[str, Any] = {"columns": columns}
+    # The unit is not a key: a person can have several records.
     keys = [
         each["name"]
         for each in released
@@ -133,28 +159,28 @@ def _read_json(path: Path) -> Mapping[str, Any]:
     except ValueError:
         raise SchemaError(f"{path}: not JSON; save the SDV metadata again") from None
     if not isinstance(content, dict):
-        raise SchemaError(f"{path}: SDV metadata are a JSON object; this is something else")
+        raise SchemaError(f"{path}: not a JSON object; save the SDV metadata again")
     return content
 
 
-def _choose(tables: object, name: str | None) -> Mapping[str, Any]:
+def _choose_table(tables: object, name: str | None) -> Mapping[str, Any]:
     if not isinstance(tables, Mapping):
-        raise SchemaError("the SDV metadata have no tables by name; save them again")
+        raise SchemaError("the SDV metadata has no tables by name; save it again")
     if name is None and len(tables) == 1:
         name = next(iter(tables))
     chosen = tables.get(name)
     if not isinstance(chosen, Mapping):
         known = ", ".join(f'"{each}"' for each in tables)
-        raise SchemaError(f"the SDV metadata have the tables {known}; say which one with table")
+        raise SchemaError(f"the SDV metadata has the tables {known}; choose one with table")
     return chosen
 
 
-def _require_columns(metadata: SdvTable, tables: list[Table]) -> None:
+def _require_columns(metadata: SdvTable, tables: list[AttributeTable]) -> None:
     drafted = {table["name"]: table for table in tables}
     if absent := [name for name in metadata.columns if name not in drafted]:
         raise SchemaError(
-            f'SDV describes column "{absent[0]}", and the schema does not ({len(absent)} such '
-            "columns). Add an [[attribute]] for it, or remove it from the metadata"
+            f'column "{absent[0]}" is in the SDV metadata but not in the schema ({len(absent)} '
+            "such columns). Add an [[attribute]] for it, or remove it from the metadata"
         )
     foreign = [
         name
@@ -163,19 +189,19 @@ def _require_columns(metadata: SdvTable, tables: list[Table]) -> None:
     ]
     if foreign:
         raise SchemaError(
-            f'the schema describes column "{foreign[0]}", and SDV does not ({len(foreign)} such '
-            "columns). Add it to the metadata, or remove it from the schema"
+            f'column "{foreign[0]}" is in the schema but not in the SDV metadata ({len(foreign)} '
+            "such columns). Add it to the metadata, or remove it from the schema"
         )
 
 
-def _describe(table: Table) -> dict[str, Any]:
-    """Return what SDV's metadata say of a column."""
+def _describe_column(table: AttributeTable) -> dict[str, Any]:
+    """Describe a column as SDV metadata."""
     kind = table["type"]
     if kind == "constant":
-        kind = _KIND_OF_CONSTANT[type(table["value"])]
+        kind = _CONSTANT_TYPES[type(table["value"])]
     if kind in _DEFAULT_FORMATS:
-        shape = table.get("format", _DEFAULT_FORMATS[kind])
-        return {"sdtype": "datetime", "datetime_format": shape}
+        format_ = table.get("format", _DEFAULT_FORMATS[kind])
+        return {"sdtype": "datetime", "datetime_format": format_}
     if kind == "identifier":
         regex = identifier_regex(table.get("format", "number"))
         return {"sdtype": "id"} if regex is None else {"sdtype": "id", "regex_format": regex}
@@ -184,6 +210,161 @@ def _describe(table: Table) -> dict[str, Any]:
         return {"sdtype": "numerical", "computer_representation": representation}
     if kind == "ordered":
         return {"sdtype": "categorical", "order": table["values"]}
-    # Other texts for false and true are texts to SDV.
+    # SDV knows no other texts for false and true: such a column is categorical.
     is_boolean = kind == "boolean" and table.get("values", ["false", "true"]) == ["false", "true"]
     return {"sdtype": "boolean" if is_boolean else "categorical"}
+
+
+def convert_column(
+    table: AttributeTable, column: ColumnMetadata, *, is_key: bool
+) -> AttributeTable:
+    """Convert a column's ``[[attribute]]`` to the type in its SDV metadata.
+
+    Args:
+        table: The ``[[attribute]]``; settings that the new type allows are kept.
+        column: The SDV metadata of the column.
+        is_key: Whether the column identifies a record.
+
+    Raises:
+        SchemaError: The schema lacks a domain that the type needs.
+    """
+    sdtype, kind = column.get("sdtype"), table["type"]
+    if kind in ("constant", "computed"):
+        return table
+    if is_key or sdtype == "id" or (sdtype not in _CONVERSIONS and column.get("pii", True)):
+        return _to_identifier(table, column)
+    return _CONVERSIONS[sdtype](table, column) if sdtype in _CONVERSIONS else table
+
+
+def _to_number(table: AttributeTable, column: ColumnMetadata) -> AttributeTable:
+    representation = column.get("computer_representation")
+    if representation is None:
+        target = table["type"] if table["type"] in ("integer", "real") else "integer"
+    else:
+        target = "real" if representation == "Float" else "integer"
+    if table["type"] == target:
+        return table
+    low, high = _numeric_range(table, column)
+    if target == "integer":
+        return _change_type(table, "integer", min=floor(low), max=ceil(high))
+    return _change_type(table, "real", min=low, max=high, decimals=0)
+
+
+def _numeric_range(table: AttributeTable, column: ColumnMetadata) -> tuple[float, float]:
+    """Find the smallest and the largest number in a column's domain."""
+    if table["type"] in ("integer", "real"):
+        return table["min"], table["max"]
+    values = table.get("values", ())
+    if table["type"] == "boolean" and values == ["0", "1"]:
+        return 0, 1
+    if table["type"] in _LISTED_TYPES and all(type(value) is int for value in values):
+        return min(values), max(values)
+    raise _incomplete_domain(table, column, "min and max")
+
+
+def _to_categorical(table: AttributeTable, column: ColumnMetadata) -> AttributeTable:
+    order, order_by = column.get("order"), column.get("order_by")
+    if order is None and order_by is None:
+        return (
+            table if table["type"] in _LISTED_TYPES else _list_values(table, column, "categorical")
+        )
+    if order is None:
+        order = sorted(_list_values(table, column, "ordered")["values"])
+    if table["type"] == "ordered" and table["values"] == order:
+        return table
+    # Buckets by width depend on the old order of the values, so they are dropped.
+    keep = ("buckets",) if isinstance(table.get("buckets"), list) else ()
+    return _change_type(table, "ordered", values=list(order), keep=keep)
+
+
+def _list_values(table: AttributeTable, column: ColumnMetadata, kind: str) -> AttributeTable:
+    """Convert a column to a list of its values."""
+    if table["type"] in _LISTED_TYPES:
+        values = table.get("values", ["false", "true"])
+        return _change_type(table, kind, values=values, keep=("buckets",))
+    if table["type"] == "integer" and table["max"] - table["min"] < _MAX_LISTED_VALUES:
+        return _change_type(table, kind, values=list(range(table["min"], table["max"] + 1)))
+    raise _incomplete_domain(table, column, "values")
+
+
+def _to_boolean(table: AttributeTable, column: ColumnMetadata) -> AttributeTable:
+    if table["type"] == "boolean":
+        return table
+    values = _list_values(table, column, "categorical")["values"]
+    if len(values) != 2:
+        raise _incomplete_domain(table, column, "values, the texts for false and true")
+    return _change_type(table, "boolean", values=[str(value) for value in values])
+
+
+def _to_time(table: AttributeTable, column: ColumnMetadata) -> AttributeTable:
+    format_ = column.get("datetime_format")
+    if table["type"] not in ("date", "datetime"):
+        raise _incomplete_domain(table, column, "min and max")
+    if format_ is None:
+        return table
+    target = "datetime" if _TIME_DIRECTIVE.search(format_) else "date"
+    if table["type"] == target:
+        return table | {"format": format_}
+    first, last = (date.fromisoformat(str(table[end])[:10]) for end in ("min", "max"))
+    if target == "date":
+        return _change_type(table, "date", min=first, max=last, format=format_)
+    end = f"{last}T23:59:59"
+    return _change_type(table, "datetime", min=f"{first}T00:00:00", max=end, format=format_)
+
+
+def _to_identifier(table: AttributeTable, column: ColumnMetadata) -> AttributeTable:
+    format_ = identifier_format(column.get("regex_format", ""))
+    fields: AttributeTable = {} if format_ is None else {"format": format_}
+    if table["type"] == "identifier":
+        return table | fields
+    return _change_type(table, "identifier", **fields)
+
+
+def identifier_format(regex: str) -> str | None:
+    """Convert a regular expression to an identifier format; None if it is too general."""
+    if regex == UUID_REGEX:
+        return "uuid"
+    found = _NUMBERED_REGEX.fullmatch(regex)
+    if found is None:
+        return None
+    before, after = (
+        re.sub(r"\\(\W)", r"\1", found[part]).replace("{", "{{").replace("}", "}}")
+        for part in ("before", "after")
+    )
+    digits = f":0{int(found['digits'])}d" if found["digits"] else ""
+    return f"{before}{{{digits}}}{after}"
+
+
+def identifier_regex(format_: str) -> str | None:
+    """Convert an identifier format to a regular expression; None for plain numbers."""
+    if format_ in ("number", "uuid"):
+        return UUID_REGEX if format_ == "uuid" else None
+    before, digits, after = Identifier(name="x", format=format_).format_parts
+    length = f"{{{digits}}}" if digits else "+"
+    return f"{re.escape(before)}[0-9]{length}{re.escape(after)}"
+
+
+def _change_type(
+    table: AttributeTable, kind: str, *, keep: tuple[str, ...] = (), **fields: Any
+) -> AttributeTable:
+    """Change the type of an ``[[attribute]]``: common keys, keys to keep, and new fields."""
+    kept = {key: table[key] for key in (*_COMMON_KEYS, *keep) if key in table}
+    if kept.get("outside") == "clip" and kind not in _NUMERIC_TYPES:
+        del kept["outside"]
+    return kept | {"type": kind} | fields
+
+
+def _incomplete_domain(table: AttributeTable, column: ColumnMetadata, needed: str) -> SchemaError:
+    return SchemaError(
+        f'column "{table["name"]}" is {column.get("sdtype")} in the SDV metadata and '
+        f"{table['type']} in the schema, which does not give its {needed}. Add them to the schema, "
+        "with a type that has them, or change the metadata"
+    )
+
+
+_CONVERSIONS: dict[Any, Callable[[AttributeTable, ColumnMetadata], AttributeTable]] = {
+    "boolean": _to_boolean,
+    "categorical": _to_categorical,
+    "datetime": _to_time,
+    "numerical": _to_number,
+}

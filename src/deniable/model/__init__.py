@@ -1,1 +1,1 @@
-"""What is learnt, with noise."""
+"""Models learnt with noise: Bayesian networks, how they are fitted, and how they are drawn from."""

@@ -1,4 +1,4 @@
-"""Which attributes each attribute is drawn from: merit, cost, greedy search, drawing order σ."""
+"""Graph of a Bayesian network: merit and cost of parents, greedy search, drawing order σ."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from typing import Self
 
 import numpy as np
 
-from deniable.data.attributes import Attribute
 from deniable.errors import ConfigError
-from deniable.model.correlation import Correlations
+from deniable.model.paper.correlation import Correlations
+from deniable.schema.attribute import Attribute
 
 
 @dataclass(frozen=True)
@@ -18,50 +18,52 @@ class Graph:
     parents: tuple[tuple[int, ...], ...]
 
     def __post_init__(self) -> None:
-        every = set(range(len(self.parents)))
+        indices = set(range(len(self.parents)))
         for i, chosen in enumerate(self.parents):
-            if list(chosen) != sorted(set(chosen)) or not set(chosen) <= every - {i}:
-                raise ConfigError(f"attribute {i} has parents {chosen}: each once, others only")
-        if _order(self.parents, key=range(len(self.parents))) is None:
-            raise ConfigError("the graph has a cycle: nothing could be drawn first")
+            if list(chosen) != sorted(set(chosen)) or not set(chosen) <= indices - {i}:
+                raise ConfigError(
+                    f"attribute {i} has parents {chosen}: name other attributes, each once, sorted"
+                )
+        if _topological_order(self.parents, key=range(len(self.parents))) is None:
+            raise ConfigError("the graph has a cycle; parents must not depend on their children")
 
     @classmethod
     def without_edges(cls, attributes: int) -> Self:
-        """Return the graph of the paper's baseline, independent marginals."""
+        """Create the graph of the paper's baseline: independent marginals."""
         return cls(((),) * attributes)
 
     @classmethod
     def from_names(cls, names: Sequence[str], parents: Mapping[str, Iterable[str]]) -> Self:
-        """Return the graph a user wrote: parents by name; who is not named has none."""
-        number = {name: i for i, name in enumerate(names)}
-        written = {name: list(chosen) for name, chosen in parents.items()}
-        for name in [*written, *(parent for chosen in written.values() for parent in chosen)]:
-            if name not in number:
+        """Create a graph from parents by name; attributes not listed have no parents."""
+        index = {name: i for i, name in enumerate(names)}
+        given = {name: list(chosen) for name, chosen in parents.items()}
+        for name in [*given, *(parent for chosen in given.values() for parent in chosen)]:
+            if name not in index:
                 raise ConfigError(f'the graph names "{name}", which the schema does not describe')
-        for name, chosen in written.items():
+        for name, chosen in given.items():
             if name in chosen or len(set(chosen)) < len(chosen):
                 raise ConfigError(f'the graph gives "{name}" itself as a parent, or one twice')
-        return cls(tuple(tuple(sorted(number[p] for p in written.get(n, []))) for n in names))
+        return cls(tuple(tuple(sorted(index[p] for p in given.get(n, []))) for n in names))
 
 
 def merit(i: int, parents: Sequence[int], correlations: Correlations) -> float:
-    """Return score(P_G(i)): good predictors of i that say different things (Eq. 4).
+    """Compute score(P_G(i)): high for parents that predict i and are not redundant (Eq. 4).
 
         score(P) = Σ_{j∈P} corr(x_i, x_j) / sqrt(|P| + Σ_{j≠k∈P} corr(x_j, x_k))
 
-    ``eq:gm:merit``. As in the work it cites, the second sum runs over ordered pairs of two
-    different parents. A parent enters bucketed where it predicts, whole among parents.
+    ``eq:gm:merit``. As in the work it cites, the second sum is over ordered pairs of different
+    parents. A parent is bucketed in corr(x_i, x_j), but not in corr(x_j, x_k).
     """
     if not parents:
         return 0.0
     chosen = list(parents)
-    gain = correlations.with_parent[i, chosen].sum()
-    shared = correlations.between[np.ix_(chosen, chosen)].sum()
-    return float(gain / np.sqrt(len(chosen) + shared))
+    relevance = correlations.with_parent[i, chosen].sum()
+    redundancy = correlations.between[np.ix_(chosen, chosen)].sum()
+    return float(relevance / np.sqrt(len(chosen) + redundancy))
 
 
 def cost(parents: Iterable[int], attributes: Sequence[Attribute]) -> int:
-    """Return how many configurations the parents have, bucketed (Eq. 6, ``eq:gm:constraint``)."""
+    """Count the configurations of the bucketed parents (Eq. 6, ``eq:gm:constraint``)."""
     product = 1
     for j in parents:
         product *= attributes[j].buckets
@@ -71,12 +73,12 @@ def cost(parents: Iterable[int], attributes: Sequence[Attribute]) -> int:
 def learn_graph(
     correlations: Correlations, attributes: Sequence[Attribute], *, max_cost: int
 ) -> Graph:
-    """Return the graph that greedy search finds (Sec. 3.3, ``sec:gm:structure``).
+    """Learn the graph by greedy search (Sec. 3.3, ``sec:gm:structure``).
 
-    Maximising the total merit over all graphs is out of reach, so, step by step, that edge is
-    added, of all that close no cycle and keep the cost of every parent set within
-    ``max_cost``, which raises the total merit most; it ends where no edge raises it. Ties go
-    to the attribute, then the parent, that the schema names first.
+    Maximising the total merit over all graphs is infeasible. Each step adds the edge that raises
+    the total merit most, among those that close no cycle and keep the cost of the parent set within
+    ``max_cost``. The search ends when no edge raises it. Ties go to the attribute, then the parent,
+    that comes first in the schema.
     """
     m = len(attributes)
     parents: list[list[int]] = [[] for _ in range(m)]
@@ -85,8 +87,8 @@ def learn_graph(
     while True:
         gain[reaches] = -np.inf  # an edge j → i closes a cycle where i already reaches j
         for i in range(m):
-            full = [cost([*parents[i], j], attributes) > max_cost for j in range(m)]
-            gain[i, full] = -np.inf
+            over_budget = [cost([*parents[i], j], attributes) > max_cost for j in range(m)]
+            gain[i, over_budget] = -np.inf
         i, j = divmod(int(gain.argmax()), m)
         if not gain[i, j] > 0:
             return Graph(tuple(tuple(sorted(chosen)) for chosen in parents))
@@ -98,35 +100,39 @@ def learn_graph(
 
 
 def _gain(i: int, parents: list[int], j: int, correlations: Correlations) -> float:
-    """Return what parent ``j`` would add to the merit of ``i``."""
+    """Compute the gain in the merit of ``i`` from adding parent ``j``."""
     if j == i:
         return -np.inf
     return merit(i, [*parents, j], correlations) - merit(i, parents, correlations)
 
 
 def drawing_order(graph: Graph, single: Sequence[float]) -> tuple[int, ...]:
-    """Return σ: every attribute after its parents, and among those free the one that says least.
+    """Compute σ: a topological order, least entropy first.
 
-    Any linear extension of the graph is an order of the paper (Sec. 3.2). Seeds are deniable
-    when many records share the attributes that come first, so attributes of small (noisy)
-    entropy go first: a rule that reads nothing but what was already paid for.
+    The paper allows any linear extension of the graph (Sec. 3.2). Seeds are deniable if many
+    records share the attributes that come first, so attributes of small entropy go first. The
+    entropies are noisy and already paid for: the order costs nothing more.
+
+    Args:
+        graph: The graph.
+        single: The (noisy) entropy of each attribute.
     """
-    return tuple(_order(graph.parents, key=single) or ())
+    return tuple(_topological_order(graph.parents, key=single) or ())
 
 
 def check_order(graph: Graph, order: Sequence[int]) -> tuple[int, ...]:
-    """Return ``order`` if it is a linear extension of the graph; else say why not."""
+    """Return ``order`` if it is a linear extension of the graph; else raise ConfigError."""
     if sorted(order) != list(range(len(graph.parents))):
         raise ConfigError("the order must name every attribute once")
-    place = {i: at for at, i in enumerate(order)}
+    position = {i: index for index, i in enumerate(order)}
     for i, chosen in enumerate(graph.parents):
-        if any(place[j] > place[i] for j in chosen):
+        if any(position[j] > position[i] for j in chosen):
             raise ConfigError(f"the order draws attribute {i} before one of its parents")
     return tuple(order)
 
 
-def _order(parents: Sequence[Sequence[int]], key: Sequence[float]) -> list[int] | None:
-    """Return the linear extension that always takes the free attribute of least key, if any."""
+def _topological_order(parents: Sequence[Sequence[int]], key: Sequence[float]) -> list[int] | None:
+    """Sort topologically, smallest key first among free attributes; None if there is a cycle."""
     left = set(range(len(parents)))
     order: list[int] = []
     while left:

@@ -1,1 +1,1 @@
-"""What may be spent, and what was."""
+"""Differential privacy: noise, composition, calibration, the plan and the ledger of a run."""

@@ -1,7 +1,7 @@
-"""What several releases cost together.
+"""Composition of differential privacy guarantees, subsampling, group privacy, Gaussian noise.
 
-Every function returns an upper bound: what is computed in floating point is rounded up, and
-outside a theorem's hypotheses there is an error, not a number.
+Every function returns an upper bound: floating-point results are rounded up. Parameters outside a
+theorem's hypotheses raise an error.
 """
 
 import math
@@ -13,37 +13,42 @@ import numpy as np
 
 from deniable.arrays import Reals
 from deniable.errors import BudgetError
-from deniable.privacy.atoms import binomial_losses, gaussian_deltas
+from deniable.privacy.discrete_losses import binomial_losses, gaussian_deltas
+
+# Below this δ for one row no noise is certified.
+_MIN_ROW_DELTA = 1e-18
+# Largest x for which e^x is computed; beyond it the result is taken as infinite.
+_MAX_EXPONENT = 700.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """(ε, δ)-differential privacy. Compared part by part: neither may exceed its limit."""
+    """(ε, δ)-differential privacy: the guarantee, or cost, of a release."""
 
     epsilon: float
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (self.epsilon >= 0 and 0 <= self.delta <= 1):  # also refuses NaN
+        if not (self.epsilon >= 0 and 0 <= self.delta <= 1):  # negated so that NaN fails
             raise BudgetError(f"need ε ≥ 0 and 0 ≤ δ ≤ 1; got ε = {self.epsilon}, δ = {self.delta}")
 
     def within(self, limit: "Guarantee") -> bool:
-        """Return whether neither part exceeds that of ``limit``."""
+        """Test whether neither ε nor δ exceeds that of ``limit``."""
         return self.epsilon <= limit.epsilon and self.delta <= limit.delta
 
 
 def above(value: float) -> float:
-    """Return a number a little above ``value`` ≥ 0: more than a short formula can be off by."""
+    """Round ``value`` ≥ 0 up by more than the rounding error of a short formula."""
     return value * (1 + 2.0**-49)
 
 
-def sequential(costs: Iterable[Guarantee]) -> Guarantee:
-    """Return the sum of all costs (sequential composition, Theorem 2, ``thm:dp:seqc``).
+def sequential_composition(costs: Iterable[Guarantee]) -> Guarantee:
+    """Add up costs (sequential composition, Theorem 2, ``thm:dp:seqc``).
 
         ε = Σ ε_i            δ = Σ δ_i
 
     Privacy:
-        Neighbours: those of ``costs``, the same for each.
+        Neighbours: those of ``costs``, the same for all of them.
         Covers: all outputs together; a later release may depend on earlier outputs.
     """
     listed = list(costs)
@@ -52,16 +57,16 @@ def sequential(costs: Iterable[Guarantee]) -> Guarantee:
     return Guarantee(epsilon=above(epsilon), delta=min(1.0, above(delta)))
 
 
-def advanced(cost: Guarantee, *, times: int, slack: float) -> Guarantee:
-    """Return the cost of ``times`` releases (advanced composition, Theorem 3, ``thm:dp:advc``).
+def advanced_composition(cost: Guarantee, *, times: int, slack: float) -> Guarantee:
+    """Compose ``times`` equal releases (advanced composition, Theorem 3, ``thm:dp:advc``).
 
         ε' = ε √(2 k ln(1/δ'')) + k ε (e^ε - 1)            δ' = k δ + δ''
 
-    The paper's formula; ``optimal`` is never worse.
+    This is the paper's formula. ``optimal_composition`` is never worse.
 
     Args:
-        cost: What one of them costs.
-        times: How many there are, k ≥ 1.
+        cost: Cost of one release.
+        times: Number of releases, k ≥ 1.
         slack: δ'', 0 < δ'' < 1.
 
     Privacy:
@@ -76,40 +81,103 @@ def advanced(cost: Guarantee, *, times: int, slack: float) -> Guarantee:
     return Guarantee(epsilon=above(total), delta=min(1.0, above(k * cost.delta + slack)))
 
 
-def amplified(cost: Guarantee, *, rate: float) -> Guarantee:
-    """Return the cost on a secret sample (amplification, Theorem 4, ``thm:dp:amplif``).
+def optimal_composition(cost: Guarantee, *, times: int, delta: float) -> Guarantee:
+    """Compose ``times`` equal releases: the smallest ε at a total ``delta``.
+
+    No composition theorem that uses only the (ε, δ) of each release can give less. See
+    ``ComposedLoss`` for the formula.
+
+    Privacy:
+        Neighbours: those of ``cost``.
+        Covers: all outputs together; a later release may depend on earlier outputs.
+    """
+    composed = ComposedLoss.of(cost, times)
+    high = above(times * cost.epsilon)
+    if not (delta <= 1 and composed.delta(high) <= delta):
+        raise BudgetError(
+            f"{times:,} releases of δ = {cost.delta:.2g} add up to more than {delta:.2g}: "
+            "make fewer releases"
+        )
+    return Guarantee(
+        epsilon=smallest_sufficient(lambda e: composed.delta(e) <= delta, high), delta=delta
+    )
+
+
+@dataclass(frozen=True)
+class ComposedLoss:
+    """Privacy loss of N releases of (ε, δ) each (Kairouz, Oh and Viswanath, Theorem 3.3).
+
+        δ' = 1 - (1 - δ)^N (1 - Σ_l B(l) max(0, 1 - e^(ε' - (2l - N) ε)))
+
+    B is the binomial law of N trials of probability e^ε / (1 + e^ε).
+
+    Attributes:
+        losses: The values (2l - N) ε.
+        probabilities: The probability of each, B(l).
+        log_no_failure: ln of the probability that no release fails through its δ.
+        largest: N ε.
+    """
+
+    losses: Reals
+    probabilities: Reals
+    log_no_failure: float
+    largest: float
+
+    @classmethod
+    def of(cls, cost: Guarantee, times: int) -> "ComposedLoss":
+        """Compose ``times`` releases that cost ``cost`` each."""
+        n, epsilon = times, cost.epsilon
+        if not (n >= 1 and epsilon < math.inf and cost.delta < 1):
+            raise BudgetError(f"optimal composition: need N ≥ 1, ε < ∞, δ < 1; got {n}, {cost}")
+        losses, probabilities = binomial_losses(epsilon, times=n)
+        return cls(losses, probabilities, n * math.log1p(-cost.delta), n * epsilon)
+
+    def delta(self, epsilon: float) -> float:
+        """Compute δ at ε, rounded up. The omitted losses have probability below e^-680."""
+        if epsilon >= self.largest:
+            return max(0.0, above(-math.expm1(self.log_no_failure)))
+        over = self.losses > epsilon
+        shortfall = -np.expm1(epsilon - self.losses[over])
+        finite = float(self.probabilities[over] @ shortfall) + 1e-290
+        if finite >= 1:
+            return 1.0
+        return min(1.0, above(-math.expm1(self.log_no_failure + math.log1p(-finite))))
+
+
+def subsampling_amplification(cost: Guarantee, *, rate: float) -> Guarantee:
+    """Amplify a guarantee by secret subsampling (Theorem 4, ``thm:dp:amplif``).
 
         ε' = ln(1 + p (e^ε - 1))            δ' = p δ
 
     Args:
-        cost: What the release costs on the records it was given.
-        rate: p, the probability with which each record is given, δ < p < 1.
+        cost: Cost of the release for the records in the sample.
+        rate: p, the probability that a record is in the sample, δ < p < 1.
 
     Privacy:
         Neighbours: add or remove one record of the whole table.
-        Covers: what is released from the sample.
-        Does not cover: a second part of the same split: the rates add, see ``partitioned``.
-        Assumes: each record is drawn independently, and nobody learns which were.
+        Covers: everything released from the sample.
+        Does not cover: a second part of the same split. The rates add: see ``random_partition``.
+        Assumes: each record is drawn independently, and the sample stays secret.
     """
     if not cost.delta < rate < 1:
         raise BudgetError(f"amplification needs δ < p < 1; got δ = {cost.delta}, p = {rate}")
-    return partitioned([(rate, cost)])
+    return random_partition([(rate, cost)])
 
 
-def partitioned(parts: Sequence[tuple[float, Guarantee]]) -> Guarantee:
-    """Return the cost of parts that share the records by lot (guarantee.md, Theorem 10).
+def random_partition(parts: Sequence[tuple[float, Guarantee]]) -> Guarantee:
+    """Compose releases from the parts of a random partition (guarantee.md, Theorem 10).
 
         ε' = ln(1 + Σ p_j (e^ε_j - 1))
         δ' = max{ Σ p_j δ_j,  Σ p_j e^-ε_j δ_j / q },   q = 1 - Σ p_j + Σ p_j e^-ε_j
 
     Args:
-        parts: For each part, the probability that a record is dealt to it, and its cost.
+        parts: For each part, the probability that a record is assigned to it, and its cost.
 
     Privacy:
         Neighbours: add or remove one record of the whole table.
-        Covers: all that is released from all parts; a later part may use earlier outputs.
-        Does not cover: who was dealt where, and how many; a second use of the same split.
-        Assumes: each record is dealt independently, to at most one part, and in secret.
+        Covers: everything released from all parts; a later part may use earlier outputs.
+        Does not cover: the assignment, the sizes of the parts; a second use of the same split.
+        Assumes: each record is assigned independently, to at most one part, and in secret.
     """
     left = 1 - math.fsum(p for p, _ in parts)
     if not (left >= 0 and all(p >= 0 for p, _ in parts)):
@@ -124,12 +192,12 @@ def partitioned(parts: Sequence[tuple[float, Guarantee]]) -> Guarantee:
     return Guarantee(epsilon=above(math.log1p(growth)), delta=delta)
 
 
-def of_a_group(cost: Guarantee, *, rows: int) -> Guarantee:
-    """Return the cost for one who has up to g ``rows`` (group privacy; guarantee.md, Lemma 9).
+def group_privacy(cost: Guarantee, *, rows: int) -> Guarantee:
+    """Cost for a group of up to g ``rows`` (group privacy; guarantee.md, Lemma 9).
 
         ε' = g ε            δ' = δ (1 + e^ε + … + e^((g-1) ε))
 
-    Two rows also bound replace-one: one row removed, another added.
+    Two rows also bound replace-one neighbours: one row removed, another added.
     """
     if rows < 1:
         raise BudgetError(f"a group has at least one row; got {rows}")
@@ -138,15 +206,52 @@ def of_a_group(cost: Guarantee, *, rows: int) -> Guarantee:
     return Guarantee(epsilon=above(rows * cost.epsilon), delta=delta)
 
 
-def with_tables(cost: Guarantee, *, tv: float, moved: int) -> Guarantee:
-    """Return the cost when the noise is a table near the law of the theorem (guarantee.md).
+def unit_cost(cost: Guarantee, *, rows: int) -> Guarantee:
+    """Convert a cost for one row to the cost for a unit of at most ``rows`` rows.
+
+    Privacy:
+        Neighbours: add or remove all rows of one unit; at most ``rows`` of them are used.
+        Covers: everything that costs (ε, δ) for one row.
+    """
+    if rows == 1 or cost.epsilon == math.inf:
+        return cost
+    return group_privacy(cost, rows=rows)
+
+
+def row_limit(limit: Guarantee, *, rows: int) -> Guarantee:
+    """Convert a limit for a unit of ``rows`` rows to the limit for one row.
+
+    Raises:
+        BudgetError: The δ of one row is too small for any noise to be certified.
+    """
+    if rows == 1 or limit.epsilon == math.inf:
+        return limit
+    each = limit.epsilon / rows
+    delta = limit.delta / _group_factor(each, rows)
+    if delta < _MIN_ROW_DELTA < limit.delta:
+        raise BudgetError(
+            f"ε = {limit.epsilon:g} for {rows:,} rows of one unit leaves each row δ = {delta:.2g}, "
+            "too small to be certified. Ask for a smaller ε or a larger δ."
+        )
+    return Guarantee(epsilon=each * (1 - 1e-12), delta=delta * (1 - 1e-12))
+
+
+def _group_factor(epsilon: float, rows: int) -> float:
+    """Compute Σ e^(i·ε) over i < rows; infinite on overflow."""
+    if rows * epsilon > _MAX_EXPONENT:
+        return math.inf
+    return math.expm1(rows * epsilon) / math.expm1(epsilon) * (1 + 1e-12)
+
+
+def with_total_variation(cost: Guarantee, *, tv: float, moved: int) -> Guarantee:
+    """Cost if the noise is a table close to the ideal law in total variation (guarantee.md).
 
         δ' = δ + (1 + e^ε) · tv · moved
 
     Args:
-        cost: What the ideal law would cost.
-        tv: Total variation between the table and that law, for one number.
-        moved: How many numbers one record moves.
+        cost: Cost with the ideal law.
+        tv: Total variation between the table and the ideal law, for one number.
+        moved: Number of noisy numbers that one record can change.
     """
     if not (0 <= tv <= 1 and moved >= 0):
         raise BudgetError(f"need 0 ≤ tv ≤ 1 and moved ≥ 0; got {tv}, {moved}")
@@ -154,69 +259,12 @@ def with_tables(cost: Guarantee, *, tv: float, moved: int) -> Guarantee:
     return Guarantee(epsilon=cost.epsilon, delta=min(1.0, above(cost.delta + extra)))
 
 
-def optimal_delta(cost: Guarantee, *, times: int, epsilon: float) -> float:
-    """Return the δ of N releases at a total ε, exactly (Kairouz, Oh and Viswanath, Theorem 3.3).
-
-        δ' = 1 - (1 - δ)^N (1 - Σ_l B(l) max(0, 1 - e^(ε' - (2l - N) ε)))
-
-    B is the binomial law of N trials of probability e^ε / (1 + e^ε).
-    """
-    return _Composed.of(cost, times).delta(epsilon)
-
-
-def optimal(cost: Guarantee, *, times: int, delta: float) -> Guarantee:
-    """Return the smallest ε of ``times`` releases at a total ``delta`` (optimal composition).
-
-    No composition theorem that knows only (ε, δ) of each can promise less; see
-    ``optimal_delta`` for the formula.
-
-    Privacy:
-        Neighbours: those of ``cost``.
-        Covers: all outputs together; a later release may depend on earlier outputs.
-    """
-    composed = _Composed.of(cost, times)
-    high = above(times * cost.epsilon)
-    if not (delta <= 1 and composed.delta(high) <= delta):
-        raise BudgetError(
-            f"{times:,} releases of δ = {cost.delta:.2g} add up to more than {delta:.2g}: do fewer"
-        )
-    return Guarantee(epsilon=crossing(lambda e: composed.delta(e) <= delta, high), delta=delta)
-
-
-@dataclass(frozen=True)
-class _Composed:
-    """N times (ε, δ): the losses (2l - N) ε that have a probability, and that probability."""
-
-    losses: Reals
-    chances: Reals
-    never: float  # ln of the probability that no release shows its δ
-    largest: float
-
-    @classmethod
-    def of(cls, cost: Guarantee, times: int) -> "_Composed":
-        n, epsilon = times, cost.epsilon
-        if not (n >= 1 and epsilon < math.inf and cost.delta < 1):
-            raise BudgetError(f"optimal composition: need N ≥ 1, ε < ∞, δ < 1; got {n}, {cost}")
-        losses, chances = binomial_losses(epsilon, times=n)
-        return cls(losses, chances, n * math.log1p(-cost.delta), n * epsilon)
-
-    def delta(self, epsilon: float) -> float:
-        """Return δ at ε, rounded up; the losses left out have a probability below e^-680."""
-        if epsilon >= self.largest:
-            return max(0.0, above(-math.expm1(self.never)))
-        over = self.losses > epsilon
-        finite = float(self.chances[over] @ -np.expm1(epsilon - self.losses[over])) + 1e-290
-        if finite >= 1:
-            return 1.0
-        return min(1.0, above(-math.expm1(self.never + math.log1p(-finite))))
-
-
 def gaussian_delta(*, epsilon: float, mu: float) -> float:
-    """Return δ of Gaussian noise at ε, exactly (Balle and Wang; guarantee.md, Theorem 7).
+    """Compute δ of the Gaussian mechanism at ε (Balle and Wang; guarantee.md, Theorem 7).
 
         δ_G(ε; μ) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ),   μ = (L2 sensitivity) / σ
 
-    Rounded up.
+    Exact up to rounding; rounded up.
     """
     if not (epsilon >= 0 and 0 <= mu < math.inf):
         raise BudgetError(f"need ε ≥ 0 and 0 ≤ μ < ∞; got ε = {epsilon}, μ = {mu}")
@@ -226,47 +274,40 @@ def gaussian_delta(*, epsilon: float, mu: float) -> float:
 
 
 def gaussian_mu(*, epsilon: float, delta: float) -> float:
-    """Return the largest μ at which Gaussian noise is (ε, δ), rounded down; σ = Δ₂ / μ."""
+    """Find the largest μ at which Gaussian noise is (ε, δ), rounded down; σ = Δ₂ / μ."""
     if not (0 <= epsilon < math.inf and 0 < delta < 1):
         raise BudgetError(f"Gaussian noise: need 0 ≤ ε < ∞, 0 < δ < 1; got {epsilon}, {delta}")
-    # As 1/μ, because δ falls with it; δ_G(ε; μ) ≤ μ/√(2π), so half of that bound is enough.
-    inverse = crossing(
+    # Search for 1/μ, because δ falls with it. δ_G(ε; μ) ≤ μ/√(2π), so 1/μ = 1/δ suffices.
+    inverse = smallest_sufficient(
         lambda x: x > 0 and gaussian_delta(epsilon=epsilon, mu=1 / x) <= delta, 1 / delta
     )
     return 1 / inverse * (1 - 2.0**-50)
 
 
-def gaussian_epsilon(*, mu: float, delta: float) -> float:
-    """Return the smallest ε at which Gaussian noise of μ is (ε, δ), rounded up."""
-    if not (0 <= mu < math.inf and 0 < delta < 1):
-        raise BudgetError(f"Gaussian noise: need 0 ≤ μ < ∞, 0 < δ < 1; got {mu}, {delta}")
-    # Pr{N > x} ≤ e^(-x²/2), so δ_G(μ²/2 + μ x) ≤ δ at this x.
-    high = mu * mu / 2 + mu * math.sqrt(-2 * math.log(delta)) + 1e-9
-    return crossing(lambda e: gaussian_delta(epsilon=e, mu=mu) <= delta, high)
-
-
 @dataclass(frozen=True, kw_only=True)
 class TableNoise:
-    """The noise of each cell of m tables: a law and its scale, b = 1/ε or σ."""
+    """Noise of each cell of m tables: a law and its scale, b = 1/ε or σ."""
 
     law: Literal["discrete_laplace", "rounded_gaussian"]
     scale: float
 
     @property
     def deviation(self) -> float:
-        """The standard deviation; of the continuous law, near enough to compare."""
+        """Standard deviation of the continuous law, accurate enough for comparison."""
         return self.scale * (math.sqrt(2) if self.law == "discrete_laplace" else 1.0)
 
 
-def tables_noise(*, tables: int, epsilon: float, delta: float) -> TableNoise:
-    """Return the smaller of two noises for m tables of counts (guarantee.md, Composition).
+def smaller_table_noise(*, tables: int, epsilon: float, delta: float) -> TableNoise:
+    """Choose Laplace or Gaussian noise for m count tables (guarantee.md, Composition).
 
         Laplace:  b = m / ε            Gaussian:  σ = √m / μ,   δ_G(ε; μ) = δ
 
+    The law with the smaller standard deviation is chosen.
+
     Privacy:
         Neighbours: add or remove one record, which moves one cell of each table by one.
-        Covers: all tables, (ε, δ); Laplace noise leaves δ unused, but for the table's ``tv``.
-        Assumes: independent noise in every cell, empty ones too.
+        Covers: all tables, (ε, δ). Laplace noise leaves δ unused, except for the table's ``tv``.
+        Assumes: independent noise in every cell, including empty ones.
     """
     if not (tables >= 1 and 0 < epsilon < math.inf):
         raise BudgetError(f"need m ≥ 1 and 0 < ε < ∞; got m = {tables}, ε = {epsilon}")
@@ -278,10 +319,10 @@ def tables_noise(*, tables: int, epsilon: float, delta: float) -> TableNoise:
     return min(laplace, gaussian, key=lambda noise: noise.deviation)
 
 
-def crossing(enough: Callable[[float], bool], high: float) -> float:
-    """Return a number that is enough, within an ulp or so of the smallest; ``high`` is enough."""
+def smallest_sufficient(enough: Callable[[float], bool], high: float) -> float:
+    """Bisect for the smallest sufficient number in [0, high], to about one ulp, rounded up."""
     if not enough(high):
-        raise BudgetError("nothing that can be computed with is enough: ask for a larger δ")
+        raise BudgetError("no computable value meets δ: ask for a larger δ")
     low = 0.0
     if enough(low):
         return low
@@ -291,5 +332,5 @@ def crossing(enough: Callable[[float], bool], high: float) -> float:
 
 
 def _expm1(x: float) -> float:
-    """Return e^x - 1, infinite where no double holds it."""
+    """Compute e^x - 1; infinite on overflow."""
     return math.expm1(x) if x < 709 else math.inf

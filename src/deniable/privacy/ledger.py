@@ -1,4 +1,4 @@
-"""Spend, Ledger: every use of the data, once; and what all of them cost together."""
+"""Privacy ledger: a ``Spend`` for each use of the data, and the total cost of all spends."""
 
 import math
 from collections.abc import Sequence
@@ -7,31 +7,49 @@ from functools import lru_cache
 from typing import Literal
 
 from deniable.errors import BudgetError, InvariantError
-from deniable.privacy.composition import Guarantee, above, optimal, sequential
-from deniable.privacy.distributions import Gaussian, Laplace, Loss, Shifted, Stated, total
-from deniable.privacy.grain import delta_before_grain, growth_of, with_grain
-from deniable.privacy.laws import Law
+from deniable.privacy.accountant import (
+    GaussianLoss,
+    LaplaceLoss,
+    PrivacyLoss,
+    ShiftedTableLoss,
+    StatedLoss,
+    compose_losses,
+)
+from deniable.privacy.composition import (
+    Guarantee,
+    above,
+    optimal_composition,
+    sequential_composition,
+)
+from deniable.privacy.noise_laws import Law
+from deniable.privacy.noise_tables import (
+    delta_before_table_error,
+    epsilon_of_relative_error,
+    with_table_error,
+)
 
 Part = Literal["seeds", "structure", "parameters"]
 PARTS: tuple[Part, ...] = ("structure", "parameters", "seeds")
-_MOST_LOSS = 40.0
-# The largest ε that is certified; a lower one where tables of noise would cost a share of δ there.
-_LARGEST_EPSILONS = (40.0, 20.0, 8.0, 2.0)
-_MOST_ROUNDING = 0.01
+# Largest share of δ that rounding the noise to tables may use.
+TABLE_DELTA_SHARE = 0.01
+# Largest total ε of a loss distribution on a grid.
+_MAX_GRID_EPSILON = 40.0
+# Bounds on the certified ε to try. A smaller one applies if rounding needs too much of δ.
+_CERTIFIED_EPSILON_BOUNDS = (40.0, 20.0, 8.0, 2.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spend:
-    """One use of the data: the entry for the ledger.
+    """One use of the data: an entry of the ledger.
 
     Attributes:
-        what: What was noised, in words: "seed prefixes".
-        part: The part of the data it was counted in.
-        law: The noise of each number.
-        sensitivity: The most that one record moves a number, in whole steps.
-        moved: How many of the numbers one record can move.
-        each: Where a theorem, not the noise, says what one use costs: that cost.
-        times: How often it was used so.
+        what: Name of the noisy numbers, such as "seed prefixes".
+        part: Part of the data that was used.
+        law: Noise of each number.
+        sensitivity: Largest change of a number by one record, in integer steps.
+        moved: Number of the numbers that one record can change.
+        each: Cost of one use, if it follows from a theorem and not from the noise.
+        times: Number of such uses.
     """
 
     what: str
@@ -45,127 +63,128 @@ class Spend:
     def __post_init__(self) -> None:
         if not (self.sensitivity >= 1 and self.moved >= 1 and self.times >= 1):
             raise BudgetError(
-                f"{self.what}: a record moves at least one number by one; "
+                f"{self.what}: a record changes at least one number by at least one; "
                 f"got sensitivity = {self.sensitivity}, moved = {self.moved}"
             )
 
     @property
     def mu(self) -> float:
-        """μ of Gaussian noise: the L2 distance that one record moves the numbers, over σ."""
+        """μ of Gaussian noise: L2 sensitivity of the numbers to one record, divided by σ."""
         return math.sqrt(self.moved) * self.sensitivity / dict(self.law.parameters)["sigma"]
 
     @property
     def table_error(self) -> float:
-        """How far its tables of noise may be from the law: ``mass`` of ``grain.with_grain``.
+        """Additive error of the noise tables: ``mass`` of ``noise_tables.with_table_error``.
 
-        That includes what was cut off at the ends, wherever a record moves a number to. For
-        bounded noise nothing: its very table is what is accounted for.
+        Includes the mass beyond the ends of the table. Zero for bounded noise: the accountant
+        uses its table itself.
         """
-        return 0.0 if self._is_of_table else self.moved * self.times * self.law.tv
+        return 0.0 if self._is_bounded else self.moved * self.times * self.law.tv
 
     @property
     def table_growth(self) -> float:
-        """By what factor they may be, as a logarithm: ``growth`` of ``grain.with_grain``."""
-        each = 0.0 if self._is_of_table else growth_of(self.law.relative)
+        """Relative error of the noise tables: ``growth`` of ``noise_tables.with_table_error``."""
+        each = 0.0 if self._is_bounded else epsilon_of_relative_error(self.law.relative)
         return self.moved * self.times * each
 
     @property
-    def _is_of_table(self) -> bool:
+    def _is_bounded(self) -> bool:
         return self.law.name not in ("discrete_laplace", "rounded_gaussian")
 
 
-def is_heavy(each: Guarantee, times: int) -> bool:
-    """Return whether so many uses have more loss than a distribution on a grid has room for."""
-    return times * each.epsilon > _MOST_LOSS
+def exceeds_grid(each: Guarantee, times: int) -> bool:
+    """Test whether ``times`` uses exceed the largest ε of a loss distribution on a grid."""
+    return times * each.epsilon > _MAX_GRID_EPSILON
 
 
-def losses_of(spends: Sequence[Spend]) -> list[Loss]:
-    """Return what the accountant sees: all Gaussian noise as one, the rest entry by entry."""
-    losses: list[Loss] = []
+def privacy_losses(spends: Sequence[Spend]) -> list[PrivacyLoss]:
+    """Convert spends to privacy losses: all Gaussian noise as one loss, the rest one by one."""
+    losses: list[PrivacyLoss] = []
     gaussians = [spend.mu for spend in spends if spend.law.name == "rounded_gaussian"]
     if gaussians:
-        losses.append(Gaussian(mu=above(math.hypot(*gaussians))))
+        losses.append(GaussianLoss(mu=above(math.hypot(*gaussians))))
     for spend in spends:
         if spend.each is not None:
-            losses.append(Stated(cost=spend.each, times=spend.times))
+            losses.append(StatedLoss(cost=spend.each, times=spend.times))
         elif spend.law.name == "discrete_laplace":
             epsilon = dict(spend.law.parameters)["epsilon"]
-            losses.append(Laplace(epsilon=spend.sensitivity * epsilon, times=spend.moved))
+            losses.append(LaplaceLoss(epsilon=spend.sensitivity * epsilon, times=spend.moved))
         elif spend.law.name.startswith("truncated") and spend.sensitivity == 1:
-            losses.append(Shifted(weights=weights_of(spend.law), times=spend.moved))
+            losses.append(ShiftedTableLoss(weights=table_weights(spend.law), times=spend.moved))
         elif spend.law.name != "rounded_gaussian":
-            raise InvariantError(f"{spend.what}: noise by {spend.law} has no known cost")
+            raise InvariantError(f"{spend.what}: the cost of {spend.law} noise is unknown")
     return losses
 
 
-def weights_of(law: Law) -> tuple[int, ...]:
-    """Return the weights of -r … r."""
+def table_weights(law: Law) -> tuple[int, ...]:
+    """List the weights of -r … r."""
     return tuple(law.weight(z) for z in range(-law.r, law.r + 1))
 
 
 @lru_cache(maxsize=256)
-def cost_of(spends: tuple[Spend, ...], *, delta: float) -> Guarantee:
-    """Return the least ε we can show of all these uses of one and the same data at ``delta``.
+def compose_spends(spends: tuple[Spend, ...], *, delta: float) -> Guarantee:
+    """Compose all uses of the same data at a total ``delta``.
 
-    By privacy loss distributions, where they are small enough to compute; a great many tested
-    records are composed optimally by themselves, with half of δ, and added.
+    Uses privacy loss distributions. If the tested records exceed their grid, those are composed
+    separately by ``optimal_composition``, with a share of δ, and added.
 
     Privacy:
-        Neighbours: add or remove one record of the data that all of them read.
-        Covers: all outputs together. No noise costs ∞.
-        Does not cover: other uses; parts that were split off.
+        Neighbours: add or remove one record of the data that all spends read.
+        Covers: all outputs together. Exact counts (no noise) cost ε = ∞.
+        Does not cover: other uses of the data; the other parts of a split.
     """
     if any(spend.law.name == "exact" for spend in spends):
         return Guarantee(epsilon=math.inf, delta=0.0)
-    many = [s for s in spends if s.each is not None and is_heavy(s.each, s.times)]
-    if many:
-        share = delta / (len(many) + 1)
-        apart = [
-            optimal(_with_table(s, s.each), times=s.times, delta=share)
-            for s in many
+    large = [s for s in spends if s.each is not None and exceeds_grid(s.each, s.times)]
+    if large:
+        share = delta / (len(large) + 1)
+        costs = [
+            optimal_composition(_cost_with_table(s, s.each), times=s.times, delta=share)
+            for s in large
             if s.each is not None
         ]
-        rest = tuple(spend for spend in spends if spend not in many)
+        rest = tuple(spend for spend in spends if spend not in large)
         if rest:
-            apart.append(cost_of(rest, delta=share))
-        total_of_them = sequential(apart)
-        return Guarantee(epsilon=total_of_them.epsilon, delta=delta)
+            costs.append(compose_spends(rest, delta=share))
+        return Guarantee(epsilon=sequential_composition(costs).epsilon, delta=delta)
     growth = above(math.fsum(spend.table_growth for spend in spends))
     mass = above(math.fsum(spend.table_error for spend in spends))
-    # What tables cost in δ grows with ε, which is not known yet: so take it at its largest.
-    for largest in _LARGEST_EPSILONS:
-        left = delta_before_grain(delta, epsilon=largest, growth=growth, mass=mass)
-        if left >= (1 - _MOST_ROUNDING) * delta:
-            found = above(total(losses_of(spends), delta=left).epsilon + growth)
+    # The δ of the table error grows with ε, which is not known yet: assume an upper bound on ε.
+    for largest in _CERTIFIED_EPSILON_BOUNDS:
+        left = delta_before_table_error(delta, epsilon=largest, growth=growth, mass=mass)
+        if left >= (1 - TABLE_DELTA_SHARE) * delta:
+            found = above(compose_losses(privacy_losses(spends), delta=left).epsilon + growth)
             if found <= largest:
                 return Guarantee(epsilon=found, delta=delta)
             break
     raise BudgetError(
-        f"what these stages cost cannot be certified at δ = {delta:.2g}: an ε above "
-        f"{largest:g} would show the rounding of the noise. Ask for a larger δ, for a "
-        "smaller ε, or for inf, which promises nothing."
+        f"the cost of these stages cannot be certified at δ = {delta:.2g}: above ε = "
+        f"{largest:g} the rounding of the noise would need too much of δ. Ask for a larger δ, "
+        "a smaller ε, or ε = inf, which has no guarantee."
     )
 
 
-def _with_table(spend: Spend, each: Guarantee) -> Guarantee:
-    """Return what one use costs with the table of its noise: one draw decides it."""
-    return with_grain(each, growth=growth_of(spend.law.relative), mass=spend.law.tv)
+def _cost_with_table(spend: Spend, each: Guarantee) -> Guarantee:
+    """Add the table error of one noise draw to the cost of one use."""
+    return with_table_error(
+        each, growth=epsilon_of_relative_error(spend.law.relative), mass=spend.law.tv
+    )
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """What was spent, in the order it happened."""
+    """The spends of a run, in order."""
 
     spends: tuple[Spend, ...]
 
     def require_equal(self, planned: Sequence[Spend]) -> None:
-        """Refuse to go on if what was spent is not what was planned.
+        """Require that the spends equal the planned ones.
 
         Raises:
-            InvariantError: An entry is missing, one too many, or has other noise.
+            InvariantError: A spend is missing, unplanned, or has different noise.
         """
         if sorted(map(repr, self.spends)) != sorted(map(repr, planned)):
             raise InvariantError(
-                "the ledger does not equal the plan: nothing is released. "
-                f"{len(self.spends)} uses of the data, {len(planned)} planned."
+                "the ledger does not equal the plan, so nothing is released: "
+                f"{len(self.spends)} uses of the data, {len(planned)} planned"
             )

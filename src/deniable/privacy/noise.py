@@ -1,15 +1,15 @@
-"""The only place that adds privacy noise: whole numbers, an exact law, and the bill with it."""
+"""Add privacy noise to integer counts. No other module does; each call returns its ledger entry."""
 
 import numpy as np
 
 from deniable.arrays import Counts
 from deniable.errors import InvariantError
-from deniable.privacy.laws import Law
 from deniable.privacy.ledger import Part, Spend
+from deniable.privacy.noise_laws import Law
 from deniable.randomness import Rng
 
-# Counts are brought into ±2^62 before noise, which is below 2^26: the sum stays in 64 bits.
-_FAR = 2**62
+# Counts are clipped to ±2^62 before noise below 2^26 is added, so that the sum fits 64 bits.
+_MAX_COUNT = 2**62
 
 
 def add_noise(
@@ -22,33 +22,33 @@ def add_noise(
     sensitivity: int = 1,
     moved: int = 1,
 ) -> tuple[Counts, Spend]:
-    """Return ``counts`` with independent noise on every one of them, and what that costs.
+    """Add independent noise to every count.
 
-    Numbers beyond ±2^62 are brought back to it first. No table gets there; but an error would
-    tell that one did, and clipping moves no two tables apart.
+    Counts beyond ±2^62 are clipped first. No real table has such counts, but an error would
+    reveal that one did, and clipping does not increase the distance between two tables.
 
     Args:
-        rng: Where the noise comes from. Secret, or nothing may be claimed.
-        counts: Exact whole numbers, of any shape. Confidential.
-        law: The noise; ``laws.exact()`` for none.
-        what: What the numbers are, for the ledger.
-        part: Which part of the data they were counted in.
-        sensitivity: The most that one record moves any one of them.
-        moved: The most of them that one record can move.
+        rng: Source of the noise. It must be secret, or nothing can be claimed.
+        counts: Exact integers, of any shape. Confidential.
+        law: Law of the noise; ``noise_laws.exact()`` for none.
+        what: Name of the counts in the ledger.
+        part: Part of the data that was counted.
+        sensitivity: Largest change of any one count by one record.
+        moved: Largest number of counts that one record can change.
 
     Returns:
-        The noisy numbers, of the same shape, and the entry for the ledger.
+        The noisy counts, of the same shape, and the ledger entry.
 
     Privacy:
-        Neighbours: add or remove one record of ``part``, which moves at most ``moved`` of
+        Neighbours: add or remove one record of ``part``, which changes at most ``moved`` of
             ``counts``, each by at most ``sensitivity``.
-        Covers: the noisy numbers and all that is made of them, at the cost of the entry.
-        Does not cover: which numbers there are: their places must be public, or kept by a
-            threshold that a theorem pays for.
-        Assumes: ``rng`` is secret and used once; nobody else sees ``counts``.
+        Covers: the noisy counts and everything derived from them, at the cost of the entry.
+        Does not cover: which counts there are. Their positions must be public, or selected by a
+            threshold whose cost a theorem covers.
+        Assumes: ``rng`` is secret and used once; ``counts`` stay confidential.
     """
     if counts.dtype != np.int64:
-        raise InvariantError(f"{what}: noise is added to 64-bit whole numbers, not {counts.dtype}")
+        raise InvariantError(f"{what}: noise is added to 64-bit integers, not {counts.dtype}")
     spend = Spend(what=what, part=part, law=law, sensitivity=sensitivity, moved=moved)
-    noisy: Counts = np.clip(counts, -_FAR, _FAR) + law.draw(rng, counts.shape)
+    noisy: Counts = np.clip(counts, -_MAX_COUNT, _MAX_COUNT) + law.draw(rng, counts.shape)
     return noisy, spend

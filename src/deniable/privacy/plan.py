@@ -1,7 +1,8 @@
-"""Plan: what every stage will cost and the noise it means, before a row is read.
+"""Privacy plan: the noise of every stage, all planned spends, and their total cost.
 
-The cost follows from public facts alone: how many attributes, how many entropies, what was asked
-for. So a plan can be made, shown and refused without the data; and what was spent must equal it.
+A plan follows from public facts only: the attributes, the number of entropies, the requested
+(ε, δ). It can be made, shown and refused before any row is read. The ledger of the run must equal
+it.
 """
 
 import math
@@ -10,44 +11,41 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from deniable.errors import BudgetError
-from deniable.privacy import laws
-from deniable.privacy.composition import (
-    Guarantee,
-    partitioned,
-)
-from deniable.privacy.entropies import EXACT_BITS, EntropyScale
-from deniable.privacy.laws import Law
-from deniable.privacy.ledger import PARTS, Part, Spend, cost_of
-from deniable.privacy.moments import TableModel, spends_of_table
-from deniable.privacy.pairs import PairNoise, pair_noise
-from deniable.privacy.paper import PaperNoise, paper_noise
-from deniable.privacy.parts import Facts, Noise, calibrate, structure_laws
+from deniable.privacy import noise_laws
+from deniable.privacy.calibration import NoiseScales, PublicFacts, calibrate, structure_laws
+from deniable.privacy.composition import Guarantee, random_partition
+from deniable.privacy.entropy_scale import EXACT_BITS, EntropyScale
+from deniable.privacy.ledger import PARTS, Part, Spend, compose_spends
+from deniable.privacy.moment_budget import TableModel, table_spends
+from deniable.privacy.noise_laws import Law
+from deniable.privacy.pairwise_budget import PairNoise, pair_noise
+from deniable.privacy.paper_noise import PaperNoise, paper_noise
 
-# The probabilities of the parts where each record serves one, with seeds and without.
+# Probabilities of the parts if each record serves one: with seeds, without, and in the paper.
 SPLIT: Mapping[Part, float] = {"structure": 0.2, "parameters": 0.4, "seeds": 0.4}
 SPLIT_SEEDLESS: Mapping[Part, float] = {"structure": 0.3, "parameters": 0.7}
-SPLIT_OF_PAPER: Mapping[Part, float] = {"structure": 0.187, "parameters": 0.187, "seeds": 0.492}
-# No plan spends more than this, however much is allowed: beyond, nothing is certified.
-LARGEST_EPSILON = 38.0
-# What is certified must not exceed what was asked for. The certificate rounds up, some of it on a
-# grid that calibration does not see: it aims a little below, and lower where that was not enough.
-_AIMS = (1 - 1e-5, 1 - 1e-3, 1 - 1e-2, 0.97, 0.9, 0.8)
+PAPER_SPLIT: Mapping[Part, float] = {"structure": 0.187, "parameters": 0.187, "seeds": 0.492}
+# Largest ε of a plan, whatever the limit: a larger one cannot be certified.
+MAX_PLANNED_EPSILON = 38.0
+# Fractions of ε to calibrate for, in order. The certified cost must not exceed the limit, but it is
+# rounded up, partly on a grid that calibration does not use; so calibration aims below the limit.
+_EPSILON_FRACTIONS = (1 - 1e-5, 1 - 1e-3, 1 - 1e-2, 0.97, 0.9, 0.8)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The noise of every stage, every use of the data it allows, and what they cost together.
+    """Noise of every stage, all spends, and their total cost.
 
     Attributes:
-        scale: The unit of the entropies.
-        entropy: The noise of each entropy.
-        records: The noise of the number of records.
-        counts: The noise of every count of the conditional tables.
-        seeds: The bounded noise of the seed histogram, where there is one.
-        spends: Every use of the data.
-        cost: The certified (ε, δ), never above what was asked for.
-        paper: The paper's noise, in its profile.
-        pairs: The noise of values and pairs, where those are learnt.
+        scale: Unit of the entropies.
+        entropy: Noise of each entropy.
+        records: Noise of the number of records.
+        counts: Noise of every count of the conditional tables.
+        seeds: Bounded noise of the seed histogram, if there is one.
+        spends: All uses of the data.
+        cost: Certified (ε, δ); within the limit, except with the paper's noise.
+        paper: The paper's noise, in the paper's profile.
+        pairs: Noise of one-way and two-way tables, if those are learnt.
     """
 
     scale: EntropyScale
@@ -61,40 +59,42 @@ class Plan:
     pairs: PairNoise | None = None
 
 
-def split_of(*, seeds: bool, of_paper: bool) -> dict[Part, float]:
-    """Return the probabilities of the parts, where each record serves one."""
+def split_fractions(*, seeds: bool, of_paper: bool) -> dict[Part, float]:
+    """Probabilities of the parts, if each record serves one."""
     if of_paper:
-        return {part: p for part, p in SPLIT_OF_PAPER.items() if seeds or part != "seeds"}
+        return {part: p for part, p in PAPER_SPLIT.items() if seeds or part != "seeds"}
     return dict(SPLIT if seeds else SPLIT_SEEDLESS)
 
 
 @lru_cache(maxsize=64)
-def make_plan(facts: Facts) -> Plan:
-    """Return the plan that meets ``facts.limit`` with the least noise we know.
+def make_plan(facts: PublicFacts) -> Plan:
+    """Plan a run within ``facts.limit`` with as little noise as possible.
 
     Raises:
         BudgetError: The limit cannot be met.
 
     Privacy:
         Neighbours: add or remove one record.
-        Covers: every use of the data listed in ``spends``, together, by privacy loss
-            distributions; under a split by guarantee.md, Theorem 10.
+        Covers: all ``spends`` together, by privacy loss distributions; with a split, by
+            guarantee.md, Theorem 10.
     """
     if facts.limit.epsilon == math.inf:
-        exact = laws.exact()
+        exact = noise_laws.exact()
         pairs = None
         if facts.sizes:
             pairs = pair_noise(facts.sizes, mu_values=math.inf, mu_pairs=math.inf)
         seeds = exact if facts.lengths else None
-        return _plan_of(facts, Noise(mu_structure=math.inf, counts=exact, seeds=seeds, pairs=pairs))
+        return _plan_with_noise(
+            facts, NoiseScales(mu_structure=math.inf, counts=exact, seeds=seeds, pairs=pairs)
+        )
     if facts.of_paper:
-        return _plan_of_paper(facts)
+        return _plan_with_paper_noise(facts)
     _require_delta(facts)
-    # Whatever meets a smaller ε meets a larger one, and so little noise is of no more use.
-    asked = min(facts.limit.epsilon, LARGEST_EPSILON)
-    for aim in _AIMS:
-        limit = Guarantee(epsilon=aim * asked, delta=facts.limit.delta)
-        plan = _plan_of(facts, calibrate(facts, limit))
+    # A plan for a smaller ε also meets a larger one, and less noise would not help any more.
+    target = min(facts.limit.epsilon, MAX_PLANNED_EPSILON)
+    for fraction in _EPSILON_FRACTIONS:
+        limit = Guarantee(epsilon=fraction * target, delta=facts.limit.delta)
+        plan = _plan_with_noise(facts, calibrate(facts, limit))
         if plan.cost.within(facts.limit):
             return plan
     raise BudgetError(
@@ -103,8 +103,8 @@ def make_plan(facts: Facts) -> Plan:
     )
 
 
-def spends_of(
-    facts: Facts,
+def planned_spends(
+    facts: PublicFacts,
     *,
     scale: EntropyScale,
     entropy: Law,
@@ -113,25 +113,24 @@ def spends_of(
     seeds: Law | None,
     pairs: PairNoise | None = None,
 ) -> tuple[Spend, ...]:
-    """Return every use of the data that a run will make: what the ledger must equal."""
+    """List all uses of the data that a run will make; the ledger must equal them."""
     spends = [] if pairs is None else pairs.spends(facts.names)
     if facts.queries:
-        half = scale.most // 2
         spends += [
             Spend(
                 what="entropies",
                 part="structure",
                 law=entropy,
-                sensitivity=half,
+                sensitivity=scale.sensitivity // 2,
                 moved=facts.queries,
             ),
             Spend(what="number of records", part="structure", law=records),
         ]
     if pairs is None:
-        plain: list[TableModel] = ["histogram"] * len(facts.names)
-        models = facts.models or plain
+        histograms: list[TableModel] = ["histogram"] * len(facts.names)
+        models = facts.models or histograms
         for name, model in zip(facts.names, models, strict=True):
-            spends += spends_of_table(name, model, counts)
+            spends += table_spends(name, model, counts)
     if seeds is not None:
         spends.append(Spend(what="seed prefixes", part="seeds", law=seeds, moved=facts.lengths))
     if facts.test is not None:
@@ -139,11 +138,10 @@ def spends_of(
     return tuple(spends)
 
 
-def _plan_of(facts: Facts, noise: Noise) -> Plan:
-    """Return the plan with this noise, and what it costs."""
-    chosen = structure_laws(facts, noise.mu_structure)
-    scale, entropy, records = chosen
-    spends = spends_of(
+def _plan_with_noise(facts: PublicFacts, noise: NoiseScales) -> Plan:
+    """Build the plan with this noise and compute its cost."""
+    scale, entropy, records = structure_laws(facts, noise.mu_structure)
+    spends = planned_spends(
         facts,
         scale=scale,
         entropy=entropy,
@@ -164,17 +162,24 @@ def _plan_of(facts: Facts, noise: Noise) -> Plan:
     )
 
 
-def _plan_of_paper(facts: Facts) -> Plan:
-    """Return the plan with the paper's noise, at its true cost, which may exceed the limit."""
+def _plan_with_paper_noise(facts: PublicFacts) -> Plan:
+    """Build the plan with the paper's noise. Its true cost may exceed the limit."""
     fractions = facts.fractions
     if fractions is None:
-        raise BudgetError("the paper's formulas are for --data-use split: each row serves one part")
+        raise BudgetError(
+            "the paper's formulas need --data-use split, where each row serves one part"
+        )
     paper = paper_noise(facts.limit, attributes=len(facts.names), fractions=fractions)
-    counted = replace(facts, queries=0)
-    exact = laws.exact()
+    without_entropies = replace(facts, queries=0)
+    exact = noise_laws.exact()
     scale = EntropyScale(rows_max=facts.rows_max, bits=EXACT_BITS)
-    rest = spends_of(
-        counted, scale=scale, entropy=exact, records=exact, counts=paper.counts, seeds=None
+    rest = planned_spends(
+        without_entropies,
+        scale=scale,
+        entropy=exact,
+        records=exact,
+        counts=paper.counts,
+        seeds=None,
     )
     structure = paper.structure.spends(facts.queries) if facts.queries else ()
     spends = (*structure, *rest)
@@ -193,30 +198,30 @@ def _plan_of_paper(facts: Facts) -> Plan:
 def total_cost(
     spends: tuple[Spend, ...], *, delta: float, fractions: Mapping[Part, float] | None
 ) -> Guarantee:
-    """Return what all uses of the data cost together.
+    """Compose all uses of the data, across the parts of a split.
 
     Privacy:
         Neighbours: add or remove one record of the whole table.
-        Covers: all outputs together; with ``fractions``, for records that each serve one part
+        Covers: all outputs together; with ``fractions``, if each record serves one part, chosen
             by an independent, secret draw (guarantee.md, Theorem 10).
     """
     if fractions is None:
-        return cost_of(spends, delta=delta)
-    # Every part may have δ / Σ p: then neither term of the theorem's δ' is above δ.
+        return compose_spends(spends, delta=delta)
+    # Each part gets δ / Σ p, so that neither term of the theorem's δ' exceeds δ.
     each = delta / sum(fractions.values()) * (1 - 1e-9)
     parts = []
     for part in PARTS:
         used = tuple(spend for spend in spends if spend.part == part)
         if used:
-            parts.append((fractions[part], cost_of(used, delta=each)))
+            parts.append((fractions[part], compose_spends(used, delta=each)))
     if any(cost.epsilon == math.inf for _, cost in parts):
         return Guarantee(epsilon=math.inf, delta=0.0)
-    return partitioned(parts)
+    return random_partition(parts)
 
 
-def _require_delta(facts: Facts) -> None:
+def _require_delta(facts: PublicFacts) -> None:
     if facts.limit.delta <= 0:
         raise BudgetError(
-            "δ = 0 cannot be met: the noise of entropies and seeds needs some. Ask for a δ far "
-            "below one in the number of rows, such as 1e-9."
+            "δ = 0 cannot be met: the noise of entropies and seeds needs δ > 0. Ask for a δ far "
+            "below 1 / (number of rows), such as 1e-9."
         )

@@ -1,1 +1,1 @@
-"""What may leave."""
+"""Artefacts, records, manifests and releases: what is published, and how it is written."""

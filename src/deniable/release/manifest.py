@@ -1,6 +1,6 @@
-"""manifest.json: the public certificate of a release, in plain words and numbers.
+"""manifest.json: the public certificate of a release.
 
-Nothing in it depends on the data without noise: no row counts, pass rates, run times.
+Everything in it is public or noisy: no row counts, no pass rates, no run times.
 """
 
 import hashlib
@@ -12,10 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
-from deniable.data.schema import Schema
 from deniable.privacy.composition import Guarantee
-from deniable.privacy.ledger import Spend, cost_of
-from deniable.privacy.sentences import neighbours_of, round_up, unit_of
+from deniable.privacy.ledger import Spend, compose_spends
+from deniable.privacy.wording import neighbouring_relation, protected_unit, round_up
+from deniable.schema.schema import Schema
 
 FORMAT = "deniable manifest 1"
 
@@ -38,24 +38,24 @@ _NOT_COVERED = (
 
 
 def not_covered(unit: str | None) -> list[str]:
-    """Return what no claim is about; rows of one person, only where nobody said whose they are."""
+    """List what the guarantee does not cover; without a unit, also several rows of one person."""
     return [*([_SEVERAL_ROWS] if unit is None else []), *_NOT_COVERED]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """Everything a manifest says, but for the files it is about.
+    """Content of a manifest, except for the files it lists.
 
     Attributes:
-        mode: What happened to the seeds.
-        profile: Where options came from.
-        data_use: Whether all records served every stage.
-        parameters: The options that shaped the release.
-        sentence: What is claimed.
-        cost: (ε, δ) of the claim; ε is infinite where nothing is claimed.
-        assumptions: What the claim rests on.
-        spends: Every use of the data, and what it costs alone.
-        accountants: The total, by each accountant that was asked.
+        mode: Release mode: how seeds were used.
+        profile: Profile of default options.
+        data_use: "whole" if every stage used all records, "split" if each used a part.
+        parameters: Options of the run.
+        sentence: The guarantee sentence.
+        cost: The claimed (ε, δ); ε is infinite if no privacy is claimed.
+        assumptions: Assumptions of the guarantee.
+        spends: Every privacy spend, with its cost alone.
+        accountants: The total cost, by accountant.
     """
 
     mode: str
@@ -70,24 +70,24 @@ class Certificate:
 
     @property
     def claims_privacy(self) -> bool:
-        """Whether anything is claimed."""
+        """Whether a finite ε is claimed."""
         return self.cost.epsilon < math.inf
 
     def document(self, schema: Schema, hashes: Mapping[str, str]) -> dict[str, Any]:
-        """Return the manifest of a release of these files, ready for JSON."""
+        """Build the manifest of a release with these file hashes, ready for JSON."""
         document = {
             "format": FORMAT,
             "version": version("deniable"),
             "mode": self.mode,
             "profile": self.profile,
             "data_use": self.data_use,
-            "parameters": {name: number(value) for name, value in self.parameters.items()},
+            "parameters": {name: json_number(value) for name, value in self.parameters.items()},
             "guarantee": {
                 "sentence": self.sentence,
-                "epsilon": number(self.cost.epsilon),
+                "epsilon": json_number(self.cost.epsilon),
                 "delta": self.cost.delta,
-                "unit": unit_of(schema.unit),
-                "neighbours": neighbours_of(schema.unit),
+                "unit": protected_unit(schema.unit),
+                "neighbours": neighbouring_relation(schema.unit),
                 "assumptions": list(self.assumptions),
             },
             "spends": [dict(spend) for spend in self.spends],
@@ -99,11 +99,11 @@ class Certificate:
                 "drafted": list(schema.drafted),
             },
         }
-        return sealed(document)
+        return add_checksum(document)
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Return the certificate in a manifest. Whether it is true is for ``verify`` to say."""
+        """Read the certificate in a manifest, unverified: ``verify`` checks it."""
         document = json.loads(path.read_text(encoding="utf-8"))
         claimed = document["guarantee"]
         return cls(
@@ -119,27 +119,24 @@ class Certificate:
         )
 
 
-def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest with its own checksum, so that nothing in it changes by accident.
-
-    It is no signature: whoever changes the rest can put it right.
-    """
+def add_checksum(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a manifest's own checksum, which detects accidental changes. It is not a signature."""
     rest = {name: value for name, value in document.items() if name != "checksum"}
     text = json.dumps(rest, ensure_ascii=False, allow_nan=False)
     return {**rest, "checksum": hashlib.sha256(text.encode()).hexdigest()}
 
 
-def number(value: Any) -> Any:
-    """Return a value as JSON can say it: infinity is the text "inf"."""
+def json_number(value: Any) -> Any:
+    """Convert a value to JSON: infinity becomes the text "inf"."""
     return "inf" if isinstance(value, float) and math.isinf(value) else value
 
 
-def entries(spends: Sequence[Spend], *, delta: float) -> list[dict[str, Any]]:
-    """Return the uses of the data as a manifest lists them, each with its cost alone."""
+def ledger_entries(spends: Sequence[Spend], *, delta: float) -> list[dict[str, Any]]:
+    """List privacy spends as a manifest's ledger does, each with its cost alone."""
     listed = []
     for spend in spends:
-        # The same noise costs the same, whatever it is of: one name, and the cost is known.
-        alone = cost_of((replace(spend, what="", part="seeds"),), delta=delta)
+        # Equal noise has equal cost: without its name, the cached cost is found.
+        alone = compose_spends((replace(spend, what="", part="seeds"),), delta=delta)
         listed.append(
             {
                 "what": spend.what,
@@ -148,12 +145,12 @@ def entries(spends: Sequence[Spend], *, delta: float) -> list[dict[str, Any]]:
                 "sensitivity": spend.sensitivity,
                 "moved": spend.moved,
                 "times": spend.times,
-                "each": _pair(spend.each) if spend.each is not None else None,
-                **_pair(alone),
+                "each": _cost_fields(spend.each) if spend.each is not None else None,
+                **_cost_fields(alone),
             }
         )
     return listed
 
 
-def _pair(cost: Guarantee) -> dict[str, Any]:
-    return {"epsilon": number(round_up(cost.epsilon)), "delta": round_up(cost.delta)}
+def _cost_fields(cost: Guarantee) -> dict[str, Any]:
+    return {"epsilon": json_number(round_up(cost.epsilon)), "delta": round_up(cost.delta)}

@@ -1,158 +1,90 @@
-"""What leaves, on disk: the whole release or none of it.
+"""Released records: an object that can be read any number of times, and its way into a file."""
 
-Everything is written under a temporary name beside its place and renamed at the end, so that
-after a crash, a full disk or Ctrl-C nothing half-written stands where a release should be.
-"""
-
-import hashlib
-import io
-import json
-import os
-import shutil
-import zipfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from deniable.arrays import Codes
-from deniable.data.schema import Schema
-from deniable.data.tables import write_table
-from deniable.errors import OutputError
+from deniable.data.codec import Codec
+from deniable.data.complete_records import decode_records
+from deniable.data.spooled_codes import CodeSpool, row_batches
+from deniable.data.table_io import write_table
+from deniable.errors import InvariantError
+from deniable.progress import Progress, no_progress
 from deniable.randomness import Randomness
+from deniable.release.atomic_files import as_output_error
+from deniable.schema.schema import Schema
 
 
-@contextmanager
-def staged_folder(target: Path, *, mode: int = 0o777) -> Iterator[Path]:
-    """Yield a new folder that becomes ``target`` if all goes well, and vanishes if not."""
-    require_free(target)
-    stage = _beside(target)
-    try:
-        with _as_output_error(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            stage.mkdir(mode=mode)
-        yield stage
-        with _as_output_error(target):
-            stage.rename(target)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
+class Records(Protocol):
+    """Encoded records of a release. Every reading yields the same records."""
+
+    @property
+    def number(self) -> int:
+        """The number of records."""
+
+    def blocks(self) -> Iterator[Codes]:
+        """Yield all records, block by block."""
 
 
-@contextmanager
-def staged_file(target: Path) -> Iterator[Path]:
-    """Yield a path whose file becomes ``target`` if all goes well, and vanishes if not."""
-    require_free(target)
-    stage = _beside(target)
-    try:
-        with _as_output_error(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-        yield stage
-        with _as_output_error(target):
-            stage.rename(target)
-    finally:
-        with suppress(OSError):
-            stage.unlink(missing_ok=True)
+@dataclass(frozen=True)
+class KeptRecords:
+    """Records that cannot be drawn again, kept: in memory, or in a temporary file when many."""
 
+    codes: Codes = field(repr=False)
 
-def require_free(target: Path) -> None:
-    """Refuse a target that holds something already."""
-    if target.is_dir() and not any(target.iterdir()):
-        return
-    if target.exists() or target.is_symlink():
-        raise OutputError(f"{target} exists and is not empty; remove it, or choose another name")
+    @classmethod
+    def collect(cls, blocks: Iterable[Codes], *, columns: int) -> "KeptRecords":
+        """Keep the records of all blocks."""
+        spool = CodeSpool(columns)
+        for block in blocks:
+            spool.add(block)
+        return cls(spool.codes())
 
+    @property
+    def number(self) -> int:
+        """The number of records."""
+        return len(self.codes)
 
-def write_records(
-    path: Path, blocks: Iterable[Codes], schema: Schema, randomness: Randomness
-) -> None:
-    """Write released records as values, block by block, in the format of the path's suffix."""
-    with _as_output_error(path):
-        write_table(path, decode_blocks(blocks, schema, randomness), schema)
+    def blocks(self) -> Iterator[Codes]:
+        """Yield the records in blocks of equal size, unrelated to those they were drawn in."""
+        return row_batches(self.codes)
 
 
 def decode_blocks(
-    blocks: Iterable[Codes], schema: Schema, randomness: Randomness
+    records: Records, schema: Schema, randomness: Randomness, progress: Progress = no_progress
 ) -> Iterator[pl.DataFrame]:
-    """Yield whole records, numbered through all blocks.
+    """Decode records block by block: complete records, numbered from 1.
 
-    Where a code stands for several values one is drawn: from public bins, whatever the data, so
-    nothing but repeatability asks for ``randomness``.
+    Args:
+        records: The encoded records.
+        schema: Their schema.
+        randomness: Draws values within bins and salts identifiers. Bins are public, so it matters
+            for repeatability only.
+        progress: Called after each block.
     """
-    done = 0
+    codec, done = Codec(schema), 0
     salt = randomness.at("identifiers").words(2).tobytes()
-    for number, block in enumerate(blocks):
+    progress("records", 0, records.number)
+    for number, block in enumerate(records.blocks()):
         rng = randomness.at("values", number)
-        yield schema.records(block, rng, first_record=done + 1, salt=salt)
+        yield decode_records(codec, block, rng, first_record=done + 1, salt=salt)
         done += len(block)
+        progress("records", done, records.number)
+    if done != records.number:
+        raise InvariantError(f"{done:,} records were generated, not {records.number:,}")
 
 
-def writer() -> str:
-    """Return what decides the bytes of a Parquet file, beside its content."""
-    return f"polars {pl.__version__}"
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write one text to a new file: all of it, or nothing."""
-    with staged_file(path) as stage, _as_output_error(path):
-        stage.write_text(text, encoding="utf-8", newline="\n")
-
-
-def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write small files into a folder."""
-    with _as_output_error(folder):
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-
-
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write one JSON file."""
-    with _as_output_error(path):
-        path.write_bytes(as_json(content))
-
-
-def as_json(content: Mapping[str, Any]) -> bytes:
-    """Return JSON as every file of ours writes it: readable, one way only, and strict."""
-    return (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
-
-
-def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return the arrays as NumPy's .npz: the same bytes for the same arrays, never a pickle."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, array in arrays.items():
-            member = io.BytesIO()
-            np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue())
-    return packed.getvalue()
-
-
-def hashes_of(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file below a folder, by its path there."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): file_hash(path) for path in paths}
-
-
-def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file, read in pieces."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _beside(target: Path) -> Path:
-    # The name stays last: its suffixes tell the format of a table.
-    return target.with_name(f".partial.{os.getpid()}.{target.name}")
-
-
-@contextmanager
-def _as_output_error(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as fault:
-        why = os.strerror(fault.errno) if fault.errno else type(fault).__name__
-        raise OutputError(
-            f"{path} cannot be written ({why}); free some space, or choose another place"
-        ) from None
+def write_records(
+    path: Path,
+    records: Records,
+    schema: Schema,
+    randomness: Randomness,
+    progress: Progress = no_progress,
+) -> None:
+    """Decode records and write them to a file, in the format of its suffix."""
+    with as_output_error(path):
+        write_table(path, decode_blocks(records, schema, randomness, progress), schema)

@@ -1,0 +1,369 @@
+"""The commands, in the order people need them."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from deniable.cli.options import (
+    OUTPUT_PANEL,
+    Json,
+    Key,
+    PanelCommand,
+    Quiet,
+    RecordCount,
+    SchemaPath,
+    TablePath,
+    app,
+    given_options,
+    output_option,
+    with_options,
+)
+from deniable.cli.output import (
+    count_records,
+    print_json,
+    print_text,
+    program_name,
+    show_draft,
+    show_plan,
+    show_progress,
+    show_release,
+    show_verification,
+    summarize_claim,
+)
+
+if TYPE_CHECKING:
+    from deniable.reproduction.experiments import Setup
+
+__all__ = ["app"]
+
+_DEMO_RECORDS = 10_000
+_EMBEDDED_NOTE = (
+    "These figures are measured on the embedded table, which is itself synthetic. They say little "
+    "about the paper. Use --data for a table of your own."
+)
+
+Target = Annotated[
+    str | None, typer.Option(help="Column that learners predict. [the last]", show_default=False)
+]
+Runs = Annotated[
+    int | None, typer.Option(min=1, help="Independent runs of each row. [5; embedded: 2]")
+]
+Models = Annotated[
+    int | None, typer.Option(min=1, help="Noisy models to average. [20; embedded: 5]")
+]
+RecordsOfRun = Annotated[
+    int | None, typer.Option(min=1, help="Records of a release. [as many as learnt from]")
+]
+Workers = Annotated[
+    int | None, typer.Option(help="Threads. [one for each core]", show_default=False)
+]
+
+
+@app.command(cls=PanelCommand, short_help="Run everything on an embedded table.")
+def demo(
+    *,
+    out: Annotated[Path, typer.Option(help="Folder of the release.")] = Path("demo"),
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Synthesize and evaluate the embedded table, from start to report, in under a minute."""
+    from deniable.demo import demo_schema, demo_table
+    from deniable.evaluation.effort import Effort
+    from deniable.evaluation.evaluate import evaluate
+    from deniable.pipeline.api import synthesize
+    from deniable.release.release import release_folders
+
+    public, internal = release_folders(out)
+    table, schema = demo_table(), demo_schema()
+    with show_progress(quiet=quiet or as_json) as progress:
+        release = synthesize(table, schema, records=_DEMO_RECORDS, progress=progress)
+        release.write(out, progress=progress)
+        records, report = public / "synthetic.csv", internal / "report"
+        evaluate(table, records, schema, out=report, effort=Effort.quick(), progress=progress)
+    show_release(release, out, _DEMO_RECORDS, quiet=quiet, as_json=as_json)
+    if not (quiet or as_json):
+        print_text(f"Utility report, confidential: {out}.internal/report/report.html")
+
+
+@app.command(cls=PanelCommand, short_help="Draft a schema from a table.")
+def init(
+    table: TablePath,
+    *,
+    out: Annotated[Path, typer.Option(help="Schema to write.")] = Path("schema.toml"),
+    draft_epsilon: Annotated[
+        float | None,
+        typer.Option(help="Draft with differential privacy: its ε, part of every total."),
+    ] = None,
+    draft_delta: Annotated[float, typer.Option(help="δ of a private draft.")] = 1e-10,
+    unit: Annotated[
+        str | None,
+        typer.Option(help="Column that identifies the person, if a person has several rows."),
+    ] = None,
+    max_rows_per_unit: Annotated[
+        int | None,
+        typer.Option(help="Rows of one person that are used. [1]", show_default=False),
+    ] = None,
+    sdv: Annotated[
+        Path | None, typer.Option(help="SDV metadata (JSON, V1) to take the types from.")
+    ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Draft a schema from a table: types, domains, buckets, and a list of open questions.
+
+    A plain draft is read off the table: it is as confidential as the table until someone who knows
+    the data dictionary has checked each column and set confirmed = true.
+    """
+    from deniable.drafting.draft import draft_schema
+    from deniable.interchange.sdv import merge_sdv, read_sdv
+    from deniable.release.atomic_files import require_free, write_text
+
+    require_free(out)
+    with show_progress(quiet=quiet or as_json) as progress:
+        draft = draft_schema(
+            table,
+            draft_epsilon=draft_epsilon,
+            draft_delta=draft_delta,
+            unit=unit,
+            max_rows_per_unit=max_rows_per_unit or (None if unit is None else 1),
+            progress=progress,
+        )
+    write_text(out, draft.text if sdv is None else merge_sdv(read_sdv(sdv), draft.text).text())
+    show_draft(draft, out, quiet=quiet, as_json=as_json)
+
+
+@app.command(cls=PanelCommand, short_help="Show the cost of a run; no row is read.")
+@with_options
+def plan(
+    *,
+    schema: SchemaPath,
+    records: Annotated[
+        int | None,
+        typer.Option(help="Number of records, if known.", rich_help_panel="Common"),
+    ] = None,
+    show_all: Annotated[
+        bool,
+        typer.Option("--all", help="Compare all modes too.", rich_help_panel=OUTPUT_PANEL),
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    **options: Any,
+) -> None:
+    """Show the cost of a run and the noise of every stage, before a row is read."""
+    from deniable.config import Config
+    from deniable.pipeline.plan_report import report_plan
+    from deniable.pipeline.run_plan import plan_run
+    from deniable.schema.schema import Schema
+
+    config = Config.assemble(given_options(options))
+    run = plan_run(Schema.read(schema), config, records=records)
+    report = report_plan(run, config, records=records)
+    if as_json:
+        print_json(**report)
+    elif not quiet:
+        show_plan(report, show_all=show_all)
+
+
+@app.command(cls=PanelCommand, short_help="Turn a table into synthetic records.")
+@with_options
+def synthesize(
+    *,
+    table: TablePath,
+    schema: SchemaPath,
+    records: RecordCount,
+    out: Annotated[Path, output_option("Folder of the release; must not exist.")],
+    file_format: Annotated[
+        Literal["csv", "parquet"],
+        typer.Option("--format", help="Format of the records.", rich_help_panel=OUTPUT_PANEL),
+    ] = "csv",
+    key: Key = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    **options: Any,
+) -> None:
+    """Turn a confidential table into synthetic records with a privacy guarantee."""
+    from deniable.pipeline import api
+    from deniable.release.release import release_folders
+
+    release_folders(out)
+    with show_progress(quiet=quiet or as_json) as progress:
+        release = api.synthesize(
+            table, schema, records=records, key=key, progress=progress, **given_options(options)
+        )
+        release.write(out, file_format=file_format, progress=progress)
+    show_release(release, out, records, quiet=quiet, as_json=as_json)
+
+
+@app.command(cls=PanelCommand, short_help="Measure how useful synthetic records are.")
+def evaluate(
+    real: Annotated[Path, typer.Argument(help="Confidential table.", show_default=False)],
+    synthetic: Annotated[Path, typer.Argument(help="Records to evaluate.", show_default=False)],
+    *,
+    schema: SchemaPath,
+    out: Annotated[Path, output_option("Folder of the report; must not exist.")],
+    holdout: Annotated[
+        Path | None, typer.Option(help="Real rows that the release was not learnt from.")
+    ] = None,
+    target: Target = None,
+    edition: Annotated[
+        Literal["internal", "public"],
+        typer.Option(help="internal: measured on real rows, confidential; public: may leave."),
+    ] = "internal",
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Measure how useful synthetic records are, and write a report.
+
+    An internal report discloses something about the real table and must not leave. A public report
+    is made from the manifest and the records alone.
+    """
+    from deniable.evaluation.evaluate import evaluate as measure
+    from deniable.schema.schema import Schema
+
+    with show_progress(quiet=quiet or as_json) as progress:
+        metrics = measure(
+            real,
+            synthetic,
+            Schema.read(schema),
+            holdout=holdout,
+            target=target,
+            out=out,
+            edition=edition,
+            progress=progress,
+        )
+    if as_json:
+        print_json(folder=str(out), **metrics.document())
+    elif not quiet:
+        print_text(f"Report in {out}/report.html, numbers in {out}/metrics.json")
+
+
+@app.command(cls=PanelCommand, short_help="Check a release against its manifest.")
+def verify(
+    release: Annotated[
+        Path,
+        typer.Argument(help="Release, artefact, or file of generated records.", show_default=False),
+    ],
+    *,
+    against: Annotated[
+        Path | None, typer.Option(help="Confidential table, for its holder.")
+    ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Check a release against its manifest, from its files alone. Exit code 1: it fails."""
+    from deniable.verification.verify import verify as verify_release
+
+    report = verify_release(release, against=against)
+    if as_json:
+        checks = [dataclasses.asdict(check) for check in report.checks]
+        print_json(passed=report.passed, checks=checks, unknown=list(report.unknown))
+    elif not quiet:
+        show_verification(report.checks, report.unknown, place=str(release))
+    report.require()
+
+
+@app.command(cls=PanelCommand, short_help="Learn an artefact from a table.")
+@with_options
+def learn(
+    *,
+    table: TablePath,
+    schema: SchemaPath,
+    out: Annotated[Path, output_option("Folder of the artefact; must not exist.")],
+    quiet: Quiet = False,
+    as_json: Json = False,
+    **options: Any,
+) -> None:
+    """Learn an artefact with noise: any number of records can be generated from it."""
+    from deniable.pipeline import api
+    from deniable.release.atomic_files import require_free
+
+    require_free(out)
+    with show_progress(quiet=quiet or as_json) as progress:
+        artefact = api.learn(table, schema, progress=progress, **given_options(options))
+        artefact.save(out)
+    if as_json:
+        print_json(artefact=str(out), **summarize_claim(artefact.certificate))
+    elif not quiet:
+        print_text(f"Artefact in {out}", artefact.guarantee)
+        print_text(f"Next: {program_name()} generate {out} --records 10000 --out records.csv")
+
+
+@app.command(cls=PanelCommand, short_help="Generate records from an artefact.")
+def generate(
+    artefact: Annotated[
+        Path, typer.Argument(help="Folder that deniable learn wrote.", show_default=False)
+    ],
+    *,
+    records: RecordCount,
+    out: Annotated[Path, output_option("File to write: .csv, .csv.gz or .parquet.")],
+    key: Key = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Generate records from an artefact. The confidential table is not needed."""
+    from deniable.pipeline import api
+
+    with show_progress(quiet=quiet or as_json) as progress:
+        release = api.generate(artefact, records, key=key, workers=workers)
+        release.write_file(out, progress=progress)
+    if as_json:
+        print_json(records=records, file=str(out), **summarize_claim(release.certificate))
+    elif not quiet:
+        print_text(count_records(records) + f" in {out}", release.guarantee)
+
+
+@app.command(cls=PanelCommand, short_help="Reproduce the paper's evaluation.")
+def reproduce(
+    *,
+    data: Annotated[Path | None, typer.Option(help="Rows to learn from. [embedded]")] = None,
+    test: Annotated[Path | None, typer.Option(help="Rows to test on. [embedded]")] = None,
+    schema: Annotated[Path | None, typer.Option(help="Schema of both.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of tables and figures.", show_default=False)],
+    target: Target = None,
+    runs: Runs = None,
+    models: Models = None,
+    records: RecordsOfRun = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Reproduce the paper's evaluation for its method and ours, next to its numbers.
+
+    An interrupted run resumes when it is started again with the same folder and options; only
+    --runs may grow. A table of 70,000 rows takes about 20 minutes of one core.
+    """
+    from deniable.demo import demo_schema, demo_table
+    from deniable.errors import ConfigError
+    from deniable.pipeline.api import as_schema
+    from deniable.reproduction.reproduce import reproduce as run
+
+    if (data is None) != (schema is None) or (test is not None and data is None):
+        raise ConfigError("--data and --schema go together, and --test goes with them")
+    setup = _reproduction_setup(data, runs=runs, models=models, records=records)
+    with show_progress(quiet=quiet or as_json) as progress:
+        page = run(
+            data or demo_table(),
+            as_schema(schema or demo_schema()),
+            out,
+            test=test,
+            target=target,
+            setup=setup,
+            note="" if data else _EMBEDDED_NOTE,
+            progress=progress,
+        )
+    if as_json:
+        print_json(folder=str(out), page=str(page))
+    elif not quiet:
+        if not data:
+            print_text(_EMBEDDED_NOTE)
+        print_text(f"Tables and figures in {page}; tables as text in {page.with_name('tables.md')}")
+
+
+def _reproduction_setup(data: Path | None, **chosen: int | None) -> "Setup":
+    """The sizes of a reproduction: the paper's, or smaller ones for the embedded table."""
+    from deniable.reproduction.experiments import Setup
+
+    given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    return dataclasses.replace(Setup() if data else Setup.embedded(), **given)

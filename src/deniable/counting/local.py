@@ -1,0 +1,252 @@
+"""Count rows on one machine, in memory or spooled to a file, with all cores.
+
+Small queries are merged into larger tables, so that fewer passes over the rows are needed. Each
+query is then a margin of the table that contains it. A query with too many cells is counted on its
+own.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
+from itertools import chain, permutations
+from operator import add
+
+import numpy as np
+
+from deniable.arrays import CODE, Codes, Counts
+from deniable.counting.contingency import (
+    ContingencyTable,
+    CountQueries,
+    Query,
+    QueryAxis,
+    count_cells,
+    table_shape,
+)
+from deniable.counting.prefix_counts import PrefixCounts
+from deniable.data.spooled_codes import (
+    MAX_DENSE_COMBINATIONS,
+    SpooledCodes,
+    count_distinct_rows,
+    row_batches,
+)
+from deniable.schema.attribute import Attribute
+from deniable.workers import map_in_order
+
+# Small tables stay in the cache while rows are counted, and a cell index fits in 16 bits, like a
+# code. Larger tables are counted one at a time.
+_MAX_SMALL_TABLE_CELLS = 2**15
+# Rows per batch. For small tables: few enough for the cache, many enough that threads rarely meet.
+_ROWS_PER_SMALL_BATCH = 2**17
+_ROWS_PER_LARGE_BATCH = 2**22
+# Cells, over all its small tables, that a worker fills in one pass over the rows.
+_MAX_CELLS_PER_WORKER = 2**20
+
+
+def count(
+    attributes: Sequence[Attribute], codes: Codes, queries: Sequence[Query], *, workers: int
+) -> list[ContingencyTable]:
+    """Count the records of ``codes`` for each query.
+
+    Raises:
+        ConfigError: A query has too many cells to index.
+    """
+    small: list[Query] = []
+    large: list[Query] = []
+    for query in queries:
+        cells = math.prod(table_shape(attributes, query))
+        (small if cells <= _MAX_SMALL_TABLE_CELLS else large).append(query)
+    merged_query = _assign_tables(attributes, small)
+    distinct = list(dict.fromkeys(merged_query.values()))
+    counted = _count_small_tables(attributes, codes, distinct, workers)
+    count_large = partial(_count_large_table, attributes, codes)
+    tables = dict(zip(large, map_in_order(count_large, large, workers=workers), strict=True))
+    for query, merged in merged_query.items():
+        table = counted[merged]
+        tables[query] = table if merged == query else extract_margin(table, merged, query)
+    return [tables[query] for query in queries]
+
+
+def count_prefixes(
+    seeds: Codes, order: Sequence[int], lengths: Sequence[int], sizes: Sequence[int]
+) -> tuple[Codes, PrefixCounts]:
+    """Count the seeds that share each prefix, that is, their first attributes in the order σ.
+
+    Returns:
+        The seeds and their prefix counts. If few prefixes are possible, or the seeds are spooled to
+        a file, the seeds are reduced to one row per distinct longest prefix, with only its columns,
+        in the order σ. The counts are the same.
+    """
+    columns = list(order[: max(lengths)])
+    values = [sizes[column] for column in columns]
+    if math.prod(values) > MAX_DENSE_COMBINATIONS and not isinstance(seeds, SpooledCodes):
+        return seeds, PrefixCounts.of(seeds, order, lengths, sizes)
+    prefixes, multiplicity = count_distinct_rows(seeds, columns, values)
+    counts = PrefixCounts.of_weighted(prefixes, multiplicity, range(len(columns)), lengths, values)
+    return prefixes, counts
+
+
+def cache_counts(count_exactly: CountQueries) -> CountQueries:
+    """Cache a counting callback, so that each query is counted only once."""
+    cache: dict[Query, ContingencyTable] = {}
+
+    def count_cached(queries: Sequence[Query]) -> list[ContingencyTable]:
+        new = [query for query in dict.fromkeys(queries) if query not in cache]
+        cache.update(zip(new, count_exactly(new), strict=True))
+        return [cache[query] for query in queries]
+
+    return count_cached
+
+
+def _assign_tables(attributes: Sequence[Attribute], queries: Sequence[Query]) -> dict[Query, Query]:
+    """Map each query to the merged query that contains it, or to itself."""
+    sizes = {axis: table_shape(attributes, (axis,))[0] for axis in chain.from_iterable(queries)}
+    mergeable = [query for query in queries if len(query) == len(set(query)) in (1, 2)]
+    merged = merge_queries(mergeable, sizes, max_cells=_MAX_SMALL_TABLE_CELLS)
+    table_of = {
+        margin: table for table in merged for n in (1, 2) for margin in permutations(table, n)
+    }
+    return {query: table_of.get(query, query) for query in queries}
+
+
+def merge_queries(
+    queries: Sequence[Query], sizes: Mapping[QueryAxis, int], *, max_cells: int
+) -> list[Query]:
+    """Merge queries of one or two axes into queries of at most ``max_cells`` cells.
+
+    Every given query is a margin of a returned one. The search is greedy: a group starts with the
+    axis that has the most uncovered pairs, and grows by the axis that covers the most further
+    pairs. A pair with more than ``max_cells`` cells stays on its own.
+    """
+    uncovered: dict[QueryAxis, set[QueryAxis]] = {}
+    for axis in chain.from_iterable(queries):
+        uncovered[axis] = set()
+    for first, *others in queries:
+        for second in others:
+            uncovered[first].add(second)
+            uncovered[second].add(first)
+    groups: list[list[QueryAxis]] = []
+    while remaining := [axis for axis, partners in uncovered.items() if partners]:
+        start = max(remaining, key=lambda axis: len(uncovered[axis]))
+        group = _grow_group(start, uncovered, sizes, max_cells)
+        groups.append(group)
+        for axis in group:
+            uncovered[axis] -= set(group)
+    single = uncovered.keys() - {axis for group in groups for axis in group}
+    ordered = sorted(single, key=lambda axis: (axis.attribute, axis.bucketed))
+    groups += _pack_axes(ordered, sizes, max_cells)
+    return [tuple(group) for group in groups]
+
+
+def _grow_group(
+    start: QueryAxis,
+    uncovered: Mapping[QueryAxis, set[QueryAxis]],
+    sizes: Mapping[QueryAxis, int],
+    max_cells: int,
+) -> list[QueryAxis]:
+    """Grow a group of axes that covers many pairs, until no further axis fits."""
+    group, cells = [start], sizes[start]
+    candidates = set(uncovered[start])
+    while candidates:
+        gain = {axis: len(uncovered[axis].intersection(group)) for axis in candidates}
+        # Ties go to the axis with fewer values, which leaves room for others, then to the first.
+        best = min(candidates, key=lambda a: (-gain[a], sizes[a], a.attribute, a.bucketed))
+        candidates.remove(best)
+        if cells * sizes[best] > max_cells and len(group) > 1:
+            continue
+        group.append(best)
+        cells *= sizes[best]
+        candidates |= uncovered[best] - set(group)
+    return group
+
+
+def _pack_axes(
+    axes: Sequence[QueryAxis], sizes: Mapping[QueryAxis, int], max_cells: int
+) -> list[list[QueryAxis]]:
+    """Pack axes into groups of at most ``max_cells`` cells each (first fit)."""
+    packed: list[list[QueryAxis]] = []
+    for axis in axes:
+        for group in packed:
+            if math.prod(sizes[other] for other in group) * sizes[axis] <= max_cells:
+                group.append(axis)
+                break
+        else:
+            packed.append([axis])
+    return packed
+
+
+def _count_small_tables(
+    attributes: Sequence[Attribute], codes: Codes, queries: Sequence[Query], workers: int
+) -> dict[Query, ContingencyTable]:
+    """Count small tables in parallel: workers split the rows, or the tables if rows are few."""
+    shapes = {query: table_shape(attributes, query) for query in queries}
+    parts = max(min(workers, math.ceil(len(codes) / _ROWS_PER_SMALL_BATCH)), 1)
+    total_cells = sum(map(math.prod, shapes.values()))
+    passes = max(math.ceil(workers / parts), math.ceil(total_cells / _MAX_CELLS_PER_WORKER))
+    jobs = [(queries[i::passes], part) for i in range(passes) for part in range(parts)]
+    tables = {query: np.zeros(math.prod(shape), np.int64) for query, shape in shapes.items()}
+
+    def run(job: tuple[Sequence[Query], int]) -> list[Counts]:
+        return _count_in_batches(attributes, codes, job[0], part=job[1], parts=parts)
+
+    for (subset, _), counted in zip(jobs, map_in_order(run, jobs, workers=workers), strict=True):
+        for query, counts in zip(subset, counted, strict=True):
+            tables[query] += counts
+    sparse = {}
+    for query, table in tables.items():
+        cells = np.flatnonzero(table)
+        sparse[query] = ContingencyTable(shapes[query], cells, table[cells])
+    return sparse
+
+
+def _count_in_batches(
+    attributes: Sequence[Attribute],
+    codes: Codes,
+    queries: Sequence[Query],
+    *,
+    part: int,
+    parts: int,
+) -> list[Counts]:
+    """Count several small tables in one pass over every ``parts``-th batch of rows.
+
+    Cell indices are 16-bit, like codes, so that NumPy can use wide vector instructions.
+    """
+    shapes = [table_shape(attributes, query) for query in queries]
+    tables = [np.zeros(math.prod(shape), dtype=np.int64) for shape in shapes]
+    axes = set(chain.from_iterable(queries))
+    buckets = {
+        axis: attributes[axis.attribute].bucket_of.astype(CODE)
+        for axis in axes
+        if axis.bucketed and attributes[axis.attribute].is_bucketed
+    }
+    rows = _ROWS_PER_SMALL_BATCH
+    for start in range(part * rows, len(codes) if queries else 0, parts * rows):
+        batch = codes[start : start + rows]
+        column = {axis: batch[:, axis.attribute] for axis in axes}
+        column |= {axis: bucket.take(column[axis]) for axis, bucket in buckets.items()}
+        for i, (query, shape) in enumerate(zip(queries, shapes, strict=True)):
+            indices = column[query[0]]
+            for axis, length in zip(query[1:], shape[1:], strict=True):
+                indices = indices * CODE(length)
+                indices += column[axis]
+            tables[i] += np.bincount(indices, minlength=len(tables[i]))
+    return tables
+
+
+def extract_margin(table: ContingencyTable, query: Query, wanted: Query) -> ContingencyTable:
+    """Return the margin ``wanted`` of the table of ``query``, which has all its axes."""
+    other = tuple(i for i, axis in enumerate(query) if axis not in wanted)
+    dense = table.dense().sum(axis=other)
+    kept = [axis for axis in query if axis in wanted]
+    dense = dense.transpose([kept.index(axis) for axis in wanted])
+    cells = np.flatnonzero(dense)
+    return ContingencyTable(dense.shape, cells, dense.ravel()[cells])
+
+
+def _count_large_table(
+    attributes: Sequence[Attribute], codes: Codes, query: Query
+) -> ContingencyTable:
+    """Count one table with many cells, most of them empty."""
+    if len(codes) <= _ROWS_PER_LARGE_BATCH:
+        return count_cells(attributes, codes, query)
+    batches = row_batches(codes, _ROWS_PER_LARGE_BATCH)
+    return reduce(add, (count_cells(attributes, batch, query) for batch in batches))

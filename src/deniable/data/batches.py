@@ -1,0 +1,162 @@
+"""Encode a table in batches; collect dropped rows, row owners and invalid cells."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import polars as pl
+
+from deniable.arrays import Codes, Counts, Indices, Mask
+from deniable.data.column_encoder import FAULT_KINDS, NO_CODE, CellFault, ColumnEncoder, find_faults
+from deniable.errors import InvariantError
+from deniable.schema.unmodelled_columns import Identifier
+
+# Name of the row number column; no column of a table has it.
+_ROW_INDEX = "\0row"
+
+
+@dataclass(frozen=True)
+class EncodedBatch:
+    """Encoded rows of a table.
+
+    Attributes:
+        codes: One column per encoded column, constants last; ``NO_CODE`` for an invalid cell.
+        owners: The owner of each row, null if unknown; None if the owner is no separate column.
+        keep: Mask of the rows to keep, false where a column drops its row; None to keep all.
+    """
+
+    codes: Codes = field(repr=False)
+    owners: pl.Series | None = field(repr=False)
+    keep: Mask | None = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, coded: pl.DataFrame, columns: Sequence[ColumnEncoder], owner: Identifier | None
+    ) -> "EncodedBatch":
+        """Convert a batch computed by polars: the codes of ``columns``, then the owners, if any."""
+        codes = coded[:, : len(columns)].to_numpy(order="fortran")
+        owners = coded.to_series(len(columns)) if owner is not None else None
+        keep: Mask | None = None
+        for j, column in enumerate(columns):
+            if column.attribute.outside == "drop" and (invalid := codes[:, j] == NO_CODE).any():
+                keep = ~invalid if keep is None else keep & ~invalid
+        if owner is not None and owners is not None and owner.outside == "drop":
+            known = owners.is_not_null().to_numpy()
+            keep = known if keep is None else keep & known
+        return cls(codes, owners, keep)
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether a row to keep has an invalid cell."""
+        no_code = self.codes == NO_CODE
+        return bool(no_code.any()) and bool(no_code[self.rows].any())
+
+    @property
+    def rows(self) -> Indices:
+        """Indices of the rows to keep."""
+        return np.arange(len(self.codes)) if self.keep is None else np.flatnonzero(self.keep)
+
+    def records(self, columns: int) -> Codes:
+        """Return the first ``columns`` columns of the rows to keep."""
+        codes = self.codes[:, :columns]
+        return codes if self.keep is None else codes[self.keep]
+
+
+@dataclass
+class RowOwners:
+    """Owners of the kept rows, collected over batches. An owner is a unit, such as a person.
+
+    Attributes:
+        unit_column: The column of codes that identifies the owner, if it is an attribute.
+        rows: The number of rows read, dropped ones included.
+        first_unknown: The first kept row without an owner.
+        unknown: The number of such rows.
+    """
+
+    unit_column: int | None
+    rows: int = 0
+    first_unknown: int | None = None
+    unknown: int = 0
+    _collected: list[pl.Series] = field(default_factory=list, repr=False)
+
+    def add(self, batch: EncodedBatch) -> None:
+        """Add the owners of the next batch."""
+        owners = batch.owners
+        if owners is None and self.unit_column is not None:
+            owners = pl.Series(batch.codes[:, self.unit_column])
+        if owners is not None:
+            kept = owners if batch.keep is None else owners.filter(pl.Series(batch.keep))
+            if missing := kept.null_count():
+                if self.first_unknown is None:
+                    null = kept.is_null().arg_true()
+                    self.first_unknown = self.rows + int(batch.rows[null[0]])
+                self.unknown += missing
+            self._collected.append(kept)
+        self.rows += len(batch.codes)
+
+    def labels(self) -> Counts:
+        """Number the owners: rows of the same owner get the same number.
+
+        If the owner is an attribute, its codes are used. Two owners in the same bin then count as
+        one, which only bounds their rows more tightly.
+        """
+        owners = pl.concat(self._collected) if self._collected else pl.Series([], dtype=pl.Int64)
+        self._collected.clear()
+        if self.unit_column is None:
+            owners = owners.rank("dense")
+        return owners.cast(pl.Int64).to_numpy().copy()
+
+
+def iter_batches(frame: pl.LazyFrame, expressions: Sequence[pl.Expr]) -> Iterator[pl.DataFrame]:
+    """Evaluate expressions on a table in batches, in row order.
+
+    polars promises row order but does not always keep it (seen with 2.1, for a few percent of the
+    batches of tiny tables on a busy machine). So each batch carries its row numbers, and a batch
+    that comes early is held back.
+    """
+    early: dict[int, pl.DataFrame] = {}
+    next_row = 0
+    numbered = frame.with_row_index(_ROW_INDEX).select(pl.col(_ROW_INDEX), *expressions)
+    for batch in numbered.collect_batches(engine="streaming"):
+        if not batch.height:
+            continue
+        first, last = batch.item(0, 0), batch.item(-1, 0)
+        if last - first + 1 != batch.height:
+            raise InvariantError("polars returned a batch of rows that are not consecutive")
+        early[first] = batch.drop(_ROW_INDEX)
+        while next_row in early:
+            ready = early.pop(next_row)
+            next_row += ready.height
+            yield ready
+    if early:
+        raise InvariantError("polars left out some rows of the table")
+
+
+def find_all_faults(
+    frame: pl.LazyFrame,
+    columns: Sequence[ColumnEncoder],
+    expressions: Sequence[pl.Expr],
+    owner: Identifier | None,
+) -> list[CellFault]:
+    """Find the faults of all columns in the rows to keep, in a second pass over the table.
+
+    Args:
+        frame: The table.
+        columns: The encoders of its columns.
+        expressions: The codes of these columns; then the owner of each row, if ``owner`` is given.
+        owner: The column that identifies the owner of a row.
+    """
+    encoded = [cell.alias(f"{j}") for j, cell in enumerate(expressions)]
+    kinds = [column.fault().alias(f"fault {j}") for j, column in enumerate(columns)]
+    faults: dict[tuple[int, str], CellFault] = {}
+    start = 0
+    for batch in iter_batches(frame, [*encoded, *kinds]):
+        rows = EncodedBatch.of(batch, columns, owner).rows
+        for j, column in enumerate(columns):
+            for fault in find_faults(column.attribute, batch[f"fault {j}"].gather(rows)):
+                located = replace(fault, row=start + int(rows[fault.row]))
+                total = faults.setdefault((j, fault.kind), replace(located, count=0))
+                faults[j, fault.kind] = replace(total, count=total.count + fault.count)
+        start += len(batch)
+    ordered = ((j, kind) for j in range(len(columns)) for kind in FAULT_KINDS)
+    return [faults[key] for key in ordered if key in faults]

@@ -1,0 +1,358 @@
+"""Encode the cells of one column as codes, with polars expressions, and diagnose invalid cells.
+
+An invalid cell is encoded as ``NO_CODE``. Its kind of fault is found in a second pass, so a table
+that matches its schema costs only one comparison per cell.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import polars as pl
+
+from deniable.arrays import MAX_DOMAIN_SIZE
+from deniable.errors import DataError
+from deniable.schema.attribute import Attribute, format_value, summarize_values
+from deniable.schema.bins import equal_bin_starts
+from deniable.schema.grid import INTEGER_LIMIT, Grid, parse_integer
+from deniable.schema.heaping import Heaping
+
+# Code of an invalid cell: above every attribute's codes.
+NO_CODE = MAX_DOMAIN_SIZE
+
+FaultKind = Literal["missing", "malformed", "outside"]
+FAULT_KINDS: tuple[FaultKind, ...] = ("missing", "malformed", "outside")
+
+_VALUE_HIDDEN = "(not shown: input records are confidential)"
+
+# In typed cells null means missing; in CSV cells, which may all be read as text, a declared text.
+CellOrigin = Literal["typed", "csv"]
+
+_INTEGER_GRID = Grid(kind="integer")
+
+# Contents of a column of each type, for messages.
+_TYPE_DESCRIPTIONS = {
+    "integer": "whole numbers",
+    "real": "numbers",
+    "date": "dates",
+    "datetime": "times",
+    "boolean": "true and false",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnEncoder:
+    """Encoder of one column, of a given polars type, as an attribute.
+
+    Attributes:
+        attribute: The attribute that describes the column.
+        dtype: The polars type of the column. Text is parsed like the cells of a CSV file.
+        origin: In a ``"csv"`` column no cell is null, and an empty cell is the text "".
+        required_code: The only valid code, for a constant column.
+        heaping: If given, encode the roundness of the numbers instead; every cell has one.
+    """
+
+    attribute: Attribute
+    dtype: pl.DataType
+    origin: CellOrigin = "typed"
+    required_code: int | None = None
+    heaping: Heaping | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.dtype == pl.Null or self._is_always_missing or _accepts_dtype(self)):
+            raise DataError(_describe_wrong_dtype(self.attribute, self.dtype))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the cells are text."""
+        return isinstance(self.dtype, pl.String | pl.Categorical | pl.Enum)
+
+    @property
+    def grid(self) -> Grid | None:
+        """Grid that parses numbers and dates; None for text and booleans."""
+        return self.attribute.grid or (_INTEGER_GRID if self.attribute.is_whole else None)
+
+    def code(self) -> pl.Expr:
+        """Encode each cell as a 16-bit code, ``NO_CODE`` if invalid; named like the column."""
+        if self.heaping is not None and self.grid is not None:
+            position = self.grid.positions(_parse_cells(self, self.grid))
+            return self.heaping.roundness(position, _encode_bin(self.attribute, position))
+        code = self._code_or_null()
+        if self.required_code is not None:
+            code = pl.when(code == self.required_code).then(code)
+        return code.fill_null(NO_CODE).cast(pl.UInt16).alias(self.attribute.name)
+
+    def fault(self) -> pl.Expr:
+        """Diagnose each cell: the index of its fault in ``FAULT_KINDS``, null if it is valid."""
+        is_well_formed = pl.lit(value=True)
+        if self.grid is not None and not self._is_always_missing:
+            is_well_formed = _parse_cells(self, self.grid).is_not_null()
+        kind = pl.when(_is_empty(self)).then(0).when(~is_well_formed).then(1).otherwise(2)
+        name = self.attribute.name
+        return pl.when(self.code() == NO_CODE).then(kind).cast(pl.UInt8).alias(name)
+
+    def _code_or_null(self) -> pl.Expr:
+        """Encode each cell; null or ``NO_CODE`` if invalid."""
+        if self._is_always_missing:
+            return pl.when(_is_empty(self)).then(self.required_code)
+        if self.grid is not None:
+            return _encode_number(self, self.grid)
+        if self.attribute.kind == "boolean":
+            return _encode_boolean(self)
+        return _encode_category(self)
+
+    @property
+    def _is_always_missing(self) -> bool:
+        missing_code = self.attribute.missing_code
+        return missing_code is not None and self.required_code == missing_code
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellFault:
+    """Invalid cells of one column and one kind of fault: their number and the first row."""
+
+    attribute: Attribute
+    kind: FaultKind
+    row: int
+    count: int
+
+    def describe(self, *, where: str, record_noun: str) -> str:
+        """Describe the fault, its location, its frequency and the fix, without showing a cell."""
+        fault, fix = _FAULT_DESCRIPTIONS[self.kind](self.attribute)
+        affected = (
+            f"{self.count:,} {record_noun}s have" if self.count > 1 else f"1 {record_noun} has"
+        )
+        return f'column "{self.attribute.name}", {where}: {fault}. {affected} this fault. {fix}'
+
+
+def find_faults(attribute: Attribute, faults: pl.Series) -> list[CellFault]:
+    """Summarize the faults of one column, as computed by ``ColumnEncoder.fault``, by kind."""
+    summaries = []
+    for index, kind in enumerate(FAULT_KINDS):
+        rows = (faults == index).fill_null(value=False).arg_true()
+        if len(rows):
+            fault = CellFault(attribute=attribute, kind=kind, row=rows[0], count=len(rows))
+            summaries.append(fault)
+    return summaries
+
+
+def _accepts_dtype(column: ColumnEncoder) -> bool:
+    """Whether a column of this type can hold values of the attribute."""
+    dtype, kind = column.dtype, column.attribute.kind
+    if column.is_text:
+        return True
+    if kind in ("date", "datetime"):
+        return dtype in (pl.Date, pl.Datetime)
+    if kind == "boolean":
+        return dtype == pl.Boolean or dtype.is_numeric()
+    return column.grid is not None and dtype.is_numeric()
+
+
+def _is_empty(column: ColumnEncoder) -> pl.Expr:
+    cell = pl.col(column.attribute.name)
+    # In a CSV file, NaN is text like any other: it is missing only if the schema declares it so.
+    if column.dtype.is_float() and column.origin == "typed":
+        return cell.is_null() | cell.is_nan()
+    if column.is_text:
+        return cell.is_null() | (_cell_text(column) == "")
+    return cell.is_null()
+
+
+def _cell_text(column: ColumnEncoder) -> pl.Expr:
+    """Return the text of each cell, without surrounding blanks for numbers, dates and booleans.
+
+    The meaning of a cell must not depend on other cells. polars strips blanks when it reads a
+    column as numbers, so they are stripped as well when other cells make it read text.
+    """
+    text = pl.col(column.attribute.name).cast(pl.String)
+    is_listed = column.grid is None and column.attribute.kind != "boolean"
+    return text if is_listed else text.str.strip_chars(" \t")
+
+
+def _parse_cells(column: ColumnEncoder, grid: Grid) -> pl.Expr:
+    """Parse each cell as a number or date of the grid; null if it is neither."""
+    if column.is_text:
+        return grid.from_text(_cell_text(column))
+    if column.dtype == pl.Null:
+        return pl.lit(None, dtype=pl.Float64 if grid.kind == "real" else pl.Int64)
+    return grid.from_typed(pl.col(column.attribute.name), column.dtype)
+
+
+def _encode_number(column: ColumnEncoder, grid: Grid) -> pl.Expr:
+    attribute, parsed = column.attribute, _parse_cells(column, grid)
+    if attribute.is_numeric:
+        code = _encode_bin(attribute, grid.positions(parsed))
+    else:
+        code = _encode_listed_integer(column, parsed)
+    if not attribute.missing:
+        return code
+    missing = _is_missing(column)
+    for number in attribute.missing_numbers:
+        missing = missing | parsed.eq_missing(number)
+    return pl.when(missing).then(attribute.missing_code).otherwise(code)
+
+
+def _encode_bin(attribute: Attribute, position: pl.Expr) -> pl.Expr:
+    """Find the bin of each position; null outside the range, unless the attribute clips."""
+    low, high = cast("int", attribute.values[0]), cast("int", attribute.values[-1])
+    if attribute.outside == "clip":
+        position = position.clip(low, high)
+    starts, values = attribute.starts, cast("range", attribute.values)
+    if not isinstance(starts, range):
+        count, positions = len(starts), len(values)
+        if positions * count < INTEGER_LIMIT and starts == tuple(equal_bin_starts(values, count)):
+            # The largest i with floor(i · positions / count) ≤ position - low.
+            code = ((position - low + 1) * count - 1) // positions
+        else:
+            edges = pl.lit(pl.Series(starts, dtype=pl.Int64))
+            code = edges.search_sorted(position, side="right").cast(pl.Int64) - 1
+    elif starts.step > 1:
+        code = (position - low) // starts.step
+    else:
+        code = position - low
+    return _where_between(position, low, high, code)
+
+
+def _encode_listed_integer(column: ColumnEncoder, number: pl.Expr) -> pl.Expr:
+    """Find the index of each whole number in the list of values."""
+    values = cast("Sequence[int]", column.attribute.values)
+    low, high = values[0], values[-1]
+    if all(value == low + i for i, value in enumerate(values)):
+        return _where_between(number, low, high, number - low)
+    return number.replace_strict(
+        pl.Series(values, dtype=pl.Int64),
+        pl.Series(range(len(values)), dtype=pl.UInt16),
+        default=NO_CODE,
+        return_dtype=pl.UInt16,
+    )
+
+
+def _where_between(number: pl.Expr, low: int, high: int, code: pl.Expr) -> pl.Expr:
+    """Return ``code`` where ``low`` ≤ ``number`` ≤ ``high``, else null.
+
+    Codes are cast to 16 bits first, which halves the time. Codes that wrap around are outside the
+    range anyway.
+    """
+    narrow = code.cast(pl.UInt16, wrap_numerical=True)
+    return pl.when(number.is_between(low, high)).then(narrow)
+
+
+def _is_missing(column: ColumnEncoder) -> pl.Expr:
+    """Whether each cell is null, empty or a declared text that means missing.
+
+    Numbers that mean missing are compared elsewhere.
+    """
+    cell, texts = pl.col(column.attribute.name), list(column.attribute.missing)
+    if column.is_text:
+        text = cell.cast(pl.String)
+        declared = text.is_in(texts) | _cell_text(column).is_in(texts)
+        return declared | cell.is_null() if column.origin == "typed" else declared
+    if column.origin == "typed" or "" in texts:
+        return _is_empty(column)
+    return pl.lit(value=False)
+
+
+def _encode_boolean(column: ColumnEncoder) -> pl.Expr:
+    attribute, cell = column.attribute, pl.col(column.attribute.name)
+    false, true = (str(text).lower() for text in attribute.values)
+    code: pl.Expr
+    if column.is_text:
+        # Case-insensitive: pandas writes True where polars writes true.
+        text = _cell_text(column).str.to_lowercase()
+        code = pl.when(text == false).then(0).when(text == true).then(1)
+    elif column.dtype == pl.Boolean:
+        code = cell.cast(pl.Int64)
+    else:
+        numbers = boolean_numbers(attribute)
+        code = pl.when(cell == numbers[0]).then(0).when(cell == numbers[1]).then(1)
+    if not attribute.missing:
+        return code
+    return pl.when(_is_missing(column)).then(2).otherwise(code)
+
+
+def boolean_numbers(attribute: Attribute) -> tuple[int, int]:
+    """Return the numbers for false and true: its two texts if they are numbers, else 0 and 1."""
+    false, true = (parse_integer(str(text)) for text in attribute.values)
+    return (false, true) if false is not None and true is not None else (0, 1)
+
+
+def _encode_category(column: ColumnEncoder) -> pl.Expr:
+    attribute = column.attribute
+    known = pl.Enum([*map(str, attribute.values), *attribute.missing])
+    text = pl.col(attribute.name).cast(pl.String)
+    code = text.cast(known, strict=False).to_physical().cast(pl.UInt32)
+    if attribute.kind == "text":
+        other = list(attribute.values).index(attribute.other)
+        code = pl.when(code.is_null() & ~_is_empty(column)).then(other).otherwise(code)
+    if not attribute.missing:
+        return code
+    code = code.clip(upper_bound=attribute.missing_code)  # one code for all missing texts
+    if column.origin == "csv":
+        return code
+    return pl.when(text.is_null()).then(attribute.missing_code).otherwise(code)
+
+
+def _describe_wrong_dtype(attribute: Attribute, dtype: pl.DataType) -> str:
+    """Explain why a column of this type cannot be this attribute, and how to fix it."""
+    described = "integer" if attribute.is_whole else attribute.kind
+    message = (
+        f'column "{attribute.name}" is of type {dtype}, but the schema describes '
+        f"{_TYPE_DESCRIPTIONS.get(described, 'text')}. Convert the column"
+    )
+    if described not in _TYPE_DESCRIPTIONS and dtype.is_numeric():
+        return f"{message}, or write its values as whole numbers (without quotes) in the schema."
+    if dtype.is_numeric():
+        return f'{message}, or describe it as type = "integer" or "real".'
+    for kind, fitting in (("boolean", pl.Boolean), ("date", pl.Date), ("datetime", pl.Datetime)):
+        if dtype == fitting:
+            return f'{message}, or describe it as type = "{kind}".'
+    return f"{message}: a schema cannot describe columns of type {dtype}."
+
+
+def _describe_missing(attribute: Attribute) -> tuple[str, str]:
+    if attribute.missing:
+        fault = f"the cell is empty, but only {summarize_values(attribute.missing)} means missing"
+        return fault, 'Add "" to the missing of this column, or set outside = "drop".'
+    fix = 'Declare missing = [""] for this column, or set outside = "drop".'
+    return "the cell is missing, but the schema does not declare missing", fix
+
+
+def _describe_malformed(attribute: Attribute) -> tuple[str, str]:
+    missing = f" ({summarize_values(attribute.missing)} means missing)" if attribute.missing else ""
+    grid = attribute.grid or _INTEGER_GRID
+    expected = {
+        "integer": "a whole number",
+        "real": "a number",
+        "date": f'a date of the form "{grid.format}"',
+        "datetime": f'a time of the form "{grid.format}"',
+    }[grid.kind]
+    fault = f"the value is not {expected}{missing} {_VALUE_HIDDEN}"
+    return fault, 'Correct it, add it to missing if it means missing, or set outside = "drop".'
+
+
+def _describe_outside(attribute: Attribute) -> tuple[str, str]:
+    if attribute.grid is not None:
+        grid, values = attribute.grid, cast("range", attribute.values)
+        low, high = grid.format_position(values[0]), grid.format_position(values[-1])
+        fix = (
+            "Widen min or max if the data dictionary allows the value, or set "
+            'outside = "drop" or "clip".'
+        )
+        return f"the value is outside {low}..{high} {_VALUE_HIDDEN}", fix
+    count = len(attribute.values)
+    if count == 1:
+        fault = f"the value is not {format_value(attribute.values[0])} {_VALUE_HIDDEN}"
+        return fault, 'Correct it or the schema, or set outside = "drop".'
+    fault = f"the value is none of the {count:,} in the schema {_VALUE_HIDDEN}"
+    fix = (
+        "If the data dictionary has it, add it to values, or to missing if it means missing. "
+        'Otherwise correct it, or set outside = "drop".'
+    )
+    return fault, fix
+
+
+_FAULT_DESCRIPTIONS = {
+    "missing": _describe_missing,
+    "malformed": _describe_malformed,
+    "outside": _describe_outside,
+}

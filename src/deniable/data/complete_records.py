@@ -1,0 +1,174 @@
+"""Decode complete records: the learnt columns, and the identifiers, constants and computed columns.
+
+Also the types of these columns, and their text in CSV files.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import polars as pl
+
+from deniable.arrays import Codes
+from deniable.data.codec import Codec, format_values, value_dtype
+from deniable.randomness import Rng
+from deniable.schema.attribute import Attribute
+from deniable.schema.grid import format_decimals
+from deniable.schema.unmodelled_columns import (
+    Computed,
+    Constant,
+    Identifier,
+    SchemaColumn,
+    has_whole_numbers,
+)
+
+# Version and variant digits of a UUID (RFC 9562); version 8 is for custom formats.
+_UUID_VERSION, _UUID_VARIANTS = "8", "89ab"
+
+
+def released_columns(columns: Sequence[SchemaColumn]) -> tuple[SchemaColumn, ...]:
+    """Return the columns of released records: all but the omitted identifiers."""
+    return tuple(
+        column
+        for column in columns
+        if not (isinstance(column, Identifier) and column.release == "omit")
+    )
+
+
+def decode_records(
+    codec: Codec,
+    codes: Codes,
+    rng: Rng | None = None,
+    *,
+    first_record: int = 1,
+    salt: bytes = b"",
+) -> pl.DataFrame:
+    """Decode complete records: values drawn within bins, constraints kept, all columns present.
+
+    Args:
+        codec: The codec of the schema.
+        codes: Encoded records; they must satisfy the schema's constraints.
+        rng: Draws values within bins; required if a bin holds several values.
+        first_record: The number of the first record, from which identifiers are generated.
+        salt: Key of the generated UUIDs; at most 64 bytes.
+    """
+    schema = codec.schema
+    positions = codec.draw_positions(codes, rng)
+    if schema.constraint_solver and rng is not None:
+        positions = schema.constraint_solver.repair(codes, positions, rng)
+    frame = codec.values(codes, positions)
+    return add_unmodelled_columns(frame, schema.columns, first_record=first_record, salt=salt)
+
+
+def add_unmodelled_columns(
+    frame: pl.DataFrame,
+    columns: Sequence[SchemaColumn],
+    *,
+    first_record: int = 1,
+    salt: bytes = b"",
+) -> pl.DataFrame:
+    """Add identifiers, constants and computed columns, in the order of the schema.
+
+    Args:
+        frame: The learnt columns.
+        columns: All columns of the schema.
+        first_record: The number of the first record, from which identifiers are generated.
+        salt: Key of the generated UUIDs; at most 64 bytes.
+    """
+    names = [column.name for column in released_columns(columns)]
+    if frame.columns == names:
+        return frame
+    complete = frame.with_columns(
+        _generate_column(column, frame.height, first_record, salt)
+        for column in columns
+        if isinstance(column, Identifier | Constant)
+    )
+    for column in columns:
+        if isinstance(column, Computed):
+            complete = complete.with_columns(_compute_column(column, columns))
+    return complete.select(names)
+
+
+def record_dtypes(columns: Sequence[SchemaColumn]) -> dict[str, pl.DataType]:
+    """Return the polars type of each column of released records."""
+    return {column.name: column_dtype(column, columns) for column in released_columns(columns)}
+
+
+def column_dtype(column: SchemaColumn, columns: Sequence[SchemaColumn]) -> pl.DataType:
+    """Return the polars type of a column of released records."""
+    if isinstance(column, Attribute):
+        return value_dtype(column)
+    if isinstance(column, Constant):
+        return value_dtype(column.attribute)
+    if isinstance(column, Identifier):
+        return pl.Int64() if column.format == "number" else pl.String()
+    return pl.Int64() if has_whole_numbers(column, columns) else pl.Float64()
+
+
+def format_csv_cells(column: SchemaColumn) -> pl.Expr:
+    """Format a column for a CSV file; a missing cell is the first text that means missing."""
+    cell = pl.col(column.name)
+    missing: tuple[str, ...] = ()
+    if isinstance(column, Attribute):
+        missing = column.missing
+        # Integers and texts are left to polars, which is faster.
+        is_native = (column.is_whole or value_dtype(column) == pl.String) and not any(missing[:1])
+        cell = cell if is_native else format_values(column)
+    elif isinstance(column, Constant) and not column.is_empty:
+        cell = format_values(column.attribute)
+    elif isinstance(column, Computed):
+        missing = column.missing
+        decimals = column.decimals
+        cell = format_decimals(cell, decimals) if decimals else cell.cast(pl.String)
+    # polars writes null as an empty cell, and the text "" as a quoted one.
+    return cell.fill_null(missing[0]) if missing and missing[0] else cell
+
+
+def _generate_column(
+    column: Identifier | Constant, rows: int, first: int, salt: bytes
+) -> pl.Series:
+    if isinstance(column, Constant):
+        value = None if column.is_empty else column.value
+        dtype = value_dtype(column.attribute)
+        return pl.Series(column.name, [value], dtype=dtype).new_from_index(0, rows)
+    numbers = pl.int_range(first, first + rows, dtype=pl.Int64, eager=True).alias(column.name)
+    if column.format == "number":
+        return numbers
+    if column.format == "uuid":
+        return pl.Series(column.name, [_uuid(n, salt) for n in numbers], dtype=pl.String)
+    prefix, digits, suffix = column.format_parts
+    padded = numbers.cast(pl.String).str.zfill(digits)
+    return (
+        padded.to_frame()
+        .select(pl.lit(prefix) + pl.col(column.name) + pl.lit(suffix))
+        .to_series()
+        .alias(column.name)
+    )
+
+
+def _uuid(number: int, salt: bytes) -> str:
+    """Generate the UUID of a record from its number and the salt, by a keyed hash."""
+    digest = hashlib.blake2b(number.to_bytes(8, "big"), digest_size=16, key=salt).hexdigest()
+    variant = _UUID_VARIANTS[int(digest[16], 16) % 4]
+    return (
+        f"{digest[:8]}-{digest[8:12]}-{_UUID_VERSION}{digest[13:16]}-{variant}{digest[17:20]}-"
+        f"{digest[20:]}"
+    )
+
+
+def _compute_column(column: Computed, columns: Sequence[SchemaColumn]) -> pl.Expr:
+    """Compute a column by its formula; null if a cell that it needs is missing."""
+    described = {other.name: other for other in columns}
+    value = column.formula.expression(lambda name: _as_number(described[name]))
+    value = pl.when(value.is_finite()).then(value)
+    if column.decimals is not None:
+        value = value.round(column.decimals)
+    return value.cast(column_dtype(column, columns), strict=False).alias(column.name)
+
+
+def _as_number(column: SchemaColumn) -> pl.Expr:
+    cell = pl.col(column.name)
+    grid = column.grid if isinstance(column, Attribute) else None
+    if grid is not None and grid.kind in ("date", "datetime"):
+        # In days or seconds, whatever the step of the grid.
+        cell = grid.from_typed(cell, grid.dtype) * int(grid.step)
+    return cell.cast(pl.Float64)

@@ -1,0 +1,246 @@
+"""Read tables from CSV and Parquet files and data frames; write records to files."""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from queue import Full, Queue
+from threading import Thread
+from typing import Literal
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from deniable.arrays import Codes, Counts
+from deniable.data.codec import POLARS_ERRORS, CellSource, Codec, EncodedTable, encode_cells
+from deniable.data.complete_records import format_csv_cells, record_dtypes, released_columns
+from deniable.data.csv_reader import CsvFile, read_csv
+from deniable.data.dataframes import UNNAMED_TABLE, FrameKind, PolarsKind, import_frame
+from deniable.errors import DataError, InputError, OutputError
+from deniable.schema.schema import Schema
+
+FileFormat = Literal[".csv", ".csv.gz", ".parquet"]
+
+# Rows of the frames that a sink is fed with, and how many of them wait for it: small frames and few
+# of them bound the memory.
+_SLICE_ROWS = 2**15
+_QUEUED_FRAMES = 4
+
+# Records are in no order, so the least and largest value of some of them let no reader skip any:
+# they are not looked for, which would be a quarter of the writing.
+_STATISTICS = {"null_count": True, "min": False, "max": False, "distinct_count": False}
+
+# How often, in seconds, a full queue is tried again; and how long an interrupted sink may take.
+_POLL_SECONDS = 0.2
+_STOP_SECONDS = 10.0
+
+_FILE_FORMATS: tuple[FileFormat, ...] = (".csv", ".csv.gz", ".parquet")
+
+
+@dataclass(frozen=True)
+class InputTable:
+    """Encoded input table.
+
+    Attributes:
+        codes: The encoded records.
+        kind: The kind of data frame in which to return synthetic records.
+        units: The unit of each record: equal numbers mean the same unit. None without a unit.
+    """
+
+    codes: Codes = field(repr=False)
+    kind: FrameKind = field(repr=False)
+    units: Counts | None = field(repr=False)
+
+
+def read_table(source: object, schema: Schema) -> InputTable:
+    """Read and encode a table, without the records that the schema drops.
+
+    Args:
+        source: The path of a .csv, .csv.gz or .parquet file, a pandas DataFrame, a polars DataFrame
+            or LazyFrame, or an Arrow Table.
+        schema: The schema of the table.
+
+    Raises:
+        DataError: The table cannot be read, is empty, or does not match the schema. The message
+            shows no cell.
+    """
+    kind: FrameKind
+    if isinstance(source, str | Path):
+        path = Path(source)
+        name, kind = path.name, PolarsKind.of_schema(schema.columns)
+        records = _read_file(path, schema)
+    else:
+        frame, kind = import_frame(source, schema.columns)
+        name, records = UNNAMED_TABLE, Codec(schema).encode_frame(frame, table_name=UNNAMED_TABLE)
+    # A table whose rows were all dropped is accepted: an error could reveal a single row.
+    if not len(records.codes) and not _has_records(source, schema):
+        raise DataError(f"{name} has no records. Check that it is the right table.")
+    return InputTable(records.codes, kind, records.units)
+
+
+def read_codes(source: object, schema: Schema) -> tuple[Codes, FrameKind]:
+    """Read and encode a table; return its codes and the kind of its frame. See ``read_table``."""
+    table = read_table(source, schema)
+    return table.codes, table.kind
+
+
+def infer_format(path: Path, error: type[InputError]) -> FileFormat:
+    """Infer the format of a table from its file name; raise ``error`` if the suffix is unknown."""
+    for file_format in _FILE_FORMATS:
+        if path.name.lower().endswith(file_format):
+            return file_format
+    raise error(f'{path}: the name of a table must end in ".csv", ".csv.gz" or ".parquet"')
+
+
+def _read_file(path: Path, schema: Schema) -> EncodedTable:
+    if infer_format(path, DataError) != ".parquet":
+        return read_csv(path, Codec(schema))
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file; check the path")
+    try:
+        frame = pl.scan_parquet(path, glob=False)
+        return encode_cells(Codec(schema), frame, CellSource(table_name=path.name))
+    except (*POLARS_ERRORS, OSError) as error:
+        raise DataError(
+            f"{path.name} cannot be read as Parquet (polars: {type(error).__name__}). Check that "
+            "it is a complete Parquet file and that you may read it."
+        ) from None
+
+
+def _has_records(source: object, schema: Schema) -> bool:
+    """Whether the table has any row, dropped ones included."""
+    if not isinstance(source, str | Path):
+        frame, _ = import_frame(source, schema.columns)
+    elif infer_format(Path(source), DataError) == ".parquet":
+        frame = pl.scan_parquet(source)
+    else:
+        return CsvFile.open(Path(source)).has_records
+    return bool(frame.select(pl.len()).collect().item())
+
+
+def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema) -> None:
+    """Write complete records to a file, frame by frame, in bounded memory.
+
+    This thread makes the frames; another runs the polars sink that writes them. A missing cell is
+    written as the first text that means missing; in Parquet, as null. After an error, part of a
+    file may be left: write to a temporary name and rename.
+
+    Args:
+        path: The output file; .csv, .csv.gz or .parquet.
+        frames: The records, as ``decode_records`` returns them.
+        schema: The schema of the records.
+
+    Raises:
+        OutputError: The file cannot be written there.
+    """
+    path = Path(path)
+    file_format = infer_format(path, OutputError)
+    sink = _FrameSink(path)
+    records = register_io_source(sink.read, schema=record_dtypes(schema.columns))
+    if file_format == ".parquet":
+        write = partial(records.sink_parquet, path, statistics=_STATISTICS)
+    else:
+        texts = records.with_columns(map(format_csv_cells, released_columns(schema.columns)))
+        compression = "gzip" if file_format == ".csv.gz" else "uncompressed"
+        write = partial(texts.sink_csv, path, compression=compression)
+    with sink.running(write):
+        for frame in _in_equal_slices(frames):
+            sink.put(frame)
+
+
+class _FrameSink:
+    """A polars sink in a thread of its own, fed with frames through a bounded queue.
+
+    Its thread never sees an exception of the producer, only the end of the frames: where a source
+    fails, some threads of polars continue, may create the file after it was removed, or hang.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._frames: Queue[pl.DataFrame | None] = Queue(_QUEUED_FRAMES)
+        self._outcome: Future[None] = Future()
+
+    @contextmanager
+    def running(self, write: Callable[[], object]) -> Iterator[None]:
+        """Run ``write`` in a thread until the block ends; raise what it raised."""
+        thread = Thread(target=self._run, args=(write,), daemon=True)
+        thread.start()
+        try:
+            yield
+        except BaseException:
+            self._put(None)
+            thread.join(timeout=_STOP_SECONDS)
+            raise
+        self._put(None)
+        self._require_written()
+
+    def put(self, frame: pl.DataFrame) -> None:
+        """Queue a frame; raise at once what stopped the sink."""
+        if not self._put(frame):
+            self._require_written()
+
+    def read(
+        self,
+        columns: list[str] | None,
+        predicate: pl.Expr | None,  # noqa: ARG002 - a sink filters nothing and takes all
+        rows: int | None,  # noqa: ARG002
+        batch: int | None,  # noqa: ARG002
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the queued frames: the IO source that polars reads."""
+        while (frame := self._frames.get()) is not None:
+            yield frame if columns is None else frame.select(columns)
+
+    def _run(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+            self._outcome.set_result(None)
+        except BaseException as error:
+            self._outcome.set_exception(error)
+
+    def _put(self, frame: pl.DataFrame | None) -> bool:
+        """Queue a frame, or None for the end; return False if the sink has stopped already."""
+        while not self._outcome.done():
+            try:
+                self._frames.put(frame, timeout=_POLL_SECONDS)
+            except Full:
+                continue
+            return True
+        return False
+
+    def _require_written(self) -> None:
+        try:
+            self._outcome.result()
+        except (*POLARS_ERRORS, OSError) as error:
+            raise OutputError(
+                f"{self._path} cannot be written: {error}. Free some space, or choose an existing "
+                "folder with write permission."
+            ) from None
+
+
+def _in_equal_slices(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Yield the records in frames of equal size; only the last may be smaller.
+
+    The number of candidates of a block that passed is confidential in mode ``tested``; row groups
+    of unequal size would reveal it.
+    """
+    held: list[pl.DataFrame] = []
+    missing = _SLICE_ROWS
+    for frame in frames:
+        rest = frame
+        if held and len(rest):
+            held.append(rest.head(missing))
+            missing -= len(held[-1])
+            rest = rest.slice(len(held[-1]))
+            if not missing:
+                # Only a slice that spans two frames is copied.
+                yield pl.concat(held, rechunk=True)
+                held, missing = [], _SLICE_ROWS
+        whole = len(rest) - len(rest) % _SLICE_ROWS
+        yield from (rest.slice(start, _SLICE_ROWS) for start in range(0, whole, _SLICE_ROWS))
+        if len(rest) > whole:
+            held.append(rest.slice(whole))
+            missing -= len(held[-1])
+    if held:
+        yield pl.concat(held, rechunk=True)

@@ -1,0 +1,227 @@
+"""draft_schema: draft a schema.toml from a table, with notes on what the user must decide."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from deniable.drafting.column_profile import OpenedTable, open_table, require_column
+from deniable.drafting.description import FROM_DATA, ColumnDraft
+from deniable.drafting.private_draft import PrivateDraft, draft_privately
+from deniable.drafting.relationships import Relationships, find_relationships
+from deniable.drafting.round_numbers import nice_above
+from deniable.drafting.toml_text import (
+    comment_lines,
+    commented_line,
+    group_notes,
+    numbered_lines,
+    write_attribute,
+)
+from deniable.drafting.type_inference import guess_column, guess_unit_column
+from deniable.errors import ConfigError
+from deniable.privacy.composition import Guarantee
+from deniable.progress import Progress, no_progress
+from deniable.randomness import Randomness, Secret
+from deniable.schema.toml_writer import write_value
+
+# Smaller tables get a note that they have few rows.
+_MIN_ROWS_WITHOUT_NOTE = 100
+
+_PLAIN_INTRODUCTION = (
+    "Draft, read from the data: every bound and every value in it discloses something about the "
+    "rows. Keep it as confidential as the table. Replace each by public knowledge (the "
+    "questionnaire, the data dictionary), then set confirmed = true."
+)
+_PRIVATE_INTRODUCTION = (
+    "Draft made with differential privacy. It may be published: what it discloses about any row "
+    "is bounded by the ε and δ under [draft]. This cost is added to the cost of every release from "
+    "the same table. Column names are assumed to be public, and so are the column types of Parquet "
+    "files and data frames."
+)
+_TEST_NOISE_COMMENT = "the noise came from a reproducible test source"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """Drafted schema of a table.
+
+    Attributes:
+        text: The schema as TOML, with comments.
+        notes: Decisions left to the user. They disclose no more than the text.
+        attributes: The description of each column.
+        cost: Privacy cost of a private draft; None for a plain draft, which has no guarantee.
+    """
+
+    text: str
+    notes: tuple[str, ...]
+    attributes: tuple[ColumnDraft, ...]
+    cost: Guarantee | None = None
+
+
+def draft_schema(
+    source: object,
+    *,
+    draft_epsilon: float | None = None,
+    draft_delta: float = 1e-9,
+    unit: str | None = None,
+    max_rows_per_unit: int | None = None,
+    noise: Randomness | None = None,
+    progress: Progress = no_progress,
+) -> Draft:
+    """Draft a schema for a table.
+
+    Without ``draft_epsilon``, bounds and values are read from the data. Such a draft is for the
+    data holder only, who replaces them by public knowledge.
+
+    Args:
+        source: Path of a .csv, .csv.gz or .parquet file; or a pandas DataFrame, a polars
+            DataFrame or LazyFrame, an Arrow Table.
+        draft_epsilon: ε of a private draft.
+        draft_delta: δ of a private draft.
+        unit: Column that identifies the person, if a person may have several rows.
+        max_rows_per_unit: Maximum rows per person. A private draft ignores further rows.
+        noise: Source of noise, for tests. A reproducible source claims no privacy.
+        progress: Called with a stage, the columns read and the total.
+
+    Raises:
+        DataError: The table cannot be read, or has no records.
+        ConfigError: The table has no column ``unit``, or ``max_rows_per_unit`` is missing.
+        BudgetError: No noise meets (ε, δ).
+
+    Privacy:
+        Neighbours: as ``draft_privately``, with ``draft_epsilon``.
+        Covers: with it, the whole draft. Without it nothing: the draft is as confidential as
+            the table.
+    """
+    opened = open_table(source)
+    if unit is not None:
+        require_column(opened, unit)
+    if max_rows_per_unit is not None and (unit is None or max_rows_per_unit < 1):
+        raise ConfigError("max_rows_per_unit must be at least 1, and needs unit, the person column")
+    if draft_epsilon is None:
+        return _draft_plainly(opened, unit, max_rows_per_unit, progress)
+    limit = Guarantee(epsilon=draft_epsilon, delta=draft_delta)
+    source_of_noise = Secret() if noise is None else noise
+    private = draft_privately(
+        opened,
+        limit,
+        unit=unit,
+        rows_per_unit=max_rows_per_unit,
+        noise=source_of_noise,
+        progress=progress,
+    )
+    return _write_private(private, unit, max_rows_per_unit, is_secret=source_of_noise.is_secret)
+
+
+def _draft_plainly(
+    opened: OpenedTable,
+    unit: str | None,
+    rows_per_unit: int | None,
+    progress: Progress,
+) -> Draft:
+    columns = opened.read(progress)
+    guesses = [guess_unit_column(c) if c.name == unit else guess_column(c) for c in columns]
+    related = find_relationships(columns, guesses)
+    attributes = tuple(
+        guess.draft.plus(
+            remarks=tuple(related.remarks.get(guess.draft.name, ())),
+            notes=tuple(related.notes.get(guess.draft.name, ())),
+        )
+        for guess in guesses
+    )
+    notes = tuple(_collect_notes(columns[0].rows, attributes, related))
+    rows = nice_above(columns[0].rows)
+    head = [
+        "format = 1",
+        commented_line(f"rows_max = {rows:_}", f"{FROM_DATA}, rounded up: is it public?"),
+        commented_line(
+            "rows_max_confirmed = false", "rows_max only steers how the budget is split"
+        ),
+        *_unit_lines(attributes, unit, rows_per_unit),
+    ]
+    text = _write_draft(_PLAIN_INTRODUCTION, notes, head, attributes)
+    text += "".join(f"\n{line}" for line in _order_lines(related))
+    return Draft(text=text.rstrip("\n") + "\n", notes=notes, attributes=attributes)
+
+
+def _write_draft(
+    introduction: str, notes: Sequence[str], head: Sequence[str], attributes: Sequence[ColumnDraft]
+) -> str:
+    """Write the TOML text: introduction and notes as comments, then keys and columns."""
+    to_decide = ["# To decide:", *numbered_lines(notes)] if notes else ["# Nothing to decide."]
+    text = "\n".join([*comment_lines(introduction), "#", *to_decide, "", *head, ""])
+    return text + "".join(f"\n{write_attribute(attribute)}" for attribute in attributes)
+
+
+def _collect_notes(
+    rows: int, attributes: Sequence[ColumnDraft], related: Relationships
+) -> list[str]:
+    notes = []
+    if rows < _MIN_ROWS_WITHOUT_NOTE:
+        notes.append(
+            f"few rows ({rows:,}): they show little of what a column may hold, and noise will hide "
+            "relations between columns."
+        )
+    if not any(attribute.is_modelled for attribute in attributes):
+        notes.append("no column is left for the model: describe at least one that varies.")
+    notes += group_notes(attributes)
+    if related.orders:
+        notes.append(
+            "some columns never exceed others in any row: these constraints are listed at the end "
+            "of the file as comments. Uncomment those that must hold."
+        )
+    return notes
+
+
+def _unit_lines(
+    attributes: Sequence[ColumnDraft], unit: str | None, rows_per_unit: int | None
+) -> list[str]:
+    """Write the unit column: the one given, or a proposal as a comment."""
+    if unit is not None:
+        return [f"unit = {write_value(unit)}", f"max_rows_per_unit = {rows_per_unit or 1}"]
+    for attribute in attributes:
+        if attribute.may_be_unit:
+            return [
+                "# If one person has several rows:",
+                f"# unit = {write_value(attribute.name)}",
+                "# max_rows_per_unit = 1",
+            ]
+    return []
+
+
+def _order_lines(related: Relationships) -> list[str]:
+    """Write order constraints that hold in every row, as comments."""
+    if not related.orders:
+        return []
+    lines = comment_lines("These constraints hold in every row. Uncomment those that must hold.")
+    for low, high, strict in related.orders:
+        key = "less" if strict else "at_most"
+        lines += ["#", "# [[constraint]]", f"# {key} = [{write_value(low)}, {write_value(high)}]"]
+    return lines
+
+
+def _write_private(
+    private: PrivateDraft, unit: str | None, rows_per_unit: int | None, *, is_secret: bool
+) -> Draft:
+    """Write a private draft; claim its guarantee only if the noise is secret."""
+    head = ["format = 1"]
+    if private.rows:
+        rows_max = f"rows_max = {nice_above(private.rows):_}"
+        head.append(commented_line(rows_max, "from a noisy count, rounded up"))
+    if unit is not None:
+        head += [f"unit = {write_value(unit)}", f"max_rows_per_unit = {rows_per_unit}"]
+    attributes = private.attributes
+    introduction = _PRIVATE_INTRODUCTION
+    if is_secret:
+        cost = private.cost
+        head += ["", "[draft]", f"epsilon = {cost.epsilon!r}", f"delta = {cost.delta!r}"]
+        head += [] if unit is None else [f"unit = {write_value(unit)}"]
+    else:
+        attributes = tuple(
+            replace(each, confirmed=False, origin=_TEST_NOISE_COMMENT) for each in attributes
+        )
+        introduction = f"No privacy is claimed: {_TEST_NOISE_COMMENT}."
+    return Draft(
+        text=_write_draft(introduction, private.notes, head, attributes),
+        notes=private.notes,
+        attributes=attributes,
+        cost=private.cost if is_secret else None,
+    )

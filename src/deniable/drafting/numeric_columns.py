@@ -1,0 +1,309 @@
+"""Numeric columns of a draft: bounds, grid, bins, buckets, and numeric codes for missing."""
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+
+import numpy as np
+
+from deniable.arrays import Counts
+from deniable.drafting.cell_patterns import CODE_WORDS, split_name
+from deniable.drafting.description import (
+    FROM_DATA,
+    FROM_DATA_ROUNDED,
+    ColumnDraft,
+    DraftField,
+    Kind,
+    TomlScalar,
+)
+from deniable.drafting.numeric_profile import NumericProfile
+from deniable.drafting.round_numbers import nice_near, round_outward
+from deniable.schema.bins import MAX_UNBINNED_POSITIONS, leading_digit_starts
+
+# Surveys write these numbers where there is no answer. Nines may also be a top code: "99 or more".
+_NEGATIVE_MISSING_CODES = (-7, -8, -9, -77, -88, -99, -777, -888, -999, -9999)
+_NINES_AS_MISSING = (99, 999, 9999)
+_NINES_AS_TOP_CODES = (*_NINES_AS_MISSING, 99_999, 999_999)
+
+# Largest integer that a schema accepts.
+_MAX_SCHEMA_INTEGER = 2**62 - 1
+# At most this many numbers, far apart, are a list of values rather than a range.
+_MAX_LISTED_NUMBERS = 50
+_MAX_LISTED_CODES = 20_000
+# A spike is a number with at least this many rows, such as a monthly rate or a tariff. Spikes get
+# bins of their own if they hold this share of the rows in wide bins, and if this share of those
+# rows exceeds an even spread within the bins. A number with fewer rows is never named.
+_MIN_SPIKE_ROWS = 20
+_MIN_SPIKE_SHARE = 0.5
+_MIN_UNEVEN_SHARE = 0.2
+# Heaping is modelled only in tables of at least this many rows, with this share of them in wide
+# bins: in smaller ones the extra attribute costs the others more than it gains.
+_MIN_ROWS_FOR_HEAPING = 10_000
+_MIN_WIDE_BIN_SHARE = 0.1
+# Share of all rows that a heaping step must attract, and share of the rows not there by chance.
+_MIN_HEAP_SHARE = 0.02
+_MIN_HEAP_EXCESS = 0.2
+
+_BUCKETS_COMMENT = "about ten; used where this column predicts another"
+
+
+def describe_numbers(
+    name: str, numbers: NumericProfile, missing: Sequence[str], *, texts: Sequence[str] = ()
+) -> tuple[ColumnDraft, list[int]]:
+    """Describe a numeric column; also return the numbers taken as codes for missing.
+
+    Args:
+        name: The column's header.
+        numbers: The column's numbers. Confidential.
+        missing: Texts that mean missing in this column.
+        texts: The numbers as written, if the column is text.
+    """
+    numbers, codes, notes = _split_missing_codes(numbers)
+    missing = [*missing, *map(str, codes)]
+    missing_field = [DraftField("missing", [*missing], FROM_DATA)] if missing else []
+    if codes:
+        notes.append(
+            f"{' and '.join(map(str, codes))} {'is' if len(codes) == 1 else 'are'} taken to mean "
+            "missing: please check. All missing cells are written as the first text under missing"
+        )
+    if listed := _list_fields(name, numbers, texts):
+        kind, fields, more_notes = listed
+    else:
+        kind, fields, more_notes = _range_fields(numbers, codes)
+        if kind == "integer" and texts and all(text.endswith(".0") for text in texts):
+            # Integers in a column that once held floats.
+            step = DraftField("step", Decimal("1.0"), "integers written with a decimal point")
+            kind, fields = "real", [*fields[:2], step, *fields[2:]]
+    if numbers.is_rounded:
+        notes.append(
+            f"its numbers have many decimals and are rounded to {numbers.decimals}: choose decimals"
+        )
+    draft = ColumnDraft(
+        name=name,
+        kind=kind,
+        fields=(*fields, *missing_field),
+        remarks=_clip_remark(numbers) if kind in ("real", "integer") else (),
+        notes=(*more_notes, *notes),
+    )
+    return draft, codes
+
+
+def _split_missing_codes(numbers: NumericProfile) -> tuple[NumericProfile, list[int], list[str]]:
+    """Separate codes for missing from the numbers; add notes on doubtful codes."""
+    unit = 10**numbers.decimals
+    codes: list[int] = []
+    integers = {int(p) // unit for p in numbers.positions if int(p) % unit == 0}
+    for code in (*_NEGATIVE_MISSING_CODES, *sorted(_NINES_AS_MISSING, reverse=True)):
+        if code in integers and _is_missing_code(numbers, code * unit):
+            codes.append(code)
+            numbers = numbers.select(numbers.positions != code * unit)
+    notes = []
+    if numbers.low == -unit and len(numbers.positions) > 2 and numbers.positions[1] >= 0:
+        notes.append('the only negative number is -1: if it means missing, set missing = ["-1"]')
+    top_codes = [nines for nines in _NINES_AS_TOP_CODES if nines * unit == numbers.high]
+    if top_codes and numbers.counts[-1] > 2 * np.median(numbers.counts):
+        notes.append(
+            f"many rows have {top_codes[0]}: if it means missing, add it to missing and lower max; "
+            f'if it means "{top_codes[0]} or more", leave it'
+        )
+    return numbers, codes, notes
+
+
+def _is_missing_code(numbers: NumericProfile, code: int) -> bool:
+    """Whether a code stands out: negative where only codes are, or far above all other numbers."""
+    others = numbers.positions[numbers.positions != code]
+    if len(others) < 2:
+        return False
+    if code < 0:
+        negative_codes = [c * 10**numbers.decimals for c in _NEGATIVE_MISSING_CODES]
+        return bool(np.isin(others[others < 0], negative_codes).all())
+    return bool(code > others[-1] and code - others[-1] > others[-1] - others[0])
+
+
+def _list_fields(
+    name: str, numbers: NumericProfile, texts: Sequence[str]
+) -> tuple[Kind, list[DraftField], list[str]] | None:
+    """Describe the numbers as a list of values; None if they are not one."""
+    distinct, span = len(numbers.positions), numbers.high - numbers.low
+    integral = numbers.is_integral
+    if numbers.rows < 10 * distinct or span < 10 * distinct or span < MAX_UNBINNED_POSITIONS:
+        if not (split_name(name) & CODE_WORDS and integral and distinct <= _MAX_LISTED_CODES):
+            return None
+    elif distinct > _MAX_LISTED_NUMBERS and (
+        not integral or numbers.is_skewed or distinct > _MAX_LISTED_CODES
+    ):
+        return None
+    if not integral and len(texts) != distinct:
+        return None
+    values: list[TomlScalar] = [int(p) for p in numbers.positions] if integral else [*texts]
+    fields = [DraftField("values", values, FROM_DATA)]
+    if distinct <= _MAX_LISTED_NUMBERS:
+        note = "only these numbers occur: if others may occur, make it a range (min, max)"
+        if distinct > 20:
+            width = {"width": nice_near(distinct / 10)}
+            fields.append(DraftField("buckets", width, _BUCKETS_COMMENT))
+        return "ordered", fields, [note]
+    note = (
+        "its numbers look like codes, so each is a value of its own: if they are amounts, make it "
+        "an integer (min, max); if they are codes, take the values from the official list"
+    )
+    return "categorical", fields, [note]
+
+
+def _range_fields(
+    numbers: NumericProfile, codes: Sequence[int]
+) -> tuple[Kind, list[DraftField], list[str]]:
+    """Describe the numbers as a range with bounds, buckets and, if it is wide, bins."""
+    low, high = _round_bounds(numbers, codes)
+    decimals = None if numbers.is_integral else numbers.decimals
+    comments = (
+        FROM_DATA if low == numbers.low else FROM_DATA_ROUNDED,
+        FROM_DATA if high == numbers.high else FROM_DATA_ROUNDED,
+    )
+    fields = number_range_fields(
+        low, high, decimals=decimals, skewed=numbers.is_skewed, comments=comments
+    )
+    has_bins = "bins" in (field.key for field in fields)
+    if has_bins and (steps := _find_heaping_steps(numbers)):
+        heaps: list[TomlScalar] = [_to_number(step, decimals) for step in steps]
+        fields.append(DraftField("heaps", heaps, "many numbers are multiples of these"))
+    elif has_bins and (edges := _spike_edges(numbers, low, high)):
+        bins = DraftField(
+            "bins",
+            {"edges": [_to_number(edge, decimals) for edge in edges]},
+            f"a number with at least {_MIN_SPIKE_ROWS} rows has its own bin",
+        )
+        fields = [bins if field.key == "bins" else field for field in fields]
+    notes = []
+    if 20 < high - low <= 30 and numbers.is_integral:
+        notes.append("if its numbers are codes without an order, make it categorical")
+    return "integer" if numbers.is_integral else "real", fields, notes
+
+
+def _round_bounds(numbers: NumericProfile, codes: Sequence[int]) -> tuple[int, int]:
+    """Round the bounds outward, but not as far as a code for missing."""
+    low, high = (
+        max(-_MAX_SCHEMA_INTEGER, min(end, _MAX_SCHEMA_INTEGER))
+        for end in round_outward(numbers.low, numbers.high)
+    )
+    for code in (code * 10**numbers.decimals for code in codes):
+        if code < numbers.low:
+            low = max(low, code + 1)
+        else:
+            high = min(high, code - 1)
+    return low, high
+
+
+def number_range_fields(
+    low: int,
+    high: int,
+    *,
+    decimals: int | None,
+    skewed: bool,
+    comments: tuple[str, str],
+) -> list[DraftField]:
+    """Write bounds as TOML fields, with bins and buckets if the range is wide.
+
+    Args:
+        low: Lower bound, on a grid of 10^-decimals.
+        high: Upper bound.
+        decimals: Decimals of the grid; None for integers.
+        skewed: Whether larger numbers have fewer rows.
+        comments: Where each bound comes from.
+    """
+    fields = [
+        DraftField("min", _to_number(low, decimals), comments[0]),
+        DraftField("max", _to_number(high, decimals), comments[1]),
+    ]
+    if decimals is not None:
+        comment = FROM_DATA if FROM_DATA in comments[0] else comments[0]
+        fields.append(DraftField("decimals", decimals, comment))
+    span = high - low + 1
+    if span > MAX_UNBINNED_POSITIONS and skewed:
+        comment = "numbers with the same two leading digits"
+        return [*fields, DraftField("bins", {"digits": 2}, comment)]
+    bucket_width = nice_near(span / 10)
+    if span > MAX_UNBINNED_POSITIONS:
+        width = nice_near(span / 1_000)
+        bins = {"width": _to_number(width, decimals)}
+        fields.append(DraftField("bins", bins, "numbers in a bin are equally likely"))
+        bucket_width = 100 * width
+    if span > 20:
+        buckets = {"width": _to_number(bucket_width, decimals)}
+        fields.append(DraftField("buckets", buckets, _BUCKETS_COMMENT))
+    return fields
+
+
+def _to_number(position: int, decimals: int | None) -> int | Decimal:
+    """Convert a position on a grid of 10^-decimals to its number."""
+    return position if decimals is None else Decimal(position).scaleb(-decimals)
+
+
+def _find_heaping_steps(numbers: NumericProfile) -> list[int]:
+    """Find heaping: steps 5, 10, 50, 100, … whose multiples have more rows than expected.
+
+    A step is tested on the rows whose bin is at least as wide. Under no heaping, a multiple of the
+    previous step is a multiple of this one with probability previous/step. Steps with few rows of
+    their own are dropped.
+    """
+    positions, counts = numbers.positions, numbers.counts
+    if numbers.rows < _MIN_ROWS_FOR_HEAPING:
+        return []
+    widths = _bin_widths(numbers)
+    found: list[int] = []
+    last = 1
+    for step in (factor * 10**power for power in range(18) for factor in (5, 10)):
+        wide = widths >= step
+        if counts[wide].sum() < _MIN_WIDE_BIN_SHARE * numbers.rows:
+            break
+        before, after = (counts[wide & (positions % each == 0)].sum() for each in (last, step))
+        expected = before * last / step
+        excess = max(_MIN_HEAP_EXCESS * (before - expected), 4 * math.sqrt(expected))
+        if after > expected + excess:
+            found, last = [*found, step], step
+    level = sum((positions % step == 0).astype(np.int64) for step in found)
+    heaps = np.bincount(np.where(widths > 1, level, 0), counts, minlength=len(found) + 1)
+    min_rows = _MIN_HEAP_SHARE * numbers.rows
+    return [step for step, rows in zip(found, heaps[1:], strict=True) if rows > min_rows]
+
+
+def _spike_edges(numbers: NumericProfile, low: int, high: int) -> list[int]:
+    """Lower bin edges that give each spike a bin of its own; empty if there are no spikes."""
+    positions, counts, widths = numbers.positions, numbers.counts, _bin_widths(numbers)
+    wide = widths > 1
+    spikes, rows = wide & (counts >= _MIN_SPIKE_ROWS), int(counts[wide].sum())
+    if not 0 < spikes.sum() <= MAX_UNBINNED_POSITIONS:
+        return []
+    if counts[spikes].sum() < _MIN_SPIKE_SHARE * rows:
+        return []
+    # Rows of each number in excess of an even spread within its bin.
+    _, of_bin = np.unique(np.stack([widths, positions // widths]), axis=1, return_inverse=True)
+    evenly = np.bincount(of_bin, counts)[of_bin] / widths
+    if np.maximum(counts - evenly, 0.0)[wide].sum() < _MIN_UNEVEN_SHARE * rows:
+        return []
+    alone = positions[spikes].tolist()
+    if numbers.is_skewed:
+        between = [*leading_digit_starts(range(low, high + 1), 1)]
+    else:
+        between = [*range(low, high + 1, nice_near((high - low + 1) / 100))]
+    edges = {*between, *alone, *(number + 1 for number in alone)}
+    return sorted(edge for edge in edges if low < edge <= high)
+
+
+def _bin_widths(numbers: NumericProfile) -> Counts:
+    """Width of each number's bin, as ``number_range_fields`` drafts it."""
+    positions = numbers.positions
+    if not numbers.is_skewed:
+        return np.full(len(positions), nice_near((numbers.high - numbers.low + 1) / 1_000))
+    digits = np.char.str_len(np.abs(positions).astype(np.str_))
+    widths: Counts = 10 ** np.maximum(digits - 2, 0)
+    return widths
+
+
+def _clip_remark(numbers: NumericProfile) -> tuple[str, ...]:
+    if numbers.high - numbers.low < MAX_UNBINNED_POSITIONS or not numbers.is_skewed:
+        return ()
+    return (
+        "A few rows are far above the rest. If you know a lower max from another source, set it",
+        'with outside = "clip": larger numbers are then set to max.',
+    )

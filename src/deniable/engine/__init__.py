@@ -1,1 +1,0 @@
-"""Who moves the rows."""

@@ -1,0 +1,226 @@
+"""Evaluate a release: measure it against real rows and write metrics.json and an HTML report."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from deniable.arrays import Codes
+from deniable.data.table_io import read_codes
+from deniable.errors import ConfigError, DataError
+from deniable.evaluation.distances import Distances, measure_distances
+from deniable.evaluation.distinguishability import measure_distinguishability
+from deniable.evaluation.effort import Effort
+from deniable.evaluation.marginals import measure_marginals
+from deniable.evaluation.metrics import Edition, Findings, Metrics
+from deniable.evaluation.ml_efficacy import measure_ml_efficacy, target_column
+from deniable.evaluation.reference_tables import EvaluationTables
+from deniable.evaluation.release_claim import read_claim
+from deniable.evaluation.report import write_report
+from deniable.evaluation.subgroups import measure_subgroups
+from deniable.evaluation.verdict import judge
+from deniable.pipeline.api import SchemaSource, as_schema
+from deniable.progress import Progress, no_progress
+from deniable.release.atomic_files import require_free
+from deniable.schema.schema import Schema
+
+# Marginals to compare, by name: attributes per marginal, and the maximum number of marginals.
+_WIDTHS = {"attributes": (1, 10**9), "pairs": (2, 10**9), "triples": (3, 50)}
+_DEFAULT_EFFORT = Effort()
+
+
+def evaluate(
+    real: object,
+    synthetic: object,
+    schema: SchemaSource,
+    *,
+    holdout: object | None = None,
+    target: str | None = None,
+    out: str | Path | None = None,
+    edition: Edition = "internal",
+    effort: Effort = _DEFAULT_EFFORT,
+    progress: Progress = no_progress,
+) -> Metrics:
+    """Measure the utility of released records, and optionally write a report.
+
+    Args:
+        real: The confidential table: a path or a data frame. A public edition does not read it.
+        synthetic: The records to evaluate. If this is a path, the manifest next to it is read.
+        schema: The schema of all tables, or the path of its TOML file.
+        holdout: Real rows that the release was not learnt from, used as the reference. Without
+            them the reference is ``real``, and the metrics state so.
+        target: The attribute that learners predict; None: the last one of the schema.
+        out: A new folder for report.html and metrics.json; None: write nothing.
+        edition: "internal" for people who may see the real table. "public" for everyone: it uses
+            only the manifest and the released records.
+        effort: Number of runs and their sizes.
+        progress: Called with a stage, the work done and the total.
+
+    Raises:
+        DeniableError: A table does not fit the schema, an option is invalid, or a public edition
+            was requested for records without a verified guarantee.
+    """
+    if edition not in ("internal", "public"):
+        raise ConfigError(f'edition = "{edition}": must be internal or public')
+    schema = as_schema(schema)
+    if out is not None:
+        require_free(Path(out))
+    if edition == "public":
+        metrics = _evaluate_public(synthetic, schema, progress)
+    else:
+        if len(schema.names) > 1:
+            target_column(schema, target)  # fail before reading any table
+        metrics = _evaluate_internal(
+            real,
+            synthetic,
+            schema,
+            holdout=holdout,
+            target=target,
+            effort=effort,
+            progress=progress,
+        )
+    if out is not None:
+        write_report(metrics, Path(out))
+    return metrics
+
+
+def _evaluate_public(synthetic: object, schema: Schema, progress: Progress) -> Metrics:
+    """Collect what may be published: the verified claim and the released records."""
+    progress("read the records", 0, 1)
+    claim = read_claim(synthetic)
+    if claim is None or not claim.holds:
+        reason = "there is no manifest next to them"
+        if claim is not None:
+            reason = claim.failures[0].rstrip(".") if claim.failures else "it claims no privacy"
+        raise ConfigError(
+            "a public report needs records with a verified privacy guarantee; these have none: "
+            f"{reason}. Give the path of the records in a release that `deniable verify` accepts."
+        )
+    if hashlib.sha256(schema.text().encode()).hexdigest() != claim.schema:
+        raise ConfigError(
+            "a public report shows the schema, and this is not the schema of the release: use the "
+            "schema.toml next to its manifest"
+        )
+    released = _read_rows(synthetic, schema)
+    progress("read the records", 1, 1)
+    return Metrics(
+        edition="public",
+        records=len(released),
+        claim=claim,
+        marginals=measure_marginals(schema.attributes, released, None),
+        findings=None,
+    )
+
+
+def _evaluate_internal(
+    real: object,
+    synthetic: object,
+    schema: Schema,
+    *,
+    holdout: object | None,
+    target: str | None,
+    effort: Effort,
+    progress: Progress,
+) -> Metrics:
+    """Measure the release against real rows."""
+    progress("read the tables", 0, 1)
+    codes, released = _read_rows(real, schema), _read_rows(synthetic, schema)
+    other = None if holdout is None else _read_rows(holdout, schema)
+    tables = EvaluationTables.of(codes, released, other, key=effort.key)
+    progress("read the tables", 1, 1)
+    return Metrics(
+        edition="internal",
+        records=len(released),
+        claim=read_claim(synthetic),
+        marginals=measure_marginals(schema.attributes, released, tables.reference),
+        findings=_measure_findings(
+            tables,
+            schema,
+            rows={"real": len(codes), **({} if other is None else {"holdout": len(other)})},
+            target=target,
+            effort=effort,
+            progress=progress,
+        ),
+    )
+
+
+def _measure_findings(
+    tables: EvaluationTables,
+    schema: Schema,
+    *,
+    rows: Mapping[str, int],
+    target: str | None,
+    effort: Effort,
+    progress: Progress,
+) -> Findings:
+    """Measure everything that needs real rows."""
+    distances = distances_by_width(
+        schema, tables, key=effort.key, progress=_stage_progress(progress, "distances")
+    )
+    learning = None
+    if len(schema.names) > 1:
+        learning = measure_ml_efficacy(
+            tables, schema, effort, target=target, progress=_stage_progress(progress, "learning")
+        )
+    game = measure_distinguishability(
+        tables, effort, progress=_stage_progress(progress, "distinguishability")
+    )
+    groups = measure_subgroups(schema.attributes, tables)
+    return Findings(
+        rows=rows,
+        held_out=tables.held_out,
+        distances=distances,
+        learning=learning,
+        game=game,
+        groups=groups,
+        verdict=judge(distances, learning, game, groups),
+        effort=effort,
+    )
+
+
+def distances_by_width(
+    schema: Schema,
+    tables: EvaluationTables,
+    *,
+    key: int,
+    progress: Callable[[int, int], None] = lambda _done, _of: None,
+) -> dict[str, dict[str, Distances]]:
+    """Measure distances from real rows: of the release, independent columns and other real rows."""
+    compared = {
+        "released": (tables.released, tables.reference),
+        "marginals": (tables.marginals, tables.reference),
+        "reals": tables.ceiling,
+    }
+    widths = {
+        name: (width, max_marginals)
+        for name, (width, max_marginals) in _WIDTHS.items()
+        if width <= len(schema.attributes)
+    }
+    found: dict[str, dict[str, Distances]] = {}
+    for at, (name, (width, max_marginals)) in enumerate(widths.items()):
+        found[name] = {}
+        for place, (side, (first, second)) in enumerate(compared.items()):
+            progress(len(compared) * at + place, len(compared) * len(widths))
+            found[name][side] = measure_distances(
+                schema.attributes,
+                first,
+                second,
+                width=width,
+                max_marginals=max_marginals,
+                key=key,
+            )
+    progress(1, 1)
+    return found
+
+
+def _read_rows(source: object, schema: Schema) -> Codes:
+    """Read a table as codes; at least two rows must fit the schema."""
+    codes, _ = read_codes(source, schema)
+    if len(codes) < 2:
+        raise DataError("an evaluated table has fewer than two rows that fit the schema")
+    return np.asfortranarray(codes)
+
+
+def _stage_progress(progress: Progress, name: str) -> Callable[[int, int], None]:
+    return lambda done, of: progress(name, done, of)

@@ -1,0 +1,385 @@
+"""Machine learning efficacy: train on released records, test on real ones (Sec. 6.3, Table 3)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from deniable.arrays import Codes, Reals
+from deniable.errors import ConfigError
+from deniable.evaluation import private_erm
+from deniable.evaluation.classifiers import LEARNERS, Task, fit_predict
+from deniable.evaluation.effort import Effort
+from deniable.evaluation.intervals import (
+    JACKKNIFE_GROUPS,
+    Interval,
+    jackknife_interval,
+    spread,
+    wilson_interval,
+)
+from deniable.evaluation.reference_tables import EvaluationTables, sample_rows, split_rows
+from deniable.randomness import Keyed
+from deniable.schema.schema import Schema
+
+# Numbers with more values than this are predicted by regression, others by classification.
+_MAX_NUMERIC_CLASSES = 20
+# A forest stores the share of every class in every leaf, so the rarest classes are merged.
+_MAX_CLASSES = 50
+# Random streams of the key, apart from those of the reference tables and of distinguishability.
+_ROWS_STREAM, _NOISE_STREAM = 100, 10_000
+
+# Entries of a private classifier's results that are not accuracies (Table 4).
+PRIVATE_PARAMETERS = ("epsilon", "penalty")
+# What a learner is trained on.
+TRAINING_SOURCES = ("real", "half", "released", "marginals")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """Mean score of a learner on real test rows, over all runs.
+
+    Attributes:
+        value: Accuracy; for regression the coefficient of determination R².
+        interval: Confidence interval with respect to the choice of test rows.
+        spread: The worst and the best run.
+        agreement: Share of predictions that equal those of the same learner trained on real rows;
+            for regression the correlation of the two predictions.
+    """
+
+    value: float
+    interval: Interval
+    spread: Interval
+    agreement: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class MlEfficacy:
+    """Scores of learners, by what they were trained on.
+
+    Attributes:
+        target: The predicted attribute.
+        task: Classification or regression.
+        scores: By learner, then by training source: ``scores["forest"]["released"]``.
+        baseline: Score of always predicting the most common value.
+        private: By loss, then by method: ``private["logistic"]["objective perturbation"]``. Empty
+            unless the target has two classes.
+        rows: Maximum number of training rows.
+        test_rows: Number of test rows.
+        runs: Number of runs.
+        held_out: Whether the test rows were held out from the release.
+    """
+
+    target: str
+    task: Task
+    scores: Mapping[str, Mapping[str, Score]]
+    baseline: float
+    private: Mapping[str, Mapping[str, float]]
+    rows: int
+    test_rows: int
+    runs: int
+    held_out: bool
+
+    def document(self) -> dict[str, object]:
+        """Return the JSON form used in metrics.json."""
+        name = "accuracy" if self.task == "classification" else "explained"
+        return {
+            "target": self.target,
+            "task": self.task,
+            "against": "holdout" if self.held_out else "real",
+            "runs": self.runs,
+            "rows": self.rows,
+            "test_rows": self.test_rows,
+            "guessing": self.baseline,
+            **{
+                learner: {
+                    source: {name: score.value, **_without(asdict(score), "value")}
+                    for source, score in scores.items()
+                }
+                for learner, scores in self.scores.items()
+            },
+            "private": {
+                loss: self._private_document(found) for loss, found in self.private.items()
+            },
+        }
+
+    def _private_document(self, found: Mapping[str, float]) -> dict[str, object]:
+        """Return the Table 4 results of one loss: parameters, and accuracies with intervals."""
+        return {
+            name: value
+            if name in PRIVATE_PARAMETERS
+            else {"accuracy": value, "interval": list(wilson_interval(value, self.test_rows))}
+            for name, value in found.items()
+        }
+
+
+def _without(fields: dict[str, object], name: str) -> dict[str, object]:
+    return {key: value for key, value in fields.items() if key != name}
+
+
+def measure_ml_efficacy(
+    tables: EvaluationTables,
+    schema: Schema,
+    effort: Effort,
+    *,
+    target: str | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _of: None,
+) -> MlEfficacy:
+    """Train every learner on real, released and independent-column rows; test on real rows.
+
+    Args:
+        tables: Training and test tables.
+        schema: The schema of all tables.
+        effort: Number of runs and their sizes.
+        target: The attribute to predict; None: the last one of the schema.
+        progress: Called with the work done and the total.
+
+    Raises:
+        ConfigError: The schema has no such attribute, or only one attribute.
+    """
+    column = target_column(schema, target)
+    learning_task = LearningTask.of(tables, schema, column, effort)
+    scores: dict[str, dict[str, Score]] = {}
+    # The private classifiers of Table 4 take about as long as one more learner.
+    of = (len(LEARNERS) + 1) * effort.runs
+    for at, learner in enumerate(LEARNERS):
+        scores[learner] = learning_task.score_learner(
+            learner, _offset_progress(progress, at * effort.runs, of)
+        )
+    progress(len(LEARNERS) * effort.runs, of)
+    private = measure_private_erm(tables, schema, effort, target=schema.names[column])
+    progress(of, of)
+    return MlEfficacy(
+        target=schema.names[column],
+        task=learning_task.task,
+        scores=scores,
+        baseline=learning_task.baseline(),
+        private=private,
+        rows=min(effort.rows, max(len(tables.train), len(tables.released))),
+        test_rows=len(learning_task.truth),
+        runs=effort.runs,
+        held_out=tables.held_out,
+    )
+
+
+def _offset_progress(
+    progress: Callable[[int, int], None], start: int, of: int
+) -> Callable[[int], None]:
+    return lambda run: progress(start + run, of)
+
+
+def target_column(schema: Schema, target: str | None) -> int:
+    """Return the index of the target attribute; None: the last one."""
+    if len(schema.names) < 2:
+        raise ConfigError("there is only one attribute: a target needs others to be predicted from")
+    if target is None:
+        return len(schema.names) - 1
+    if target not in schema.names:
+        raise ConfigError(
+            f'target "{target}" is not an attribute; choose one of: {", ".join(schema.names)}'
+        )
+    return schema.names.index(target)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningTask:
+    """Prediction of one attribute from all others.
+
+    Attributes:
+        tables: Training tables.
+        column: Index of the target attribute.
+        task: Classification or regression.
+        classes: Class of every target code.
+        effort: Number of runs and their sizes.
+        test: Features of the test rows.
+        truth: True labels of the test rows.
+    """
+
+    tables: EvaluationTables
+    column: int
+    task: Task
+    classes: Codes
+    effort: Effort
+    test: Codes
+    truth: Reals
+
+    @classmethod
+    def of(
+        cls, tables: EvaluationTables, schema: Schema, column: int, effort: Effort
+    ) -> "LearningTask":
+        """Set up the prediction of one attribute."""
+        attribute = schema.attributes[column]
+        as_number = (
+            attribute.kind in private_erm.NUMERIC_KINDS and attribute.size > _MAX_NUMERIC_CLASSES
+        )
+        classes = _merge_rare_classes(tables.train[:, column], attribute.size)
+        if as_number:
+            classes = np.arange(attribute.size, dtype=np.uint16)
+        rows = tables.test
+        if as_number and attribute.missing_code is not None:
+            rows = rows[rows[:, column] != attribute.missing_code]
+        return cls(
+            tables=tables,
+            column=column,
+            task="regression" if as_number else "classification",
+            classes=classes,
+            effort=effort,
+            test=np.delete(rows, column, axis=1),
+            truth=classes[rows[:, column]].astype(np.float64),
+        )
+
+    def score_learner(self, learner: str, progress: Callable[[int], None]) -> dict[str, Score]:
+        """Train and score a learner on every training source; report the number of each run."""
+        sources = (*TRAINING_SOURCES, "other half")
+        predictions: dict[str, list[Reals]] = {source: [] for source in sources}
+        for run in range(self.effort.runs):
+            progress(run)
+            for source, rows in self._training_rows(run).items():
+                predictions[source].append(self.predict(learner, rows, run))
+        agreement_with = {"half": "other half"}
+        return {
+            source: self.score(predictions[source], predictions[agreement_with.get(source, "real")])
+            for source in TRAINING_SOURCES
+        }
+
+    def _training_rows(self, run: int) -> dict[str, Codes]:
+        """Sample the training rows of one run from every source."""
+        randomness, limit = Keyed(self.effort.key), self.effort.rows
+        rng = randomness.at("records", _ROWS_STREAM + run)
+        real = sample_rows(self.tables.train, limit, rng)
+        half, other = split_rows(real, 0.5, rng)
+        return {
+            "real": real,
+            "half": half,
+            "other half": other,
+            "released": sample_rows(self.tables.released, limit, rng),
+            "marginals": sample_rows(self.tables.marginals, limit, rng),
+        }
+
+    def predict(self, learner: str, rows: Codes, run: int) -> Reals:
+        """Train a learner on ``rows`` and predict the test labels."""
+        return fit_predict(
+            learner,
+            self.task,
+            train=np.delete(rows, self.column, axis=1),
+            labels=self.classes[rows[:, self.column]],
+            test=self.test,
+            trees=self.effort.trees,
+            key=self.effort.key + run,
+        )
+
+    def score(self, predictions: Sequence[Reals], reference: Sequence[Reals]) -> Score:
+        """Score the predictions of several runs, and their agreement with ``reference``."""
+        values = [self._value(predicted, self.truth) for predicted in predictions]
+        value = float(np.mean(values))
+        pairs = zip(predictions, reference, strict=True)
+        agreements = [self._agreement(predicted, expected) for predicted, expected in pairs]
+        return Score(
+            value=value,
+            interval=self._interval(value, predictions[0]),
+            spread=spread(values),
+            agreement=float(np.mean(agreements)),
+        )
+
+    def baseline(self) -> float:
+        """Score the most common class; for regression the mean, whose R² is 0."""
+        if self.task == "regression" or not len(self.truth):
+            return 0.0
+        return float(np.unique(self.truth, return_counts=True)[1].max() / len(self.truth))
+
+    def _value(self, predicted: Reals, truth: Reals) -> float:
+        if not len(truth):
+            return 0.0
+        if self.task == "classification":
+            return float(np.mean(predicted == truth))
+        total = float(((truth - truth.mean()) ** 2).sum())
+        return 1 - float(((truth - predicted) ** 2).sum()) / total if total else 0.0
+
+    def _interval(self, value: float, predicted: Reals) -> Interval:
+        if self.task == "classification":
+            return wilson_interval(value, len(self.truth))
+        group = np.arange(len(self.truth)) % JACKKNIFE_GROUPS
+        left_out = [
+            self._value(predicted[group != g], self.truth[group != g])
+            for g in range(JACKKNIFE_GROUPS)
+        ]
+        return jackknife_interval(value, left_out)
+
+    def _agreement(self, predicted: Reals, reference: Reals) -> float:
+        if self.task == "classification":
+            return float(np.mean(predicted == reference)) if len(predicted) else 0.0
+        if np.ptp(predicted) == 0 or np.ptp(reference) == 0:
+            return 0.0
+        return float(np.corrcoef(predicted, reference)[0, 1])
+
+
+def _merge_rare_classes(codes: Codes, size: int) -> Codes:
+    """Map every code to a class; all but the most common codes share one class."""
+    classes = np.arange(size, dtype=np.uint16)
+    if size > _MAX_CLASSES:
+        common = np.argsort(-np.bincount(codes, minlength=size), kind="stable")
+        classes[common[_MAX_CLASSES - 1 :]] = common[_MAX_CLASSES - 1]
+    return classes
+
+
+def measure_private_erm(
+    tables: EvaluationTables, schema: Schema, effort: Effort, *, target: str, epsilon: float = 1.0
+) -> dict[str, dict[str, float]]:
+    """Compare private linear classifiers with ones trained on the release (Table 4).
+
+    The result is empty unless the target has two classes: the mechanisms are binary classifiers.
+    """
+    column = target_column(schema, target)
+    if schema.attributes[column].size != 2:
+        return {}
+    others = tuple(a for j, a in enumerate(schema.attributes) if j != column)
+    rng = Keyed(effort.key).at("records", _ROWS_STREAM)
+    rows = {
+        "released": sample_rows(tables.released, effort.rows, rng),
+        "marginals": sample_rows(tables.marginals, effort.rows, rng),
+        "real": sample_rows(tables.train, effort.rows, rng),
+        "test": tables.test,
+    }
+    features = {
+        name: private_erm.linear_features(others, np.delete(codes, column, axis=1))
+        for name, codes in rows.items()
+    }
+    labels = {name: np.where(codes[:, column] == 1, 1.0, -1.0) for name, codes in rows.items()}
+    return {
+        loss: _linear_accuracies(loss, features, labels, effort, epsilon)
+        for loss in private_erm.LOSSES
+    }
+
+
+def _linear_accuracies(
+    loss: private_erm.Loss,
+    features: Mapping[str, object],
+    labels: Mapping[str, Reals],
+    effort: Effort,
+    epsilon: float,
+) -> dict[str, float]:
+    """Compute the accuracy of one kind of linear classifier, by training method."""
+    test, truth = features["test"], labels["test"]
+    best = {
+        name: private_erm.best_penalty(
+            features[name], labels[name], loss, test=test, test_labels=truth
+        )
+        for name in ("real", "released", "marginals")
+    }
+    problem, without_noise = best["real"]
+    found = {"epsilon": epsilon, "penalty": problem.penalty, "not private": without_noise}
+    for at, (name, perturb) in enumerate(
+        {
+            "output perturbation": private_erm.output_perturbation,
+            "objective perturbation": private_erm.objective_perturbation,
+        }.items()
+    ):
+        streams = [
+            Keyed(effort.key).at("records", _NOISE_STREAM + 2 * run + at)
+            for run in range(effort.runs)
+        ]
+        scores = [
+            private_erm.accuracy(perturb(problem, epsilon=epsilon, rng=rng), test, truth)
+            for rng in streams
+        ]
+        found[name] = float(np.mean(scores))
+    return found | {name: best[name][1] for name in ("released", "marginals")}

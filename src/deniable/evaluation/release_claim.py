@@ -1,0 +1,107 @@
+"""Privacy claim of the evaluated records: read from their manifest and verified."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deniable.errors import DeniableError
+from deniable.release.atomic_files import file_hash
+from deniable.verification.verify import verify
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseClaim:
+    """The guarantee that a manifest claims, and the result of verifying it.
+
+    Attributes:
+        mode: The mode of the release, such as "one-shot" or "seedless".
+        sentence: The claimed guarantee in words.
+        epsilon: The claimed ε; None if no privacy is claimed.
+        delta: The claimed δ.
+        parameters: The options of the release.
+        not_covered: What the guarantee does not cover.
+        failures: Failed checks of the verification; empty if all passed.
+        schema: SHA-256 hash of the release's schema.
+    """
+
+    mode: str
+    sentence: str
+    epsilon: float | None
+    delta: float
+    parameters: dict[str, Any]
+    not_covered: tuple[str, ...]
+    failures: tuple[str, ...]
+    schema: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether a privacy guarantee is claimed and every check passed."""
+        return self.epsilon is not None and not self.failures
+
+    def document(self) -> dict[str, object]:
+        """Return the JSON form used in metrics.json."""
+        return {
+            "mode": self.mode,
+            "sentence": self.sentence,
+            "epsilon": "inf" if self.epsilon is None else self.epsilon,
+            "delta": self.delta,
+            "verified": not self.failures,
+            "failures": list(self.failures),
+        }
+
+
+def read_claim(synthetic: object) -> ReleaseClaim | None:
+    """Read and verify the manifest of a file of records; None if there is no manifest.
+
+    A release has manifest.json in its folder; generated records have FILE.manifest.json.
+    """
+    if not isinstance(synthetic, str | Path):
+        return None
+    path = Path(synthetic)
+    for manifest, verified_path in (
+        (path.with_name(f"{path.name}.manifest.json"), path),
+        (path.with_name("manifest.json"), path.parent),
+    ):
+        if manifest.is_file():
+            return _read_manifest(manifest, records=path, verified_path=verified_path)
+    return None
+
+
+def _read_manifest(manifest: Path, *, records: Path, verified_path: Path) -> ReleaseClaim:
+    try:
+        document = json.loads(manifest.read_text(encoding="utf-8"))
+        claimed = document["guarantee"]
+        return ReleaseClaim(
+            mode=str(document["mode"]),
+            sentence=str(claimed["sentence"]),
+            epsilon=None if claimed["epsilon"] == "inf" else float(claimed["epsilon"]),
+            delta=float(claimed["delta"]),
+            parameters=dict(document["parameters"]),
+            not_covered=tuple(map(str, document["not_covered"])),
+            failures=_find_failures(document, records=records, verified_path=verified_path),
+            schema=str(document["schema"]["sha256"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ReleaseClaim(
+            mode="unknown",
+            sentence="The manifest next to the records cannot be read.",
+            epsilon=None,
+            delta=0.0,
+            parameters={},
+            not_covered=(),
+            failures=(f"{manifest.name} is not a manifest written by deniable",),
+        )
+
+
+def _find_failures(
+    document: dict[str, Any], *, records: Path, verified_path: Path
+) -> tuple[str, ...]:
+    """List the reasons not to trust a manifest: another file's hash, or failed checks."""
+    listed = document["files"].get(records.name)
+    if listed is None or not records.is_file() or listed != file_hash(records):
+        return (f"the manifest describes another file than this {records.name}",)
+    try:
+        return tuple(f"{check.name}: {check.explanation}" for check in verify(verified_path).failed)
+    except DeniableError as error:
+        return (str(error),)

@@ -1,0 +1,305 @@
+"""Bayesian network over encoded records: graph, drawing order and conditional tables.
+
+Pr{x_1, …, x_m} = Π_i Pr{x_i | bkt(x_j), j ∈ P_G(i)}        (Eq. 2 and 7, ``eq:gm:model``)
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from deniable.arrays import CODE, Codes, Counts, Indices, Reals
+from deniable.counting.contingency import Query, QueryAxis
+from deniable.errors import InvariantError
+from deniable.model.alias_sampling import (
+    AliasTables,
+    alias_tables,
+    random_permutation,
+    stable_sort_by,
+    stratified_words,
+)
+from deniable.model.bundled_sampling import Bundle, CodeOffsets, SamplingPlan, make_sampling_plan
+from deniable.model.graph import Graph, check_order
+from deniable.randomness import Rng
+from deniable.schema.attribute import Attribute
+from deniable.workers import map_in_order
+
+# How values are drawn: independently; stratified, so that frequencies are closer to probabilities
+# than those of independent draws; or independently with the full precision of floats.
+DrawMethod = Literal["independent", "stratified", "precise"]
+# Attributes are drawn together if their joint table stays in the cache: bounds the combinations of
+# their values, and those times the configurations of their parents.
+_MAX_BUNDLE_SIZE = 2**12
+_MAX_BUNDLE_CELLS = 2**16
+# Bounds records times values that are held at once when the most likely value is computed.
+_MAX_LIKELIHOOD_CELLS = 2**22
+
+
+@dataclass(frozen=True)
+class ConditionalTable:
+    """Pr{x_i = l | configuration c of the parents}: configurations by values."""
+
+    probabilities: Reals
+
+    def __post_init__(self) -> None:
+        p = self.probabilities
+        if p.ndim != 2 or not (p >= 0).all() or not np.allclose(p.sum(axis=1), 1, atol=1e-9):
+            raise InvariantError("each row of a conditional table must be a distribution")
+
+    @cached_property
+    def alias(self) -> AliasTables:
+        """Alias tables of the rows, for drawing."""
+        return alias_tables(self.probabilities)
+
+    @cached_property
+    def logarithms(self) -> Reals:
+        """Natural logarithms; minus infinity for probability 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.probabilities)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A Bayesian network over encoded records.
+
+    Attributes:
+        attributes: The domain of each column of the codes.
+        graph: The parents of each attribute.
+        order: σ, a linear extension of the graph: attributes in the order they are drawn.
+        tables: The conditional table of each attribute, in the schema's order.
+        groups: For each attribute, the group of every code of each of its parents. The default is
+            the parents' buckets.
+    """
+
+    attributes: tuple[Attribute, ...]
+    graph: Graph
+    order: tuple[int, ...]
+    tables: tuple[ConditionalTable, ...] = field(repr=False)
+    groups: tuple[tuple[Indices, ...], ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        check_order(self.graph, self.order)
+        if not len(self.attributes) == len(self.tables) == len(self.order):
+            raise InvariantError("a network needs one conditional table per attribute")
+        if not self.groups:
+            own = [tuple(self.attributes[j].bucket_of for j in p) for p in self.graph.parents]
+            object.__setattr__(self, "groups", tuple(own))
+        self._check_groups()
+        for i, table in enumerate(self.tables):
+            expected = (self._configuration_count(i), self.attributes[i].size)
+            if table.probabilities.shape != expected:
+                raise InvariantError(f"conditional table {i} does not have the shape of its graph")
+
+    def _check_groups(self) -> None:
+        for i, parents in enumerate(self.graph.parents):
+            sizes = [len(groups) for groups in self.groups[i]]
+            below = any(int(groups.min()) < 0 for groups in self.groups[i])
+            if below or sizes != [self.attributes[j].size for j in parents]:
+                raise InvariantError(f"the groups of table {i} do not match its parents' codes")
+
+    def _configuration_count(self, i: int) -> int:
+        return int(np.prod([groups.max() + 1 for groups in self.groups[i]], dtype=int))
+
+    @cached_property
+    def _code_offsets(self) -> tuple[tuple[tuple[int, Indices], ...], ...]:
+        """For each attribute, its parents and the offset of each of their codes in a configuration.
+
+        The sum of the offsets is the configuration's index.
+        """
+        offsets = []
+        for parents, groups in zip(self.graph.parents, self.groups, strict=True):
+            sizes = [int(group.max()) + 1 for group in groups]
+            strides = [int(np.prod(sizes[at + 1 :], dtype=int)) for at in range(len(sizes))]
+            pairs = zip(groups, strides, strict=True)
+            of_codes = [np.multiply(*pair, dtype=np.intp) for pair in pairs]
+            offsets.append(tuple(zip(parents, of_codes, strict=True)))
+        return tuple(offsets)
+
+    def configuration(self, codes: Codes, i: int) -> Counts:
+        """Compute each record's configuration of the parents of attribute ``i``, as an index."""
+        wide = {j: codes[:, j].astype(np.intp) for j in self.graph.parents[i]}
+        return self._configuration(wide, i, len(codes))
+
+    def _configuration(self, wide: Mapping[int, Indices], i: int, records: int) -> Counts:
+        """Compute the configurations from columns of the parents that are already wide integers."""
+        offsets = self._code_offsets[i]
+        if not offsets:
+            return np.zeros(records, dtype=np.int64)
+        index = offsets[0][1].take(wide[offsets[0][0]])
+        for j, offset in offsets[1:]:
+            index += offset.take(wide[j])
+        return index
+
+    def log_terms(self, codes: Codes) -> Reals:
+        """Compute ln Pr{x_σ(i) | its parents}, one column per attribute **in the order σ**."""
+        terms = np.empty(codes.shape, order="F")
+        for place, i in enumerate(self.order):
+            row = self.configuration(codes, i)
+            terms[:, place] = self.tables[i].logarithms[row, codes[:, i]]
+        return terms
+
+    def log_probability(self, codes: Codes) -> Reals:
+        """Compute ln Pr{x} of each record under the model (Eq. 2, ``eq:gm:model``)."""
+        total: Reals = self.log_terms(codes).sum(axis=1)
+        return total
+
+    def draw(
+        self,
+        codes: Codes,
+        rng: Rng,
+        *,
+        kept: int,
+        until: int | None = None,
+        method: DrawMethod = "precise",
+    ) -> None:
+        """Draw, in place, every attribute after the first ``kept`` of σ (Eq. 3).
+
+        ``eq:gm:seedbased_synthesis``: a value depends on the kept attributes of the seed and on
+        the attributes drawn before it.
+
+        Args:
+            codes: The records.
+            rng: Source of randomness.
+            kept: The number of attributes that stay unchanged.
+            until: The end of the attributes to draw, as a position in σ; None draws all.
+            method: ``stratified`` leaves the law of each record unchanged, but records are not
+                independent: not for candidates that are tested one by one. ``precise`` is for
+                candidates whose probability a test computes.
+        """
+        if method == "independent":
+            self._sampling_plan(kept, until).fill(codes, rng)
+            return
+        drawn = self.order[kept:until]
+        wide = {i: codes[:, i].astype(np.intp) for i in self.order[:kept]}
+        draw = self._draw_stratified if method == "stratified" else self._draw_precise
+        draw(wide, drawn, rng, len(codes))
+        for i in drawn:
+            codes[:, i] = wide[i]
+
+    def _draw_precise(
+        self, wide: dict[int, Indices], drawn: Sequence[int], rng: Rng, records: int
+    ) -> None:
+        for i in drawn:
+            rows = self._configuration(wide, i, records)
+            wide[i] = self.tables[i].alias.draw_precise(rows, rng.random(records))
+
+    def _draw_stratified(
+        self, wide: dict[int, Indices], drawn: Sequence[int], rng: Rng, records: int
+    ) -> None:
+        """Draw with low-discrepancy words among records that are similar in what was drawn last."""
+        # Equal records are in random order: the order of the file must not reveal anything.
+        similarity = random_permutation(records, rng)
+        for kept in wide.values():
+            similarity = stable_sort_by(kept, similarity)
+        for i in drawn:
+            rows, alias = self._configuration(wide, i, records), self.tables[i].alias
+            words = stratified_words(rows, similarity, rng)
+            wide[i] = alias.draw(rows * alias.values, words)
+            similarity = stable_sort_by(wide[i], similarity)
+
+    def _sampling_plan(self, kept: int, until: int | None) -> SamplingPlan:
+        """Plan the draws of bundles of attributes; plans are cached."""
+        if (kept, until) not in self._sampling_plans:
+            before, after = self.order[:kept], self.order[kept:until]
+            given = [self._bundle(group) for group in self._bundle_groups(before)]
+            drawn = [self._bundle_draw(group) for group in self._bundle_groups(after)]
+            self._sampling_plans[kept, until] = make_sampling_plan(given, drawn)
+        return self._sampling_plans[kept, until]
+
+    @cached_property
+    def _sampling_plans(self) -> dict[tuple[int, int | None], SamplingPlan]:
+        return {}
+
+    def _bundle_groups(self, attributes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Split consecutive attributes into groups small enough to be drawn together."""
+        groups: list[tuple[int, ...]] = []
+        for i in attributes:
+            extended = (*groups[-1], i) if groups else (i,)
+            size = self._combinations(extended)
+            given = self._combinations(self._outside_parents(extended))
+            if groups and size <= _MAX_BUNDLE_SIZE and size * given <= _MAX_BUNDLE_CELLS:
+                groups[-1] = extended
+            else:
+                groups.append((i,))
+        return tuple(groups)
+
+    def _outside_parents(self, group: tuple[int, ...]) -> tuple[int, ...]:
+        """List the parents of a group that are not in it, in the order σ."""
+        parents = set().union(*(self.graph.parents[i] for i in group))
+        return tuple(j for j in self.order if j in parents and j not in group)
+
+    def _combinations(self, attributes: tuple[int, ...]) -> int:
+        """Count the combinations of codes of these attributes."""
+        return math.prod(self.attributes[i].size for i in attributes)
+
+    def _bundle(self, group: tuple[int, ...]) -> Bundle:
+        return Bundle(attributes=group, sizes=tuple(self.attributes[i].size for i in group))
+
+    def _bundle_draw(self, group: tuple[int, ...]) -> tuple[Bundle, CodeOffsets, AliasTables]:
+        """Prepare a group to be drawn: its bundle, offsets of its parents' codes, alias tables."""
+        bundle = self._bundle(group)
+        if len(group) == 1:
+            return bundle, self._code_offsets[group[0]], self.tables[group[0]].alias
+        given = self._bundle(self._outside_parents(group))
+        return bundle, given.code_offsets(), self._joint_tables(given, bundle)
+
+    def _joint_tables(self, given: Bundle, bundle: Bundle) -> AliasTables:
+        """Multiply conditional tables: the joint distribution of a bundle given its parents."""
+        whole = self._bundle((*given.attributes, *bundle.attributes))
+        codes = empty_codes(len(whole.codes[0]), self.attributes)
+        for i, values in zip(whole.attributes, whole.codes, strict=True):
+            codes[:, i] = values
+        probability = np.ones(len(codes))
+        for i in bundle.attributes:
+            probability *= self.tables[i].probabilities[self.configuration(codes, i), codes[:, i]]
+        return alias_tables(probability.reshape(-1, len(bundle.codes[0])))
+
+    def prepare(self, workers: int) -> None:
+        """Build all alias tables in parallel, largest first, before the first block needs them."""
+        largest = sorted(self.tables, key=lambda table: -table.probabilities.size)
+        for _ in map_in_order(lambda table: table.alias.prepare(), largest, workers=workers):
+            pass
+
+    def most_likely(self, codes: Codes, i: int) -> Codes:
+        """Predict attribute ``i``: its most likely value given all others (Sec. 6.2).
+
+            argmax_l Pr{x_i = l | parents of i} · Π_{children c} Pr{x_c | parents of c, x_i = l}
+
+        Other factors do not depend on l. Ties go to the first value.
+        """
+        block = max(1, _MAX_LIKELIHOOD_CELLS // self.attributes[i].size)
+        blocks = [codes[start : start + block] for start in range(0, len(codes), block)]
+        modes = [self._log_likelihood(part, i).argmax(axis=1).astype(CODE) for part in blocks]
+        return np.concatenate(modes) if modes else np.empty(0, dtype=CODE)
+
+    def _log_likelihood(self, codes: Codes, i: int) -> Reals:
+        """Compute the logarithm of that product: records by values."""
+        score = self.tables[i].logarithms[self.configuration(codes, i)].copy()
+        changed = codes.copy(order="F")
+        for child in [c for c, parents in enumerate(self.graph.parents) if i in parents]:
+            group_of = self.groups[child][self.graph.parents[child].index(i)]
+            by_group = np.empty((len(codes), int(group_of.max()) + 1))
+            for group in range(by_group.shape[1]):
+                changed[:, i] = np.flatnonzero(group_of == group)[0]
+                row = self.configuration(changed, child)
+                by_group[:, group] = self.tables[child].logarithms[row, codes[:, child]]
+            score += by_group[:, group_of]
+        return score
+
+
+def parents_query(graph: Graph, i: int) -> Query:
+    """Query that counts the configurations of attribute ``i``: its parents, bucketed."""
+    return tuple(QueryAxis(j, bucketed=True) for j in graph.parents[i])
+
+
+def table_query(graph: Graph, i: int) -> Query:
+    """Query that counts n_{i,l}^c: configurations by values."""
+    return (*parents_query(graph, i), QueryAxis(i))
+
+
+def empty_codes(records: int, attributes: Sequence[Attribute]) -> Codes:
+    """Allocate codes for n records, with contiguous columns."""
+    return np.zeros((records, len(attributes)), dtype=CODE, order="F")

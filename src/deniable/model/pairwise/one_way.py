@@ -1,0 +1,148 @@
+"""Denoise one-way counts: wavelet smoothing, empty ends of a range, and merging values into bins.
+
+Values are in order, so neighbours can be averaged or counted together. All of it is post-processing
+of noisy counts.
+"""
+
+import numpy as np
+
+from deniable.arrays import Counts, Indices, Mask, Reals
+
+# Wavelet coefficients at or below this many standard deviations of their noise become zero.
+_WAVELET_THRESHOLD_SIGMAS = 2.0
+# The wavelet transform depends on where its intervals start: average over this many shifts.
+_MAX_SHIFTS = 16
+# Fewer values are not smoothed.
+_MIN_VALUES_TO_SMOOTH = 4
+# Bounds for the counts in an empty end of a range, in standard deviations of their noise: for
+# intervals that start where the end starts, and for any interval inside it.
+_MAX_EMPTY_SIGMAS = 0.5
+_MIN_OCCUPIED_SIGMAS = 3.5
+
+
+def smooth_counts(counts: Counts | Reals, sigma: float) -> Reals:
+    """Smooth noisy counts by thresholding Haar wavelet coefficients, averaged over shifts.
+
+    A coefficient is the scaled difference between two neighbouring intervals of 1, 2, 4, … values.
+    Its noise has the same standard deviation at every length. Coefficients of at most two standard
+    deviations are set to zero: peaks stay, and noise on flat stretches is removed.
+
+    Args:
+        counts: The noisy count of each value, in the order of the values.
+        sigma: Standard deviation of the noise; 0 leaves the counts unchanged.
+    """
+    signal = np.asarray(counts, dtype=np.float64)
+    if len(signal) < _MIN_VALUES_TO_SMOOTH or not sigma > 0:
+        return signal
+    # Mirrored at the ends, so that shifted intervals are complete.
+    size = 2 ** (len(signal) - 1).bit_length()
+    extended = np.pad(signal, (0, 2 * size - len(signal)), mode="symmetric")
+    shifts = range(min(_MAX_SHIFTS, size))
+    averages = np.stack([np.roll(extended, -shift) for shift in shifts])
+    details = []
+    while averages.shape[1] > 1:
+        even, odd = averages[:, ::2], averages[:, 1::2]
+        detail, averages = (even - odd) / np.sqrt(2), (even + odd) / np.sqrt(2)
+        details.append(np.where(np.abs(detail) > _WAVELET_THRESHOLD_SIGMAS * sigma, detail, 0.0))
+    for detail in reversed(details):
+        averages = np.stack([averages + detail, averages - detail], axis=2).reshape(
+            len(detail), -1
+        ) / np.sqrt(2)
+    unshifted = [
+        np.roll(row, shift)[: len(signal)] for row, shift in zip(averages, shifts, strict=True)
+    ]
+    smoothed: Reals = np.mean(unshifted, axis=0)
+    return smoothed
+
+
+def occupied_values(counts: Counts | Reals, sigma: float) -> Mask:
+    """Mark the values that may occur: all except the ends of the range that hold only noise.
+
+    An end is empty if its counts are within the noise: as a whole, in the intervals of 1, 2, 4, …
+    values that start where it starts, and in every other interval. The longest such end is cut off.
+    Without this, noise would put a few records at the far end of a wide, hardly used range, and
+    multiply the standard deviation of the column.
+
+    Args:
+        counts: The noisy count of each value, in the order of the values.
+        sigma: Standard deviation of the noise; 0 marks all values.
+    """
+    observed = np.asarray(counts, dtype=np.float64)
+    may_occur = np.ones(len(observed), dtype=bool)
+    if not sigma > 0:
+        return may_occur
+    empty_high, empty_low = _empty_end(observed / sigma), _empty_end(observed[::-1] / sigma)
+    if empty_low + empty_high < len(observed):
+        may_occur[:empty_low] = False
+        may_occur[len(observed) - empty_high :] = False
+    return may_occur
+
+
+def _empty_end(counts: Reals) -> int:
+    """Count the values in the empty upper end; the noise has standard deviation 1."""
+    number = len(counts)
+    sums = np.concatenate([[0.0], np.cumsum(counts)])
+    is_empty_from = (sums[-1] - sums[:-1]) / np.sqrt(np.arange(number, 0, -1)) <= _MAX_EMPTY_SIGMAS
+    is_occupied = np.zeros(number, dtype=bool)
+    for length in 2 ** np.arange(number.bit_length()):
+        totals = (sums[length:] - sums[:-length]) / np.sqrt(length)
+        is_empty_from[: len(totals)] &= totals <= _MAX_EMPTY_SIGMAS
+        is_occupied[: len(totals)] |= totals > _MIN_OCCUPIED_SIGMAS
+    first_possible = np.flatnonzero(is_occupied)[-1] + 1 if is_occupied.any() else 0
+    is_empty_from[:first_possible] = False
+    return number - int(np.argmax(is_empty_from)) if is_empty_from.any() else 0
+
+
+def merge_light_values(weights: Reals, *, min_share: float) -> Indices:
+    """Merge neighbouring values into bins of weight about ``min_share``; return each value's bin.
+
+    A value of that weight gets its own bin, even if the bin before it is lighter. A last bin of
+    less than half that weight joins the bin before. Two neighbouring bins together weigh at
+    least ``min_share``.
+
+    Args:
+        weights: The (noisy) share of each value, at least 0.
+        min_share: Target weight of a bin.
+    """
+    bins = np.zeros(len(weights), dtype=np.intp)
+    bin_, bin_weight = 0, 0.0
+    for value, weight in enumerate(weights):
+        is_full = bin_weight >= min_share or bin_weight + weight > 1.5 * min_share
+        if value and (weight >= min_share or is_full):
+            bin_, bin_weight = bin_ + 1, 0.0
+        bins[value] = bin_
+        bin_weight += float(weight)
+    if bin_ and bin_weight < min_share / 2:
+        bins[bins == bin_] = bin_ - 1
+    return bins
+
+
+def group_bins(weights: Reals, *, max_groups: int, separate_last: bool) -> Indices:
+    """Merge neighbouring bins into about ``max_groups`` groups of equal weight.
+
+    Args:
+        weights: The share of each bin.
+        max_groups: Target number of groups; no more bins than that stay separate.
+        separate_last: Whether the last bin, that of missing cells, stays separate.
+
+    Returns:
+        The group of each bin.
+    """
+    if len(weights) <= max_groups:
+        return np.arange(len(weights))
+    values = weights[:-1] if separate_last else weights
+    groups = merge_light_values(values, min_share=float(values.sum()) / max_groups)
+    return np.append(groups, groups[-1] + 1) if separate_last else groups
+
+
+def sum_groups(groups: Indices, weights: Reals) -> Reals:
+    """Sum the weights of each group."""
+    sums: Reals = np.bincount(groups, weights).astype(np.float64)
+    return sums
+
+
+def sum_row_groups(groups: Indices, table: Reals) -> Reals:
+    """Sum the rows of a table by group; groups consist of neighbours and ascend."""
+    first = np.flatnonzero(np.diff(groups, prepend=-1))
+    sums: Reals = np.add.reduceat(table, first, axis=0)
+    return sums

@@ -1,0 +1,1 @@
+"""The paper's model: structure from noisy entropies, parameters from noisy counts."""

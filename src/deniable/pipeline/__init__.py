@@ -1,0 +1,1 @@
+"""Plan, read, learn, generate, certify, hand over: the order of a run."""

@@ -1,0 +1,304 @@
+"""The Python API, and the order of a run: plan, read, learn, generate, certify, hand over."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+from deniable.arrays import Codes
+from deniable.config import Config, Options
+from deniable.counting.local import count_prefixes
+from deniable.data.dataframes import FrameKind
+from deniable.data.partition import limit_rows_per_unit, split_records
+from deniable.data.table_io import read_table
+from deniable.errors import BudgetError, ConfigError, SchemaError
+from deniable.model.learnt_model import LearntModel
+from deniable.model.protocol import GenerativeModel
+from deniable.model.seed_based import NetworkModel
+from deniable.pipeline.certificate import certify
+from deniable.pipeline.learn_model import learn_model
+from deniable.pipeline.run_plan import Run, RunPlan, plan_run, resolve_estimator
+from deniable.pipeline.seed_modes import builtin_source, own_model_source, release_candidates
+from deniable.privacy.ledger import PARTS, Ledger, Spend
+from deniable.progress import Progress, no_progress
+from deniable.randomness import Keyed, Randomness, Secret
+from deniable.release.artefact import Artefact, load
+from deniable.release.generation import require_record_count
+from deniable.release.release import Release
+from deniable.release.seed_histogram import SeedHistogram, choose_omega, learn_histogram
+from deniable.schema.schema import Schema
+
+SchemaSource = Schema | str | Path
+
+_SYSTEM_NOISE = Secret()
+
+
+def plan(
+    schema: SchemaSource, *, records: int | None = None, **options: Unpack[Options]
+) -> RunPlan:
+    """Plan a run: the noise and the cost of every stage. No row is read.
+
+    Args:
+        schema: The schema, or the path of its TOML file.
+        records: The number of records; only mode ``randomized`` costs more for more.
+        options: See ``Config``.
+    """
+    return plan_run(as_schema(schema), Config.assemble(options), records=records)
+
+
+def learn(
+    source: object,
+    schema: SchemaSource,
+    *,
+    noise: Randomness = _SYSTEM_NOISE,
+    progress: Progress = no_progress,
+    **options: Unpack[Options],
+) -> Artefact:
+    """Learn an artefact from a confidential table, with noise.
+
+    Args:
+        source: A path, or a pandas, polars or Arrow table.
+        schema: The schema, or the path of its TOML file.
+        noise: For tests only; nothing is guaranteed unless it is the system's randomness.
+        progress: Called with a stage, the work done and the total.
+        options: See ``Config``.
+
+    Raises:
+        DeniableError: See ``deniable.errors``; nothing was learnt.
+    """
+    config = Config.assemble(options)
+    if config.mode in ("tested", "randomized"):
+        raise ConfigError(
+            f"--mode {config.mode} needs the table while it generates, so there is no artefact to "
+            "keep; use deniable synthesize"
+        )
+    run = _plan(as_schema(schema), config, noise, progress)
+    rows, kind = read_rows(source, run)
+    return _learn_artefact(rows, kind, run)
+
+
+def generate(
+    artefact: Artefact | str | Path,
+    records: int,
+    *,
+    key: int | None = None,
+    workers: int | None = None,
+) -> Release:
+    """Generate records from an artefact, with their certificate. The table is not needed.
+
+    Args:
+        artefact: The artefact, or the path of its folder.
+        records: The number of records.
+        key: Same key, same records; None: a fresh key. It is public, and in the manifest.
+        workers: Threads; None: one for each core.
+    """
+    if isinstance(artefact, str | Path):
+        artefact = load(artefact)
+    if not isinstance(artefact, Artefact):
+        raise ConfigError(
+            f"artefact is a {type(artefact).__name__}: give a deniable.Artefact, or the path of "
+            "the folder that deniable learn wrote"
+        )
+    keyed = Keyed.fresh() if key is None else Keyed(key)
+    generated = artefact.records(records, keyed, workers=workers)
+    certificate = artefact.certificate
+    parameters = {**certificate.parameters, "records": records, "key": keyed.key}
+    return Release(
+        schema=artefact.schema,
+        certificate=replace(certificate, parameters=parameters),
+        records=generated,
+        randomness=keyed,
+        artefact=artefact,
+        kind=artefact.kind,
+        internal={},
+    )
+
+
+def synthesize(
+    source: object,
+    schema: SchemaSource,
+    *,
+    records: int,
+    key: int | None = None,
+    model: GenerativeModel | None = None,
+    noise: Randomness = _SYSTEM_NOISE,
+    progress: Progress = no_progress,
+    **options: Unpack[Options],
+) -> Release:
+    """Turn a confidential table into synthetic records with a privacy guarantee.
+
+    The cost of a run follows from the schema and the options alone. So it is planned before the
+    first row is read, and the recorded costs must equal the plan after the last.
+
+    Args:
+        source: A path, or a pandas, polars or Arrow table.
+        schema: The schema, or the path of its TOML file.
+        records: The number of records. Not the number of rows, unless that is public.
+        key: Addresses generation from an artefact; modes that draw real seeds have none.
+        model: A generative model of your own, for mode ``tested``.
+        noise: For tests only; nothing is guaranteed unless it is the system's randomness.
+        progress: Called with a stage, the work done and the total.
+        options: See ``Config``.
+
+    Raises:
+        DeniableError: See ``deniable.errors``; nothing was released.
+    """
+    config = Config.assemble(options)
+    _require_request(config, records=records, key=key, model=model)
+    run = _plan(as_schema(schema), config, noise, progress, records=records)
+    rows, kind = read_rows(source, run)
+    if run.plan.mode in ("tested", "randomized"):
+        return _test_candidates(rows, kind, run, records=records, model=model)
+    artefact = _learn_artefact(rows, kind, run)
+    release = generate(artefact, records, key=key, workers=config.workers)
+    return replace(release, internal={"rows": len(rows)})
+
+
+def as_schema(schema: SchemaSource) -> Schema:
+    """Return a schema, read from its TOML file where a path is given."""
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, str | Path):
+        return Schema.read(schema)
+    raise ConfigError(
+        f"schema is a {type(schema).__name__}: give a deniable.Schema, or the path of a schema.toml"
+    )
+
+
+def _plan(
+    schema: Schema,
+    config: Config,
+    noise: Randomness,
+    progress: Progress,
+    *,
+    records: int | None = None,
+) -> Run:
+    """Plan a run; refuse a schema that was read off the data and is not confirmed."""
+    config = resolve_estimator(config, schema)
+    planned = plan_run(schema, config, records=records)
+    if schema.drafted and not config.accept_drafted_schema:
+        raise SchemaError(
+            f"{len(schema.drafted)} descriptions were read off the data and are not confirmed, "
+            f'for example "{schema.drafted[-1]}": check each and set confirmed = true (for '
+            "rows_max, rows_max_confirmed), or pass --accept-drafted-schema (the manifest will "
+            "list them)"
+        )
+    return Run(schema=schema, config=config, plan=planned, noise=noise, progress=progress)
+
+
+def read_rows(source: object, run: Run) -> tuple[Codes, FrameKind]:
+    """Read and encode the table; of each unit, keep at most ``max_rows_per_unit`` rows."""
+    run.progress("read the table", 0, 1)
+    table = read_table(source, run.schema)
+    if table.units is None:
+        return table.codes, table.kind
+    rng, most = run.noise.at("units"), run.schema.max_rows_per_unit
+    return limit_rows_per_unit(table.codes, table.units, rng, max_rows=most), table.kind
+
+
+def partition_rows(rows: Codes, run: Run) -> dict[str, Codes]:
+    """Return D_T, D_P and D_S: all rows each, or each row in at most one part."""
+    fractions = run.plan.fractions
+    if fractions is None:
+        return dict.fromkeys(map(str, PARTS), rows)
+    empty = {str(part): rows[:0] for part in PARTS}
+    shares = {str(part): share for part, share in fractions.items()}
+    return empty | split_records(rows, shares, run.noise.at("split"))
+
+
+def _learn_artefact(rows: Codes, kind: FrameKind, run: Run) -> Artefact:
+    """Learn the model, then the seed histogram; check the ledger against the plan; certify."""
+    run.progress("learn the model", 0, 1)
+    parts = partition_rows(rows, run)
+    learnt = learn_model(parts, run)
+    omegas = _settle_omegas(learnt, run)
+    histogram, spent = _learn_seeds(parts["seeds"], learnt, omegas, run)
+    Ledger((*learnt.spends, *spent)).require_equal(run.plan.noise.spends)
+    certificate = certify(run, omegas=omegas, extra={})
+    run.progress("learn the model", 1, 1)
+    return Artefact(
+        schema=run.schema,
+        network=learnt.network,
+        evidence=learnt.evidence,
+        omegas=omegas,
+        histogram=histogram,
+        certificate=certificate,
+        kind=kind,
+    )
+
+
+def _settle_omegas(learnt: LearntModel, run: Run) -> tuple[int, ...]:
+    """Take the planned values of ω, or choose one from the noisy model."""
+    if run.plan.omegas:
+        return run.plan.omegas
+    law = run.plan.noise.seeds
+    threshold = run.config.k + (law.r if law is not None else 0)
+    return (choose_omega(learnt.network, records=learnt.seeds, threshold=threshold),)
+
+
+def _learn_seeds(
+    rows: Codes, learnt: LearntModel, omegas: tuple[int, ...], run: Run
+) -> tuple[SeedHistogram, tuple[Spend, ...]]:
+    """Learn the one-shot histogram of seed prefixes; empty in mode ``seedless``."""
+    law, network = run.plan.noise.seeds, learnt.network
+    if law is None:
+        return SeedHistogram(), ()
+    m = len(network.order)
+    lengths = [m - omega for omega in reversed(omegas) if omega < m]
+    sizes = [attribute.size for attribute in network.attributes]
+    seeds, counts = count_prefixes(rows, network.order, lengths, sizes)
+    rng = run.noise.at("noise", 1)
+    histogram, spent = learn_histogram(
+        rng, seeds, counts, k=run.config.k, law=law, records=learnt.seeds
+    )
+    return histogram, (spent,)
+
+
+def _test_candidates(
+    rows: Codes, kind: FrameKind, run: Run, *, records: int, model: GenerativeModel | None
+) -> Release:
+    """Release records that each passed a deniability test against the table: the paper's modes."""
+    run.progress("learn the model", 0, 1)
+    parts = partition_rows(rows, run)
+    if run.plan.mode == "tested" and not len(parts["seeds"]):
+        raise BudgetError("no record went to the seeds: use --data-use whole, or a larger table")
+    if model is None:
+        learnt = learn_model(parts, run)
+        built_in = NetworkModel(learnt.network, _settle_omegas(learnt, run))
+        candidates = builtin_source(built_in, parts["seeds"], run, records=records)
+        Ledger((*learnt.spends, *candidates.spends)).require_equal(run.plan.noise.spends)
+    else:
+        candidates = own_model_source(model, parts["seeds"], run)
+    run.progress("learn the model", 1, 1)
+    released, attempts = release_candidates(candidates, run, records=records)
+    certificate = certify(
+        run,
+        omegas=candidates.omegas,
+        extra={"records": records, **candidates.parameters},
+        own_model=model is not None,
+    )
+    return Release(
+        schema=run.schema,
+        certificate=certificate,
+        records=released,
+        # Bins are public: this key draws values within them, and is neither stored nor printed.
+        randomness=Keyed.derived(run.noise.at("values")),
+        artefact=None,
+        kind=kind,
+        internal={"rows": len(rows), "seeds": len(parts["seeds"]), **attempts},
+    )
+
+
+def _require_request(
+    config: Config, *, records: int, key: int | None, model: GenerativeModel | None
+) -> None:
+    """Refuse a number of records, a key or a model that is invalid, or unfit for the mode."""
+    mode = config.mode or "one-shot"
+    require_record_count(records)
+    if key is not None:
+        Keyed(key)  # refuse a bad key before a row is read
+    if model is not None and mode != "tested":
+        raise ConfigError("a model of your own needs mode = tested: its cost is not known here")
+    if key is not None and mode in ("tested", "randomized"):
+        raise ConfigError(
+            f"--mode {mode} draws real records as seeds: its randomness is secret and has no key"
+        )

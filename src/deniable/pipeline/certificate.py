@@ -1,0 +1,170 @@
+"""The certificate of a run: the guarantee as a sentence, and the costs behind it."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from deniable.config import Config
+from deniable.errors import InvariantError
+from deniable.pipeline.run_plan import Run, RunPlan
+from deniable.privacy import wording
+from deniable.privacy.composition import Guarantee
+from deniable.privacy.paper_noise import paper_records_cost
+from deniable.privacy.wording import round_up
+from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, Certificate, ledger_entries
+
+# The cost of a run that guarantees nothing.
+NO_GUARANTEE = Guarantee(epsilon=math.inf, delta=0.0)
+
+
+def certify(
+    run: Run,
+    *,
+    omegas: tuple[int, ...],
+    extra: Mapping[str, Any],
+    own_model: bool = False,
+) -> Certificate:
+    """Certify a run whose recorded costs equal its plan.
+
+    Args:
+        run: The run. Its ledger was checked against its plan. Nothing is claimed unless all noise
+            came from the operating system.
+        omegas: The numbers of drawn attributes, one of these for each record.
+        extra: Further parameters to print, such as the number of records.
+        own_model: Whether the model is the user's; then its cost is unknown.
+    """
+    plan, config, is_secret = run.plan, run.config, run.noise.is_secret
+    cost = claimed(plan.cost, config) if is_secret and not own_model else NO_GUARANTEE
+    claims_something = is_secret and (own_model or cost.epsilon < math.inf)
+    spends = () if own_model else plan.noise.spends
+    sentence = _sentence(plan, config, cost, omegas, is_secret=is_secret, own_model=own_model)
+    if claims_something:
+        sentence += wording.schema_claim(
+            unit=plan.unit,
+            rows=plan.rows,
+            k=None if plan.mode in ("seedless", "randomized") else config.k,
+            draft=plan.draft,
+            drafted=run.schema.drafted,
+        )
+    return Certificate(
+        mode=plan.mode,
+        profile=config.profile,
+        data_use=config.data_use,
+        parameters=_parameters(plan, config, omegas, own_model=own_model) | dict(extra),
+        sentence=sentence,
+        cost=cost,
+        assumptions=ASSUMPTIONS if claims_something else (),
+        spends=ledger_entries(spends, delta=config.delta),
+        accountants=[
+            {
+                "name": ACCOUNTANT,
+                "epsilon": "inf" if cost.epsilon == math.inf else cost.epsilon,
+                "delta": cost.delta,
+            }
+        ],
+    )
+
+
+def claimed(cost: Guarantee, config: Config) -> Guarantee:
+    """The claimed ε and δ: rounded up, and never above the requested ones.
+
+    In the paper's profile the paper's formula meets the request; what is claimed is the true cost,
+    however large.
+    """
+    if cost.epsilon == math.inf:
+        return NO_GUARANTEE
+    if config.profile == "paper":
+        return Guarantee(epsilon=round_up(cost.epsilon), delta=round_up(cost.delta))
+    if not cost.within(Guarantee(epsilon=config.epsilon, delta=config.delta)):
+        raise InvariantError("the run cost more than was requested: nothing is released")
+    return Guarantee(
+        epsilon=min(config.epsilon, round_up(cost.epsilon)),
+        delta=min(config.delta, round_up(cost.delta)),
+    )
+
+
+def _parameters(
+    plan: RunPlan, config: Config, omegas: tuple[int, ...], *, own_model: bool
+) -> dict[str, Any]:
+    """The options that shaped the release, without those that do not apply."""
+    chosen: dict[str, Any] = {
+        "epsilon": config.epsilon,
+        "delta": config.delta,
+        "omega": list(omegas),
+        "max_cost": config.max_configurations,
+        "estimator": config.chosen_estimator,
+        "graph": "given" if config.graph is not None else "learnt",
+        "rows_max": plan.noise.scale.rows_max,
+    }
+    if not config.uses_pairs:
+        chosen |= {"alpha": config.alpha, "parameters": config.parameters}
+    if plan.mode != "seedless":
+        chosen |= {"k": config.k, "omega_known": config.omega_known}
+    if plan.noise.seeds is not None:
+        chosen["threshold"] = config.k + plan.noise.seeds.r
+    if plan.mode in ("tested", "randomized") and (own_model or not config.omega_known):
+        chosen["gamma"] = config.gamma
+    if plan.test is not None:
+        test = plan.test
+        chosen |= {"epsilon0": test.epsilon0, "t": test.t, "dummies": test.dummies}
+        chosen["gamma"] = test.gamma
+    if plan.fractions is not None:
+        chosen["fractions"] = dict(plan.fractions)
+    if plan.unit is not None:
+        chosen |= {"unit": plan.unit, "rows_per_unit": plan.rows}
+    if plan.draft is not None:
+        chosen["draft"] = {"epsilon": plan.draft.epsilon, "delta": plan.draft.delta}
+    if plan.noise.paper is not None:
+        chosen["paper_formula"] = _paper_formula(plan, config)
+    return chosen
+
+
+def _paper_formula(plan: RunPlan, config: Config) -> dict[str, Any]:
+    """The cost by the paper's own formulas: printed, never claimed."""
+    said = {"model": plan.noise.paper.formula} if plan.noise.paper is not None else {}
+    if plan.test is not None:
+        test = plan.test
+        said["records"] = paper_records_cost(
+            k=test.k,
+            gamma=config.gamma,
+            epsilon0=test.epsilon0,
+            t=test.t,
+            records=test.records,
+        )
+    return {
+        what: {"epsilon": round_up(cost.epsilon), "delta": round_up(cost.delta)}
+        for what, cost in said.items()
+    }
+
+
+def _sentence(
+    plan: RunPlan,
+    config: Config,
+    cost: Guarantee,
+    omegas: tuple[int, ...],
+    *,
+    is_secret: bool,
+    own_model: bool,
+) -> str:
+    if not is_secret:
+        return wording.no_claim(why=wording.KNOWN_NOISE)
+    if plan.mode == "tested":
+        hidden = own_model or not (config.omega_known or len(omegas) == 1)
+        gamma = config.gamma if hidden else None
+        model = None if own_model else cost
+        if cost.epsilon == math.inf and not own_model:
+            return wording.no_claim(why=wording.WITHOUT_NOISE)
+        sentence = wording.tested_claim(model, k=config.k, gamma=gamma, one_omega=len(omegas) == 1)
+    elif cost.epsilon == math.inf:
+        return wording.no_claim(why=wording.WITHOUT_NOISE)
+    elif plan.test is not None:
+        sentence = wording.randomized_claim(cost, records=plan.test.records, each=plan.test.each)
+    elif plan.noise.seeds is not None:
+        sentence = wording.one_shot_claim(cost, k=config.k)
+    else:
+        sentence = wording.seedless_claim(cost)
+    if plan.fractions is not None:
+        sentence += wording.split_claim(
+            {str(part): share for part, share in plan.fractions.items()}
+        )
+    return sentence

@@ -1,0 +1,111 @@
+"""The report of ``deniable plan``: costs, noise and alternatives, before a row is read."""
+
+import math
+from typing import Any
+
+from deniable.config import Config
+from deniable.pipeline.run_plan import RunPlan
+from deniable.privacy.composition import Guarantee
+from deniable.privacy.randomized_test import cheapest_test
+from deniable.privacy.theorems import candidate_cost, trade_off
+from deniable.privacy.wording import round_up
+from deniable.release.manifest import json_number, ledger_entries
+
+# Numbers of records for which the modes are compared, besides the requested one.
+_COMPARED = (1, 100, 10_000, 1_000_000)
+
+
+def report_plan(run: RunPlan, config: Config, *, records: int | None = None) -> dict[str, Any]:
+    """Report the plan of a run: its stages, and the cost of other choices.
+
+    Args:
+        run: The plan.
+        config: Its options.
+        records: The number of records, if known.
+    """
+    seeds = run.noise.seeds
+    return {
+        "mode": run.mode,
+        "data_use": config.data_use,
+        "asked": {"epsilon": json_number(config.epsilon), "delta": config.delta},
+        "cost": _pair(run.cost),
+        "stages": _stages(run, config),
+        "k": config.k,
+        "r": seeds.r if seeds is not None else None,
+        "threshold": config.k + seeds.r if seeds is not None else None,
+        "test": _test(run),
+        "records": compare_modes(config, records),
+        "trade_off": _trade_off(config),
+    }
+
+
+def _stages(run: RunPlan, config: Config) -> list[dict[str, Any]]:
+    """One row for each kind of noise; tables of counts share one row."""
+    rows: list[dict[str, Any]] = []
+    if config.epsilon == math.inf:
+        return rows
+    listed = ledger_entries(run.noise.spends, delta=config.delta)
+    for spend, entry in zip(run.noise.spends, listed, strict=True):
+        if spend.what.startswith("counts of ") and rows and rows[-1]["what"] == "tables of counts":
+            rows[-1]["number"] += 1
+            continue
+        counts = spend.what.startswith("counts of ")
+        what = "tables of counts" if counts else spend.what
+        deviation = round(math.sqrt(spend.law.variance), 3)
+        rows.append({**entry, "what": what, "number": 1, "noise_deviation": deviation})
+    return rows
+
+
+def _test(run: RunPlan) -> dict[str, Any] | None:
+    """The parameters of the randomized test, where the mode has one."""
+    if run.test is None:
+        return None
+    test = run.test
+    return {
+        "records": test.records,
+        "k": test.k,
+        "gamma": test.gamma,
+        "epsilon0": test.epsilon0,
+        "t": test.t,
+        "dummies": test.dummies,
+        "each": _pair(test.each),
+        "cost": _pair(test.cost),
+    }
+
+
+def compare_modes(config: Config, records: int | None) -> list[dict[str, Any]]:
+    """Compare the cost of the seeds of N records between modes, for several N.
+
+    One-shot costs the same for any N. The randomized test is given its best ε0 and t at this k;
+    where no ε meets δ, or it exceeds 10^6, its entry is null. Tested guarantees no ε at all.
+    """
+    numbers = sorted({*_COMPARED, *([records] if records else [])})
+    rows = []
+    for n in numbers:
+        test = cheapest_test(config.delta, records=n, k=config.k, gamma=1.0)
+        randomized = None if test is None or test.cost.epsilon > 1e6 else test.cost.epsilon
+        rows.append(
+            {
+                "records": n,
+                "one-shot": json_number(config.epsilon),
+                "seedless": json_number(config.epsilon),
+                "tested": None,
+                "randomized": None if randomized is None else round_up(randomized),
+            }
+        )
+    return rows
+
+
+def _trade_off(config: Config) -> list[dict[str, Any]]:
+    """(ε, δ) of one candidate of the randomized test for t = 1 … k - 1."""
+    epsilon0 = config.epsilon0 or 1.0
+    if config.k < 2:
+        return []
+    costs = trade_off(
+        lambda t: candidate_cost(k=config.k, epsilon0=epsilon0, t=t), k=min(config.k, 10_000)
+    )
+    return [{"t": t, **_pair(cost)} for t, cost in enumerate(costs, start=1)]
+
+
+def _pair(cost: Guarantee) -> dict[str, Any]:
+    return {"epsilon": json_number(round_up(cost.epsilon)), "delta": round_up(cost.delta)}

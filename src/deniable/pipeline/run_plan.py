@@ -1,0 +1,254 @@
+"""The plan of a run: the noise and the cost of every stage, before a row is read.
+
+The one home of "what will it cost": ``plan``, ``synthesize`` and the certificate read it.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from deniable.config import Config, Mode, parse_omega
+from deniable.errors import BudgetError, ConfigError
+from deniable.model.paper.correlation import entropy_queries
+from deniable.privacy.calibration import PublicFacts
+from deniable.privacy.composition import Guarantee, row_limit, sequential_composition, unit_cost
+from deniable.privacy.ledger import Part
+from deniable.privacy.moment_budget import TableModel
+from deniable.privacy.plan import Plan, make_plan, split_fractions
+from deniable.privacy.randomized_test import RandomizedTest, cheapest_test, plan_randomized_test
+from deniable.progress import Progress, no_progress
+from deniable.randomness import Randomness
+from deniable.release.generation import require_record_count
+from deniable.schema.schema import Schema
+
+# The share of ε and δ for the randomized test of the records; the model has the rest.
+TEST_SHARE = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """The stages of a run with their noise and cost.
+
+    Attributes:
+        mode: The use of the seeds.
+        omegas: The numbers of drawn attributes; None: chosen later, from noisy values.
+        fractions: The probability of each part; None: all rows serve every stage.
+        noise: The noise and the cost of every stage.
+        test: The randomized test, where the mode has one.
+        unit: The column that identifies the person.
+        rows: The largest number of rows of one unit that is used.
+        draft: The cost of a private draft of the schema.
+    """
+
+    mode: Mode
+    omegas: tuple[int, ...] | None
+    fractions: Mapping[Part, float] | None
+    noise: Plan
+    test: RandomizedTest | None = None
+    unit: str | None = None
+    rows: int = 1
+    draft: Guarantee | None = None
+
+    @property
+    def cost(self) -> Guarantee:
+        """(ε, δ) of the whole run for one unit, the draft of the schema included."""
+        run = unit_cost(self.noise.cost, rows=self.rows)
+        return run if self.draft is None else sequential_composition([run, self.draft])
+
+    def ratio(self, part: str, other: str) -> float:
+        """The expected size of a part relative to another, from public fractions."""
+        if self.fractions is None:
+            return 1.0
+        shares = {str(name): share for name, share in self.fractions.items()}
+        return shares.get(part, shares[other]) / shares[other]
+
+
+def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> RunPlan:
+    """Plan a run within the requested ε and δ.
+
+    Args:
+        schema: The schema of the table.
+        config: The options.
+        records: The number of records; only mode ``randomized`` costs more for more.
+
+    Raises:
+        ConfigError: Options contradict each other or the schema.
+        BudgetError: The requested guarantee cannot be met.
+    """
+    if records is not None:
+        require_record_count(records)
+    config = resolve_estimator(config, schema)
+    mode = config.mode or "one-shot"
+    if config.profile == "paper" and mode == "one-shot":
+        raise ConfigError(
+            "the paper has no one-shot release: leave --profile paper out, or use --mode "
+            "randomized, tested or seedless"
+        )
+    omegas = _omegas(schema, config, mode)
+    fractions = _fractions(config, mode)
+    draft = _draft(schema)
+    limit = row_limit(_limit_after_draft(config, draft), rows=schema.max_rows_per_unit)
+    test = None
+    if mode == "randomized" and config.epsilon < float("inf"):
+        test = _test(limit, config, omegas, records)
+    facts = PublicFacts(
+        limit=limit,
+        names=schema.names,
+        queries=_queries(schema, config),
+        sizes=schema.sizes if config.uses_pairs else (),
+        seeds_share=config.seeds_share,
+        values_share=config.values_share,
+        models=_models(schema, config),
+        rows_max=config.rows_max or schema.rows_max,
+        lengths=_lengths(schema, omegas) if mode == "one-shot" else 0,
+        fractions=fractions,
+        test=test.spend if test else None,
+        of_paper=config.profile == "paper",
+    )
+    return RunPlan(
+        mode=mode,
+        omegas=omegas,
+        fractions=fractions,
+        noise=make_plan(facts),
+        test=test,
+        unit=schema.unit,
+        rows=schema.max_rows_per_unit,
+        draft=draft,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One run: its schema, options, plan and source of noise.
+
+    Attributes:
+        schema: The schema of the table.
+        config: The options, with the estimator resolved.
+        plan: The noise and the cost of every stage.
+        noise: The source of the noise.
+        progress: Called with a stage, the work done and the total.
+    """
+
+    schema: Schema
+    config: Config
+    plan: RunPlan
+    noise: Randomness = field(repr=False)
+    progress: Progress = field(default=no_progress, repr=False)
+
+
+def resolve_estimator(config: Config, schema: Schema) -> Config:
+    """Choose an estimator that can learn the schema, where none was given."""
+    summed = any(attribute.model != "histogram" for attribute in schema.attributes)
+    if not summed or config.estimator is not None:
+        return config
+    return replace(config, estimator="norm-sub")
+
+
+def _lengths(schema: Schema, omegas: tuple[int, ...] | None) -> int:
+    """Count the prefix lengths of the seed histogram; one where ω is chosen later."""
+    return 1 if omegas is None else sum(omega < len(schema.names) for omega in omegas)
+
+
+def _draft(schema: Schema) -> Guarantee | None:
+    """The cost of a private draft of the schema."""
+    if schema.draft is None:
+        return None
+    return Guarantee(epsilon=float(schema.draft.epsilon), delta=float(schema.draft.delta))
+
+
+def _limit_after_draft(config: Config, draft: Guarantee | None) -> Guarantee:
+    """Subtract the cost of a private draft from the requested ε and δ."""
+    limit = Guarantee(epsilon=config.epsilon, delta=config.delta)
+    if draft is None or config.epsilon == math.inf:
+        return limit
+    if draft.epsilon >= limit.epsilon or draft.delta >= limit.delta:
+        raise BudgetError(
+            f"the private draft of the schema costs ε = {draft.epsilon:g}, δ = {draft.delta:g}, "
+            "and nothing is left for the run. Use a larger ε and δ: they are the total."
+        )
+    left = Guarantee(epsilon=limit.epsilon - draft.epsilon, delta=limit.delta - draft.delta)
+    return Guarantee(epsilon=left.epsilon * (1 - 1e-9), delta=left.delta * (1 - 1e-9))
+
+
+def _models(schema: Schema, config: Config) -> tuple[TableModel, ...]:
+    """The model of each attribute; refuse options that work with histograms only."""
+    summed = [attribute for attribute in schema.attributes if attribute.model != "histogram"]
+    if not summed:
+        return ()
+    which = f'attribute "{summed[0].name}" has model = {summed[0].model}'
+    if config.uses_pairs:
+        raise ConfigError(
+            f"{which}, which is not learnt from pairs: use --estimator norm-sub, or set model = "
+            '"histogram" in the schema'
+        )
+    if config.parameters == "drawn":
+        raise ConfigError(
+            f"{which}, whose parameters are not drawn: leave parameters = drawn out, or set "
+            'model = "histogram" in the schema'
+        )
+    return tuple(attribute.model for attribute in schema.attributes)
+
+
+def _queries(schema: Schema, config: Config) -> int:
+    """Count the entropies of structure learning: none if no graph is learnt."""
+    if config.graph is not None or config.uses_pairs:
+        return 0
+    return len(entropy_queries(schema.attributes))
+
+
+def _omegas(schema: Schema, config: Config, mode: Mode) -> tuple[int, ...] | None:
+    """The requested values of ω, checked against the schema and the mode."""
+    m = len(schema.names)
+    omegas = parse_omega(config.omega)
+    if mode == "seedless":
+        if omegas not in (None, (m,)):
+            raise ConfigError(
+                f"--mode seedless draws all attributes: leave --omega out, or use {m}"
+            )
+        return (m,)
+    if omegas is not None and omegas[-1] > m:
+        raise ConfigError(f"--omega {config.omega}: the schema has only {m} attributes")
+    if m == 1:
+        return (1,)
+    return omegas
+
+
+def _fractions(config: Config, mode: Mode) -> Mapping[Part, float] | None:
+    if config.data_use == "whole":
+        return None
+    return split_fractions(seeds=mode != "seedless", of_paper=config.profile == "paper")
+
+
+def _test(
+    limit: Guarantee, config: Config, omegas: tuple[int, ...] | None, records: int | None
+) -> RandomizedTest:
+    """Plan the randomized test of every record."""
+    if records is None:
+        raise ConfigError("--mode randomized costs more for more records: give --records")
+    one_range = config.omega_known or (omegas is not None and len(omegas) == 1)
+    part = limit
+    if config.data_use == "whole":
+        part = Guarantee(epsilon=TEST_SHARE * limit.epsilon, delta=TEST_SHARE * limit.delta)
+    if config.profile == "paper":
+        found = cheapest_test(
+            limit.delta,
+            records=records,
+            k=config.k,
+            gamma=1.0 if one_range else config.gamma,
+            epsilon0=config.epsilon0,
+            t=config.t,
+        )
+        if found is None:
+            raise BudgetError(
+                f"k = {config.k} is too small for {records:,} records at δ = {limit.delta:g}: no t "
+                "fits Theorem 1. Use a larger k or δ, or fewer records."
+            )
+        return found
+    return plan_randomized_test(
+        part,
+        records=records,
+        k=config.k,
+        gamma=1.0 if one_range else config.gamma,
+        epsilon0=config.epsilon0,
+        t=config.t,
+    )

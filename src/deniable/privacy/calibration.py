@@ -1,0 +1,261 @@
+"""Split the privacy budget among stages and calibrate each stage's noise.
+
+Calibration uses public facts only. It never sees the data.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from deniable.errors import BudgetError
+from deniable.privacy import noise_laws
+from deniable.privacy.composition import (
+    Guarantee,
+    above,
+    gaussian_mu,
+    optimal_composition,
+    smaller_table_noise,
+)
+from deniable.privacy.discrete_losses import DiscreteLoss, mixture_delta
+from deniable.privacy.entropy_scale import EXACT_BITS, EntropyScale
+from deniable.privacy.ledger import (
+    PARTS,
+    TABLE_DELTA_SHARE,
+    Part,
+    Spend,
+    exceeds_grid,
+    table_weights,
+)
+from deniable.privacy.moment_budget import TableModel, laplace_excess
+from deniable.privacy.noise_laws import Law
+from deniable.privacy.pairwise_budget import PairNoise, pair_noise, pairwise_shares
+from deniable.privacy.theorems import structure_noise
+
+# Budget shares, fixed before any data is read: the seed histogram's smallest and largest share of
+# ε, its share of δ, and the structure's share of the μ² that remains for the model.
+SEEDS_EPSILON_SHARES = (0.03, 0.1)
+SEEDS_DELTA_SHARE = 0.5
+STRUCTURE_SHARE = 0.1
+# Target bound on the noise of a prefix count, as a share of the rows.
+_SEEDS_NOISE_SHARE = 1 / 10
+# Resolutions of S to try, finest first: 2^bits units per bit of entropy.
+_ENTROPY_BITS = (4, 3, 2, 1, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicFacts:
+    """Public inputs of a plan. None of them is derived from the data.
+
+    Attributes:
+        limit: Requested (ε, δ): of the whole release, or of the model alone if the guarantee does
+            not cover the seeds.
+        names: Learnt attributes; each has a table.
+        queries: Number of distinct entropies that structure learning measures; 0 if a graph is
+            given.
+        rows_max: Public guess of the number of rows; affects the noise, never the guarantee.
+        lengths: Number of prefix lengths that have a histogram; 0 for none.
+        fractions: Probability of each part, if each record serves one part; None if all rows
+            serve every stage.
+        test: Deniability tests of all requested records, if they are part of the cost.
+        sizes: Domain size of each attribute, if one-way and two-way tables are learnt in place
+            of structure and conditional tables; otherwise empty.
+        models: Model of each attribute, if some are not histograms; otherwise empty.
+        seeds_share: The seeds' share of ε; None for ``default_seeds_share``.
+        values_share: The one-way tables' share of the pairwise budget; None for the default.
+        of_paper: Use the paper's noise, scaled so that the paper's own formula meets the limit.
+            The true cost may exceed the limit.
+    """
+
+    limit: Guarantee
+    names: tuple[str, ...]
+    queries: int
+    rows_max: int
+    lengths: int = 0
+    fractions: Mapping[Part, float] | None = None
+    test: Spend | None = None
+    sizes: tuple[int, ...] = ()
+    seeds_share: float | None = None
+    values_share: float | None = None
+    models: tuple[TableModel, ...] = ()
+    of_paper: bool = False
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseScales:
+    """Calibrated noise of every stage; ``mu_structure`` is μ of all entropies together."""
+
+    mu_structure: float
+    counts: Law
+    seeds: Law | None
+    pairs: PairNoise | None = None
+
+
+def calibrate(facts: PublicFacts, limit: Guarantee) -> NoiseScales:
+    """Choose the noise of every stage so that all stages together cost about ``limit``."""
+    if facts.fractions is not None:
+        return _calibrate_split(facts, facts.fractions, limit)
+    test = facts.test
+    if test is not None and test.each is not None and exceeds_grid(test.each, test.times):
+        return _calibrate_all_rows(replace(facts, test=None), _limit_after_test(limit, test))
+    return _calibrate_all_rows(facts, limit)
+
+
+def _limit_after_test(limit: Guarantee, test: Spend) -> Guarantee:
+    """Subtract the cost of tested records from the limit; they get half of δ."""
+    if test.each is None:
+        return limit
+    half = limit.delta / 2
+    left = limit.epsilon - optimal_composition(test.each, times=test.times, delta=half).epsilon
+    if left <= 0:
+        raise BudgetError(
+            "no budget is left for the model: the records alone cost the whole ε. Ask for "
+            "fewer records, a larger k, a larger ε, or --mode one-shot."
+        )
+    return Guarantee(epsilon=left, delta=half)
+
+
+def _calibrate_all_rows(facts: PublicFacts, limit: Guarantee) -> NoiseScales:
+    """Minimize the noise within the limit, if all rows serve every stage."""
+    epsilon, aim = limit.epsilon, limit.delta * (1 - 2 * TABLE_DELTA_SHARE)
+    seeds, discrete = _seeds_and_test(facts, limit)
+
+    def gaussian_delta_at(mu: float) -> float:
+        return mixture_delta(epsilon=epsilon, mu=mu, discrete=discrete)
+
+    mu_gaussian = _largest_mu(gaussian_delta_at, aim)
+    if facts.sizes:
+        return NoiseScales(
+            mu_structure=mu_gaussian,
+            counts=noise_laws.exact(),
+            seeds=seeds,
+            pairs=_pair_noise_at(facts, mu_gaussian),
+        )
+    tables = len(facts.names)
+    structure_share = STRUCTURE_SHARE if facts.queries else 0.0
+
+    def table_mu(mu: float) -> float:
+        return mu * math.sqrt((1 - structure_share) / tables)
+
+    def laplace_delta_at(mu: float) -> float:
+        laplace = DiscreteLoss.from_laplace(table_mu(mu)).self_compose(tables)
+        mu_structure = mu * math.sqrt(structure_share)
+        return mixture_delta(epsilon=epsilon, mu=mu_structure, discrete=discrete.compose(laplace))
+
+    mu_laplace = _largest_mu(laplace_delta_at, aim)
+    excess = laplace_excess(facts.models)
+    if excess * math.sqrt(2) / table_mu(mu_laplace) <= 1 / table_mu(mu_gaussian):
+        mu, counts = mu_laplace, noise_laws.discrete_laplace(table_mu(mu_laplace))
+    else:
+        mu, counts = mu_gaussian, noise_laws.rounded_gaussian(1 / table_mu(mu_gaussian))
+    return NoiseScales(mu_structure=mu * math.sqrt(structure_share), counts=counts, seeds=seeds)
+
+
+def _seeds_and_test(facts: PublicFacts, limit: Guarantee) -> tuple[Law | None, DiscreteLoss]:
+    """Choose the noise of the seed histogram; compose its loss, or that of the tested records."""
+    seeds, discrete = None, DiscreteLoss.zero()
+    if facts.lengths:
+        share = facts.seeds_share or default_seeds_share(facts, limit)
+        seeds = noise_laws.bounded_noise(
+            epsilon=share * limit.epsilon,
+            delta=SEEDS_DELTA_SHARE * limit.delta,
+            lengths=facts.lengths,
+        )
+        discrete = DiscreteLoss.from_table(table_weights(seeds)).self_compose(facts.lengths)
+    if facts.test is not None and facts.test.each is not None:
+        each = facts.test.each
+        discrete = DiscreteLoss.from_guarantee(each.epsilon, each.delta, times=facts.test.times)
+    return seeds, discrete
+
+
+def default_seeds_share(facts: PublicFacts, limit: Guarantee) -> float:
+    """Choose the seeds' share of ε from public facts.
+
+        10 · lengths · ln(1/δ) / (rows · ε),  at least 0.03, at most 0.1
+
+    The noise of a prefix count is at most about lengths · ln(1/δ) / (the seeds' ε). This share
+    keeps that bound at a tenth of the rows. A larger share costs the model more than it helps
+    the seeds.
+    """
+    smallest, largest = SEEDS_EPSILON_SHARES
+    reach = facts.lengths * math.log(1 / limit.delta) / limit.epsilon
+    return min(largest, max(smallest, reach / (_SEEDS_NOISE_SHARE * facts.rows_max)))
+
+
+def _pair_noise_at(facts: PublicFacts, mu: float) -> PairNoise:
+    """Choose the noise of one-way and two-way tables that together cost μ."""
+    values, pairs = pairwise_shares(len(facts.sizes), mu=mu, rows_max=facts.rows_max)
+    if facts.values_share is not None and pairs:
+        values, pairs = facts.values_share, 1 - facts.values_share
+    return pair_noise(
+        facts.sizes,
+        mu_values=mu * math.sqrt(values),
+        mu_pairs=mu * math.sqrt(pairs),
+        rows_max=facts.rows_max,
+    )
+
+
+def _calibrate_split(
+    facts: PublicFacts, fractions: Mapping[Part, float], limit: Guarantee
+) -> NoiseScales:
+    """Choose the noise of each part, with the same ε_j for every part (guarantee.md, Theorem 10).
+
+    Solves ε = ln(1 + Σ p_j (e^ε_j - 1)) for the common ε_j.
+    """
+    # Without a histogram or a randomized test the guarantee does not cover the seeds.
+    unpaid = () if facts.lengths or facts.test is not None else ("seeds",)
+    paid = [part for part in PARTS if part in fractions and part not in unpaid]
+    rate = sum(fractions[part] for part in paid)
+    each = math.log1p(math.expm1(limit.epsilon) / rate)
+    delta = limit.delta * (1 - 2 * TABLE_DELTA_SHARE)
+    tables = smaller_table_noise(tables=len(facts.names), epsilon=each, delta=delta)
+    mu = gaussian_mu(epsilon=each, delta=delta)
+    sigma = above(math.sqrt(len(facts.names)) / mu)
+    excess = laplace_excess(facts.models)
+    if tables.law == "discrete_laplace" and excess * tables.deviation <= sigma:
+        counts = noise_laws.discrete_laplace(1 / tables.scale)
+    else:
+        counts = noise_laws.rounded_gaussian(sigma)
+    seeds = None
+    if facts.lengths:
+        seeds = noise_laws.bounded_noise(epsilon=each, delta=delta, lengths=facts.lengths)
+    pairs = None
+    if facts.sizes:
+        pairs = pair_noise(facts.sizes, mu_values=mu, mu_pairs=mu, rows_max=facts.rows_max)
+    return NoiseScales(mu_structure=mu, counts=counts, seeds=seeds, pairs=pairs)
+
+
+def structure_laws(facts: PublicFacts, mu: float) -> tuple[EntropyScale, Law, Law]:
+    """Choose the resolution of S and the noise of entropies and record count at μ (Lemma 9)."""
+    if mu == math.inf or not facts.queries:
+        scale = EntropyScale(rows_max=facts.rows_max, bits=EXACT_BITS)
+        return scale, noise_laws.exact(), noise_laws.exact()
+    for bits in _ENTROPY_BITS:
+        scale = EntropyScale(rows_max=facts.rows_max, bits=bits)
+        sigma, sigma_n = structure_noise(queries=facts.queries, step=scale.sensitivity, mu=mu)
+        if noise_laws.gaussian_radius(sigma) <= noise_laws.MAX_RADIUS:
+            return scale, noise_laws.rounded_gaussian(sigma), noise_laws.rounded_gaussian(sigma_n)
+    raise BudgetError(
+        f"{facts.queries:,} entropies are too many for ε = {facts.limit.epsilon:g}: their noise "
+        "needs a table larger than 2^26. Ask for a larger ε, or give a graph."
+    )
+
+
+def _largest_mu(delta_at: Callable[[float], float], limit: float) -> float:
+    """Find the largest μ with ``delta_at(μ)`` within the limit by bisection, rounded down."""
+    low, high = 0.0, 1e-3
+    while delta_at(high) <= limit:
+        low, high = high, 2 * high
+        if high > 1e6:
+            return low
+    for _ in range(60):
+        half = (low + high) / 2
+        low, high = (half, high) if delta_at(half) <= limit else (low, half)
+    if low == 0.0:
+        raise BudgetError(
+            "no budget is left for the model: seeds and records cost the whole (ε, δ). Ask "
+            "for fewer records, a larger k, a larger ε, or --mode one-shot."
+        )
+    return low

@@ -1,0 +1,184 @@
+"""Discrete privacy loss distributions, and their composition with Gaussian noise in closed form.
+
+The privacy loss of an outcome is the log ratio of its probabilities under two neighbouring tables.
+Losses of independent noises add. Gaussian noise has a normal loss; our integer laws have a loss
+with at most a few thousand atoms. The δ of their composition is therefore a sum over the atoms l of
+the Gaussian's δ at ε - l. Results are rounded up, except for losses merged on a grid.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from scipy.special import erfcx, gammaln, ndtr
+
+from deniable.arrays import Reals
+from deniable.errors import BudgetError
+
+# Composed losses are rounded up to this grid, which bounds the number of atoms.
+_LOSS_GRID = 1e-6
+# Largest number of atoms of a loss that is composed with another.
+_MAX_ATOMS = 2_000
+# Less probable atoms are dropped; their probability is charged to ``infinity_mass``.
+_NEGLIGIBLE = 1e-30
+# Bound on the error of a probability or a loss after a few double operations.
+_ROUNDING = 2.0**-48
+
+
+@dataclass(frozen=True)
+class DiscreteLoss:
+    """Privacy loss distribution with finitely many atoms.
+
+    Attributes:
+        losses: The finite values.
+        probabilities: Their probabilities; together with ``infinity_mass`` they sum to one.
+        infinity_mass: Probability of an infinite loss: an outcome that is impossible under the
+            neighbouring table.
+    """
+
+    losses: Reals = field(repr=False)
+    probabilities: Reals = field(repr=False)
+    infinity_mass: float = 0.0
+
+    @classmethod
+    def zero(cls) -> Self:
+        """Loss of releasing nothing."""
+        return cls(np.zeros(1), np.ones(1))
+
+    @classmethod
+    def from_laplace(cls, epsilon: float) -> Self:
+        """Loss of discrete Laplace noise of scale 1/ε on a number changed by one.
+
+        The loss is ε with probability 1/(1+α) and -ε with probability α/(1+α), α = e^-ε.
+        """
+        likely = 1 / (1 + math.exp(-epsilon))
+        return cls(np.array([epsilon, -epsilon]), np.array([likely, 1 - likely]) * (1 + _ROUNDING))
+
+    @classmethod
+    def from_guarantee(cls, epsilon: float, delta: float, *, times: int) -> Self:
+        """Worst-case loss of ``times`` mechanisms with a known (ε, δ) each.
+
+        Each has loss ε or -ε, as discrete Laplace noise has, or with probability δ an infinite
+        loss. The finite losses of N mechanisms are (2l - N) ε with a binomial law.
+        """
+        losses, probabilities = binomial_losses(epsilon, times=times)
+        kept = probabilities > _NEGLIGIBLE
+        failure = -math.expm1(times * math.log1p(-delta))
+        return cls(
+            losses[kept],
+            probabilities[kept] * (1 - failure),
+            infinity_mass=failure + times * _NEGLIGIBLE,
+        )
+
+    @classmethod
+    def from_table(cls, weights: Sequence[int]) -> Self:
+        """Loss of a table's noise on a number changed by one; ``weights`` are for -r … r."""
+        total = sum(weights)
+        unshifted = np.array(weights, dtype=np.float64) / total
+        shifted = np.concatenate([[0.0], unshifted[:-1]])
+        both = (unshifted > 0) & (shifted > 0)
+        losses = np.log(unshifted[both] / shifted[both]) + _ROUNDING
+        infinity_mass = float(unshifted[shifted == 0].sum())
+        return cls(
+            losses,
+            unshifted[both] * (1 + _ROUNDING),
+            infinity_mass=infinity_mass * (1 + _ROUNDING),
+        )
+
+    def compose(self, other: "DiscreteLoss") -> "DiscreteLoss":
+        """Compose with an independent loss."""
+        one, two = self._with_few_atoms(), other._with_few_atoms()
+        p, q = self.infinity_mass, other.infinity_mass
+        return DiscreteLoss(
+            np.add.outer(one.losses, two.losses).ravel(),
+            np.multiply.outer(one.probabilities, two.probabilities).ravel(),
+            p + q - p * q,
+        )._round_up_to_grid(_LOSS_GRID)
+
+    def _with_few_atoms(self) -> "DiscreteLoss":
+        """Merge atoms on a grid, if there are too many to compose."""
+        if len(self.losses) <= _MAX_ATOMS:
+            return self
+        return self._round_up_to_grid(float(np.ptp(self.losses)) / _MAX_ATOMS)
+
+    def _round_up_to_grid(self, step: float) -> "DiscreteLoss":
+        """Round losses up to multiples of ``step`` and merge equal ones."""
+        # The 1e-6 keeps a loss on its grid point despite rounding errors, so a loss may be 1e-6
+        # steps too low. Only calibration composes discrete losses; certificates do not.
+        multiples = np.ceil(self.losses / step - 1e-6).astype(np.int64)
+        unique, index = np.unique(multiples, return_inverse=True)
+        merged: Reals = np.bincount(index, weights=self.probabilities).astype(np.float64)
+        return DiscreteLoss((unique * step).astype(np.float64), merged, self.infinity_mass)
+
+    def self_compose(self, times: int) -> "DiscreteLoss":
+        """Compose ``times`` independent copies, by repeated squaring."""
+        if times < 0:
+            raise BudgetError(f"a loss occurs at least 0 times; got {times}")
+        result, power = DiscreteLoss.zero(), self
+        while times:
+            if times % 2:
+                result = result.compose(power)
+            times //= 2
+            power = power.compose(power) if times else power
+        return result
+
+
+def binomial_losses(epsilon: float, *, times: int) -> tuple[Reals, Reals]:
+    """Losses (2l - N) ε of N trials of probability e^ε / (1 + e^ε), with their probabilities.
+
+    Both are rounded up. The omitted losses have probability below N e^-700.
+    """
+    log_p = -math.log1p(math.exp(-epsilon))
+    # By Hoeffding, less than 2 e^-700 is further than √(350 N) from the mean.
+    mean, reach = times * math.exp(log_p), math.sqrt(350 * times) + 1
+    first, last = max(0, math.floor(mean - reach)), min(times, math.ceil(mean + reach))
+    hits = np.arange(first, last + 1, dtype=np.float64)
+    log_p_hits = gammaln(times + 1) - gammaln(hits + 1) - gammaln(times - hits + 1)
+    log_p_hits += times * log_p - (times - hits) * epsilon
+    # Error bound of the log probabilities and of the losses: some ulp of their terms.
+    error = _ROUNDING * (float(gammaln(times + 1)) + times * (epsilon + 1))
+    kept = log_p_hits > -700
+    return (2 * hits[kept] - times) * epsilon + error, np.exp(log_p_hits[kept] + error)
+
+
+def gaussian_deltas(epsilons: Reals, *, mu: float) -> Reals:
+    """Compute δ of the Gaussian mechanism at every ε (Balle and Wang; guarantee.md, Theorem 7).
+
+        δ_G(ε; μ) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ),   μ = (L2 sensitivity) / σ
+        δ_G(-ε; μ) = 1 - e^-ε + e^-ε δ_G(ε; μ)
+
+    Exact up to rounding; rounded up. With a = μ/2 - ε/μ and b = a - μ the second term is
+    ½ e^(-a²/2) erfcx(-b/√2), which has no large factor. For a < 0 the first term is computed
+    likewise.
+    """
+    sizes = np.abs(epsilons)
+    if mu == 0:
+        deltas = np.zeros(len(sizes))
+    else:
+        # Below -60 the result underflows.
+        a = np.maximum(mu / 2 - sizes / mu, -60.0)
+        density = 0.5 * np.exp(-a * a / 2)
+        first = np.where(a >= 0, ndtr(a), density * erfcx(-np.minimum(a, 0.0) / math.sqrt(2)))
+        second = density * erfcx((mu - a) / math.sqrt(2))
+        # An error of one ulp in a changes e^(-a²/2) by a² ulp.
+        deltas = np.maximum(first - second, 0.0) + 2.0**-47 * (2 + a * a) * first
+    negative = epsilons < 0
+    deltas[negative] = (
+        -np.expm1(-sizes[negative]) + np.exp(-sizes[negative]) * deltas[negative]
+    ) * (1 + _ROUNDING)
+    return np.minimum(deltas, 1.0)
+
+
+def mixture_delta(*, epsilon: float, mu: float, discrete: DiscreteLoss) -> float:
+    """Compute δ at ε of Gaussian noise of μ composed with an independent discrete loss.
+
+        δ(ε) = p_∞ + Σ_l p_l · δ_G(ε - l; μ)
+
+    Privacy:
+        Neighbours: those of the two noises, the same for both.
+        Covers: all outputs together, rounded up.
+    """
+    finite = float(discrete.probabilities @ gaussian_deltas(epsilon - discrete.losses, mu=mu))
+    return min(1.0, (discrete.infinity_mass + finite) * (1 + _ROUNDING))

@@ -1,0 +1,351 @@
+"""Integer noise laws: discrete Laplace, truncated geometric, rounded and discrete Gaussian.
+
+A law is a table of integer weights on [-r, r] that sum to 2^128 (``noise_tables.WeightTable``).
+Pr{Z = z} is therefore an exact fraction: the sampled law is the accounted law, without floating
+point. The table is computed on first use; planning needs only the name and the parameters.
+
+``relative`` and ``tv`` bound the relative and the additive error of the table with respect to the
+law it is named after. ``noise_tables.with_table_error`` adds their cost to a guarantee.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from fractions import Fraction
+from functools import cached_property, partial
+
+import numpy as np
+from scipy.special import ndtr
+
+from deniable.arrays import Counts
+from deniable.errors import BudgetError, InvariantError
+from deniable.privacy import noise_tables
+from deniable.privacy.noise_tables import (
+    MAX_DECIMAL_RADIUS,
+    MAX_DECIMAL_RADIUS_NORMAL,
+    TOTAL_WEIGHT,
+    WeightTable,
+)
+from deniable.privacy.theorems import gaussian_histogram_cost, geometric_histogram_cost
+from deniable.randomness import Rng
+
+# Largest r of a table.
+MAX_RADIUS = 2**26
+
+# Relative and total error of weights computed in doubles. A weight has a relative error of at most
+# (79 · 3 + 16) · 2^-53: the largest exponent is 79, with three roundings in it, and every other
+# step is of an ulp or two. Dividing by the sum, which has the same error, gives 2^-44. The mean
+# exponent is at most one, so the total error is 2^-49.
+_DOUBLES_RELATIVE_ERROR = 2.0**-43
+_DOUBLES_TV = 2.0**-49
+# Truncation radius of unbounded laws, in units of their scale; less than 2^-110 is beyond it.
+_LAPLACE_RADIUS = 112 * math.log(2)
+_GAUSSIAN_RADIUS = 12.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """Symmetric law on the integers -r … r, as a table of weights that sum to 2^128.
+
+    Two laws are equal if their names and parameters are: these determine the table.
+
+    Attributes:
+        name: Name of the ideal law.
+        parameters: Its parameters, by name.
+        r: Largest value.
+        make: Computes the table; slow for millions of weights.
+        relative: η, bound on the relative error of a weight.
+        tv: Bound on the remaining error of any event's probability: truncation, and rounding to
+            integers. If η = 0, the total variation between table and ideal law.
+    """
+
+    name: str
+    parameters: tuple[tuple[str, float], ...] = ()
+    r: int = field(repr=False, compare=False)
+    make: Callable[[], WeightTable] = field(repr=False, compare=False)
+    relative: float = field(default=0.0, repr=False, compare=False)
+    tv: float = field(default=0.0, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.tv <= 1 and 0 <= self.relative < 1):
+            raise InvariantError(f"{self}: invalid table errors {self.relative} and {self.tv}")
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(f'{name}={value}' for name, value in self.parameters)})"
+
+    @cached_property
+    def table(self) -> WeightTable:
+        """The weight table, computed on first use."""
+        table = self.make()
+        if table.r != self.r:
+            raise InvariantError(f"{self}: the table has radius {table.r}, not {self.r}")
+        return table
+
+    def weight(self, z: int) -> int:
+        """Weight of ``z``, out of 2^128."""
+        return self.table.weight(z)
+
+    def probability(self, z: int) -> Fraction:
+        """Exact probability Pr{Z = z}."""
+        return Fraction(self.weight(z), TOTAL_WEIGHT)
+
+    @cached_property
+    def variance(self) -> float:
+        """Variance; the mean is zero."""
+        return float(2 * (np.arange(self.r + 1.0) ** 2 @ self.table.probabilities()))
+
+    def draw(self, rng: Rng, shape: int | tuple[int, ...]) -> Counts:
+        """Draw independent values. Each needs one 64-bit word, rarely a second."""
+        size = shape if isinstance(shape, int) else math.prod(shape)
+        return self.table.draw(rng, size).reshape(shape)
+
+    def delta(self, epsilon: float, *, shift: int = 1) -> float:
+        """Compute δ of adding this noise to a number that one record changes by ``shift``.
+
+            δ = Σ_z max(0, g(z) - e^ε · g(z - shift))
+
+        It uses the table's weights, with e^ε rounded down and the sum rounded up. The law is
+        symmetric, so both directions, and both signs of ``shift``, have the same δ.
+
+        Privacy:
+            Neighbours: add or remove one record, which changes the number by at most ``shift``.
+            Covers: the noisy number and everything derived from it; (ε, δ) for every ε ≥ 0.
+            Does not cover: other numbers that the same record changes; those compose.
+            Assumes: uniform, unpredictable random words.
+        """
+        if not (epsilon >= 0 and shift >= 0):
+            raise BudgetError(f"need ε ≥ 0 and a shift ≥ 0; got ε = {epsilon}, shift = {shift}")
+        if shift == 0:
+            return 0.0
+        if shift > 2 * self.r or self.r == 0:
+            return 1.0  # the supports are disjoint
+        if epsilon == math.inf:
+            edge = sum(self.weight(z) for z in range(self.r - shift + 1, self.r + 1))
+            return _float_above(Fraction(edge, TOTAL_WEIGHT))
+        if self.r > MAX_DECIMAL_RADIUS:
+            return self._delta_in_doubles(epsilon, shift)
+        return self._delta_in_integers(epsilon, shift)
+
+    def _delta_in_integers(self, epsilon: float, shift: int) -> float:
+        with localcontext(prec=60 + int(epsilon)):
+            factor = int((Decimal(epsilon).exp() * 2**160).to_integral_value(ROUND_FLOOR))
+        one_side = list(self.table.weights())
+        weights = one_side[:0:-1] + one_side
+        shifted = [0] * shift + weights
+        pairs = zip(weights, shifted, strict=False)
+        total = sum(max(0, (w << 160) - factor * v) for w, v in pairs)
+        return _float_above(Fraction(total, TOTAL_WEIGHT << 160))
+
+    def _delta_in_doubles(self, epsilon: float, shift: int) -> float:
+        # Only positive differences count. Weight, product and difference each have an error of
+        # about 2^-51 of the weight, so the sum has an error of 2^-51.
+        one_side = self.table.probabilities()
+        p = np.concatenate([one_side[:0:-1], one_side])
+        differences = p[shift:] - math.exp(min(epsilon, 700.0)) * p[:-shift]
+        total = float(differences[differences > 0].sum() + p[:shift].sum())
+        return min(1.0, total * (1 + 2.0**-40) + 2.0**-50)
+
+
+def exact() -> Law:
+    """Point mass at zero: no noise. δ = 1 for every ε."""
+    return Law(name="exact", r=0, make=partial(WeightTable.of_integers, []))
+
+
+def discrete_laplace(epsilon: float) -> Law:
+    """Discrete Laplace law of scale b = 1/ε, truncated where a mass of 2^-112 remains.
+
+        g(z) = (1 - α) / (1 + α) · α^|z|,  α = e^-ε,  |z| ≤ 112 · b · ln 2
+
+    Privacy:
+        Neighbours: add or remove one record, which changes a number by one.
+        Covers: that number, (ε, ``delta(ε)``); the ideal law would be (ε, 0).
+        Does not cover: several numbers that one record changes; those compose.
+    """
+    _require(0 < epsilon < math.inf, f"discrete Laplace noise needs 0 < ε < ∞; got {epsilon}")
+    what = f"discrete Laplace noise of ε = {epsilon}"
+    r = _checked_radius(math.floor(_LAPLACE_RADIUS / epsilon), what)
+    cut = 2 * math.exp(-epsilon * (r + 1)) / (1 + math.exp(-epsilon))
+    return Law(
+        name="discrete_laplace",
+        parameters=(("epsilon", epsilon),),
+        r=r,
+        make=partial(noise_tables.geometric_table, epsilon, r, cut_at=None),
+        relative=_DOUBLES_RELATIVE_ERROR if r > MAX_DECIMAL_RADIUS else 0.0,
+        tv=_table_tv(r, cut=cut),
+    )
+
+
+def truncated_geometric(epsilon: float, r: int) -> Law:
+    """Truncated geometric law, the noise of Mechanism B (guarantee.md, Theorem 7).
+
+        g(z) = α^|z| · (1 - α) / (1 + α - 2 α^(r+1)),  α = e^-ε,  |z| ≤ r
+
+    Privacy:
+        Neighbours: add or remove one record, which changes a number by one.
+        Covers: that number, (ε, ``delta(ε)``), where δ = g(r) up to the rounding of the table.
+        Does not cover: several numbers that one record changes; those compose.
+    """
+    _require(0 < epsilon < math.inf, f"truncated geometric noise needs 0 < ε < ∞; got {epsilon}")
+    r = _checked_radius(r, f"truncated geometric noise with r = {r}")
+    return Law(
+        name="truncated_geometric",
+        parameters=(("epsilon", epsilon), ("r", r)),
+        r=r,
+        make=partial(noise_tables.geometric_table, epsilon, r, cut_at=r),
+        tv=_table_tv(r, doubles=r > MAX_DECIMAL_RADIUS),
+    )
+
+
+def rounded_gaussian(sigma: float) -> Law:
+    """Law of a normal variable rounded to the nearest integer.
+
+        g(z) = Φ((z + ½) / σ) - Φ((z - ½) / σ)
+
+    An integer shift of it is a rounded shifted normal, which is post-processing. The guarantee of
+    the Gaussian mechanism therefore holds (guarantee.md, Noise tables), up to the table error.
+
+    Privacy:
+        Neighbours: add or remove one record, which changes some numbers by integers.
+        Covers: those numbers, as a Gaussian mechanism of μ = (L2 sensitivity) / σ;
+            ``noise_tables.with_table_error`` adds the cost of each table.
+        Does not cover: changes that are not integers.
+    """
+    _require(0 < sigma < math.inf, f"rounded Gaussian noise needs 0 < σ < ∞; got {sigma}")
+    r = _checked_radius(gaussian_radius(sigma), f"rounded Gaussian noise of σ = {sigma}")
+    return Law(
+        name="rounded_gaussian",
+        parameters=(("sigma", sigma),),
+        r=r,
+        make=partial(noise_tables.rounded_normal_table, sigma, r),
+        relative=_DOUBLES_RELATIVE_ERROR if r > MAX_DECIMAL_RADIUS_NORMAL else 0.0,
+        tv=_table_tv(r, cut=2 * float(ndtr(-(r + 0.5) / sigma))),
+    )
+
+
+def gaussian_radius(sigma: float) -> int:
+    """Truncation radius r of ``rounded_gaussian``: less than 2^-116 is beyond r + ½ ≥ 12.5 σ."""
+    return math.ceil(min(_GAUSSIAN_RADIUS * sigma - 0.5, 2.0 * MAX_RADIUS))
+
+
+def truncated_discrete_gaussian(sigma: float, r: int) -> Law:
+    """Discrete Gaussian on -r … r, the noise of Mechanism B with many prefix lengths.
+
+        g(z) ∝ exp(-z² / (2 σ²)),  |z| ≤ r
+
+    Privacy:
+        Neighbours: add or remove one record, which changes a number by one.
+        Covers: that number, (ε, ``delta(ε)``); L of them by
+            ``theorems.gaussian_histogram_cost``.
+        Does not cover: changes other than by one, except through ``delta``.
+    """
+    _require(0 < sigma < math.inf, f"discrete Gaussian noise needs 0 < σ < ∞; got {sigma}")
+    r = _checked_radius(r, f"truncated discrete Gaussian noise with r = {r}")
+    return Law(
+        name="truncated_discrete_gaussian",
+        parameters=(("sigma", sigma), ("r", r)),
+        r=r,
+        make=partial(noise_tables.discrete_gaussian_table, sigma, r),
+        tv=_table_tv(r, doubles=r > MAX_DECIMAL_RADIUS),
+    )
+
+
+def geometric_radius(*, epsilon: float, delta: float, lengths: int = 1) -> int:
+    """Find the smallest r at which Mechanism B with truncated geometric noise is (ε, δ).
+
+    Each of the L ``lengths`` gets ε / L, which is optimal (guarantee.md, Theorem 7). δ includes
+    the rounding of the table. The law is ``truncated_geometric(epsilon / lengths, r)``.
+    """
+
+    def enough(r: int) -> bool:
+        tv = _table_tv(r, doubles=r > MAX_DECIMAL_RADIUS)
+        cost = geometric_histogram_cost(epsilon=epsilon, r=r, lengths=lengths, tv=tv)
+        return cost.delta <= delta
+
+    return _smallest_radius(enough, epsilon=epsilon, delta=delta, lengths=lengths)
+
+
+def discrete_gaussian_parameters(
+    *, epsilon: float, delta: float, lengths: int = 1
+) -> tuple[float, int]:
+    """Find σ and the smallest r at which Mechanism B with discrete Gaussian noise is (ε, δ).
+
+    A larger σ lowers the δ of the finite losses and raises that of the edge at r. For each r, σ
+    is chosen to minimize δ. The law is ``truncated_discrete_gaussian(sigma, r)``.
+    """
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - slow to import, rarely used
+
+    def delta_of(sigma: float, r: int) -> float:
+        tv = _table_tv(r, doubles=r > MAX_DECIMAL_RADIUS)
+        return gaussian_histogram_cost(
+            epsilon=epsilon, sigma=sigma, r=r, lengths=lengths, tv=tv
+        ).delta
+
+    def best_sigma(r: int) -> float:
+        def log_delta(log_sigma: float) -> float:
+            return math.log(max(delta_of(math.exp(log_sigma), r), 1e-300))
+
+        bounds = (math.log(r / 20), math.log(2.0 * r))
+        best = minimize_scalar(log_delta, bounds=bounds, method="bounded", options={"xatol": 1e-4})
+        return math.exp(float(best.x))
+
+    def enough(r: int) -> bool:
+        return delta_of(best_sigma(r), r) <= delta
+
+    r = _smallest_radius(enough, epsilon=epsilon, delta=delta, lengths=lengths)
+    return best_sigma(r), r
+
+
+def bounded_noise(*, epsilon: float, delta: float, lengths: int = 1) -> Law:
+    """Choose the noise of Mechanism B with the lower threshold: the law with the smaller r.
+
+    Privacy:
+        Neighbours: add or remove one record, which changes one cell of each prefix length.
+        Covers: every kept cell and any number of records generated from them, (ε, δ) by
+            Theorem 7.
+        Does not cover: the model of the other attributes.
+    """
+    geometric = geometric_radius(epsilon=epsilon, delta=delta, lengths=lengths)
+    if lengths == 1:  # Theorem 7.4: no (ε, δ) selection keeps more
+        return truncated_geometric(epsilon, geometric)
+    sigma, gaussian = discrete_gaussian_parameters(epsilon=epsilon, delta=delta, lengths=lengths)
+    if geometric <= gaussian:
+        return truncated_geometric(epsilon / lengths, geometric)
+    return truncated_discrete_gaussian(sigma, gaussian)
+
+
+def _table_tv(r: int, *, cut: float = 0.0, doubles: bool = False) -> float:
+    """Bound the additive error of a table: one unit per weight, truncation, double rounding."""
+    return 2 * (r + 2) / TOTAL_WEIGHT + cut * (1 + 2.0**-30) + doubles * _DOUBLES_TV
+
+
+def _float_above(exactly: Fraction) -> float:
+    nearest = float(exactly)
+    return nearest if nearest >= exactly else math.nextafter(nearest, math.inf)
+
+
+def _smallest_radius(
+    enough: Callable[[int], bool], *, epsilon: float, delta: float, lengths: int
+) -> int:
+    """Find the smallest sufficient r, below the bound at which tv would use half of δ."""
+    bound = min(2.0**20, delta * TOTAL_WEIGHT / (2 * lengths * (1 + math.exp(min(epsilon, 700.0)))))
+    low, high = 0, 1
+    while not enough(high):
+        low, high = high, 2 * high
+        why = f"no bounded noise meets ε = {epsilon}, δ = {delta} for {lengths} prefix lengths"
+        _require(high <= bound, why)
+    while high - low > 1:
+        half = (low + high) // 2
+        low, high = (low, half) if enough(half) else (half, high)
+    return high
+
+
+def _checked_radius(r: int, what: str) -> int:
+    _require(r >= 1, f"{what} is too narrow for integers: ask for a smaller ε, or ε = inf")
+    _require(r <= MAX_RADIUS, f"{what} needs a table larger than 2^26: ask for a larger ε")
+    return r
+
+
+def _require(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise BudgetError(otherwise)

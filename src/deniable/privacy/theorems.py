@@ -1,0 +1,330 @@
+"""Privacy theorems of the paper and of guarantee.md, one function each.
+
+Each function computes the (ε, δ) of one release, or a sensitivity. The theorems hold for ideal
+noise. An integer weight table differs from it by ``tv``; ``composition.with_total_variation`` adds
+that. Every number is rounded up. A function that only docs/paper-map.md refers to is marked so.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from scipy.special import logsumexp
+
+from deniable.arrays import Reals
+from deniable.errors import BudgetError
+from deniable.privacy.composition import (
+    Guarantee,
+    above,
+    advanced_composition,
+    sequential_composition,
+    with_total_variation,
+)
+
+LaplaceNoise = Literal["discrete", "continuous"]
+
+
+def released_record_cost(*, k: int, gamma: float, epsilon0: float, t: int) -> Guarantee:
+    """Cost of one released record under the randomized test (Theorem 1, ``thm:dp``).
+
+        ε = ε0 + ln(1 + γ / t)            δ = exp(-ε0 · (k - t))
+
+    A larger ``t`` gives a smaller ε and a larger δ. The theorem also holds for discrete Laplace
+    noise, which has no heavier tail.
+
+    Args:
+        k: Plausible seeds a candidate needs, before noise; at least 2, so that some t exists.
+        gamma: Ratio between the ends of a probability range, γ > 1.
+        epsilon0: Threshold noise parameter, ε0 > 0: k̃ = k + Lap(1/ε0).
+        t: Range size at which the proof switches from δ to ε, 1 ≤ t < k.
+
+    Raises:
+        BudgetError: A parameter is outside the theorem's hypotheses.
+
+    Privacy:
+        Neighbours: add or remove one record of D_S; both tables have at least ``k`` records.
+        Covers: the released record; the theorem is about sets of records, Y ⊆ U, only.
+        Does not cover: the empty outcome, and therefore the pass rate; a second record;
+            D_T and D_P, which the model uses.
+    """
+    _require(
+        gamma > 1 and 0 < epsilon0 < math.inf and 1 <= t < k,
+        "Theorem 1 needs γ > 1, ε0 > 0 and 1 ≤ t < k; "
+        f"got γ = {gamma}, ε0 = {epsilon0}, t = {t}, k = {k}",
+    )
+    epsilon = epsilon0 + math.log1p(gamma / t)
+    return Guarantee(epsilon=above(epsilon), delta=_exp_above(-epsilon0 * (k - t)))
+
+
+def released_record_cost_tight(
+    *,
+    k: int,
+    epsilon0: float,
+    t: int,
+    gamma: float = 1.0,
+    n_min: int | None = None,
+    noise: LaplaceNoise = "discrete",
+) -> Guarantee:
+    """Cost of one released record, a tighter Theorem 1 (guarantee.md, Theorem 1′).
+
+        ε = max{ ε0 + ln(1 + γ / t), ln(1 + 1 / n) }
+        δ = Pr{L ≥ k - t} · min{ 1, (1 + (t - 1) γ) / (n + 1) }
+
+    The prefix model has γ = 1, whatever γ is configured (Theorem 6). Not used by the package:
+    docs/paper-map.md refers to it for Lemmas 4 and 5 of the paper.
+
+    Args:
+        k: As in ``released_record_cost``.
+        epsilon0: As in ``released_record_cost``.
+        t: As in ``released_record_cost``.
+        gamma: Largest ratio of two probabilities in one range, γ ≥ 1.
+        n_min: Public lower bound on the number of records; without it the min is 1.
+        noise: Law of the threshold noise L; ours is discrete, the paper's is continuous.
+
+    Privacy:
+        Neighbours: add or remove one record of D_S; both tables have at least ``n_min``, or
+            without it ``k``, records.
+        Covers: the released record, Y ⊆ U.
+        Does not cover: the empty outcome, and therefore the pass rate; a second record;
+            D_T and D_P, which the model uses.
+    """
+    n = k if n_min is None else n_min
+    _require_test(k=k, gamma=gamma, epsilon0=epsilon0, t=t)
+    _require(n >= 1, f"Theorem 1′ needs a table with a record; got n ≥ {n_min}")
+    share = 1.0 if n_min is None else min(1.0, (1 + (t - 1) * gamma) / (n + 1))
+    epsilon = max(epsilon0 + math.log1p(gamma / t), math.log1p(1 / n))
+    delta = threshold_tail(epsilon0=epsilon0, distance=k - t, noise=noise) * share
+    return Guarantee(epsilon=above(epsilon), delta=above(delta))
+
+
+def candidate_cost(
+    *, k: int, epsilon0: float, t: int, gamma: float = 1.0, n_min: int | None = None
+) -> Guarantee:
+    """Cost of one candidate, released or not, with dummy seeds (guarantee.md, Theorem 4′).
+
+        ε = ε0 + ln(1 + γ / t)
+        δ = α0^(k - t) / (1 + α0) · min{ 1, (1 + (t - 1) γ) / (n + 1 + a) },   α0 = e^-ε0
+
+    The seed is drawn from the table and a = ⌈t / γ⌉ dummies. A dummy's candidate always fails.
+
+    Args:
+        k: As in ``released_record_cost``.
+        epsilon0: Discrete Laplace noise of the threshold, scale 1/ε0.
+        t: As in ``released_record_cost``; also determines the number of dummies.
+        gamma: Largest ratio of two probabilities in one range; 1 for the prefix model.
+        n_min: Public lower bound on the number of records; without it the min is 1.
+
+    Privacy:
+        Neighbours: add or remove one record of D_S, of any size, including empty.
+        Covers: the record, or its absence; therefore the pass rate, and a seedless record
+            released in its place.
+        Does not cover: the seed and its plausible-seed count; a second candidate; D_T and D_P.
+        Assumes: at least ⌈t / γ⌉ dummies, fresh noise for each candidate.
+    """
+    _require_test(k=k, gamma=gamma, epsilon0=epsilon0, t=t)
+    _require(n_min is None or n_min >= 0, f"a table has n ≥ 0 records; got n ≥ {n_min}")
+    dummies = math.ceil(t / gamma)
+    share = 1.0 if n_min is None else min(1.0, (1 + (t - 1) * gamma) / (n_min + 1 + dummies))
+    delta = threshold_tail(epsilon0=epsilon0, distance=k - t) * share
+    return Guarantee(epsilon=above(epsilon0 + math.log1p(gamma / t)), delta=above(delta))
+
+
+def threshold_tail(*, epsilon0: float, distance: int, noise: LaplaceNoise = "discrete") -> float:
+    """Compute the tail Pr{L ≥ distance} of Laplace noise, for a distance ≥ 0.
+
+    discrete: α0^z / (1 + α0), α0 = e^-ε0;  continuous: ½ e^(-ε0 z), smaller by up to a factor 2.
+    """
+    _require(0 < epsilon0 < math.inf and distance >= 0, "a tail needs ε0 > 0, distance ≥ 0")
+    at_zero = 0.5 if noise == "continuous" else 1 / (1 + math.exp(-epsilon0))
+    return above(_exp_above(-epsilon0 * distance) * at_zero)
+
+
+def trade_off(cost_at: Callable[[int], Guarantee], *, k: int) -> tuple[Guarantee, ...]:
+    """List the costs at t = 1 … k - 1, from the smallest δ to the smallest ε."""
+    return tuple(cost_at(t) for t in range(1, k))
+
+
+def smallest_k(*, t: int, epsilon0: float, n: int, c: float) -> int:
+    """Find the smallest k with δ ≤ n^-c in Theorem 1: k ≥ t + (c / ε0) ln n.
+
+    Not used by the package: docs/paper-map.md refers to it.
+    """
+    _require(
+        t >= 1 and 0 < epsilon0 < math.inf and n >= 2 and 1 < c < math.inf,
+        f"need t ≥ 1, ε0 > 0, n ≥ 2, c > 1; got t = {t}, ε0 = {epsilon0}, n = {n}, c = {c}",
+    )
+    return t + math.ceil(above(c / epsilon0 * math.log(n)))
+
+
+def geometric_histogram_cost(
+    *, epsilon: float, r: int, lengths: int = 1, tv: float = 0.0
+) -> Guarantee:
+    """Cost of a seed histogram with truncated geometric noise (guarantee.md, Theorem 7).
+
+        L = 1:  δ = g(r) = (1 - α) α^r / (1 + α - 2 α^(r+1)),   α = e^-ε
+        L > 1:  δ = 1 - (1 - g(r))^L,   α = e^(-ε/L)
+
+    It is paid once, for any number of records. Noise is on -r … r. A cell of at least k records
+    is kept if its noisy count is at least k + r. With ε/L per length no finite loss exceeds ε.
+
+    Args:
+        epsilon: ε of all lengths together.
+        r: Largest noise value, r ≥ 1.
+        lengths: L, the number of prefix lengths that have a histogram.
+        tv: Total variation of the law's table; (1 + e^ε) · tv · L is added to δ.
+
+    Privacy:
+        Neighbours: add or remove one record of D_S, which moves one cell of each length.
+        Covers: the kept cells with their noisy counts, their labels and number, and every
+            record generated from them. Each kept cell has at least k records, with certainty.
+        Does not cover: exact counts, suppressed cells; the model of the other attributes.
+        Assumes: lengths, k and r fixed independently of D_S; noise independent per cell.
+    """
+    _require_histogram(epsilon=epsilon, r=r, lengths=lengths)
+    each = epsilon / lengths
+    whole = -math.expm1(-each * (r + 1)) - math.exp(-each) * math.expm1(-each * r)
+    edge = -math.expm1(-each) * math.exp(-each * r) / whole * (1 + 1e-12)
+    # L times the double ε / L may exceed ε by an ulp; its effect on δ is below this.
+    over = 2.0**-50 * epsilon if lengths > 1 else 0.0
+    ideal = above(over - math.expm1(lengths * math.log1p(-edge)))
+    return with_total_variation(
+        Guarantee(epsilon=epsilon, delta=min(1.0, ideal)), tv=tv, moved=lengths
+    )
+
+
+def gaussian_histogram_cost(
+    *, epsilon: float, sigma: float, r: int, lengths: int = 1, tv: float = 0.0
+) -> Guarantee:
+    """Cost of a seed histogram with truncated discrete Gaussian noise (guarantee.md, Theorem 7).
+
+        δ = 1 - (1 - g(r))^L + Σ_s G_L(s) · max(0, 1 - e^(ε - loss(s))),
+        loss(s) = (2 s + L) / (2 σ²)
+
+    Noise is on -r … r. G_L is the L-fold convolution of g on -r … r - 1: the loss depends on
+    the sum s only. For four or more lengths r is smaller than for geometric noise.
+
+    Args:
+        epsilon: ε at which δ is computed.
+        sigma: Scale of the noise.
+        r: Largest noise value, r ≥ 1.
+        lengths: L, the number of prefix lengths that have a histogram.
+        tv: Total variation of the law's table; (1 + e^ε) · tv · L is added to δ.
+
+    Privacy:
+        Neighbours, Covers, Does not cover, Assumes: as ``geometric_histogram_cost``.
+    """
+    _require_histogram(epsilon=epsilon, r=r, lengths=lengths)
+    _require(0 < sigma < math.inf, f"Gaussian noise needs 0 < σ < ∞; got {sigma}")
+    log_g = -0.5 * (np.arange(-r, r + 1) / sigma) ** 2
+    log_g -= logsumexp(log_g)
+    finite = _finite_loss_delta(log_g[:-1], epsilon=epsilon, sigma=sigma, lengths=lengths)
+    infinite = -math.expm1(lengths * math.log1p(-math.exp(log_g[-1])))
+    ideal = Guarantee(epsilon=epsilon, delta=min(1.0, (finite + infinite) * (1 + 1e-11)))
+    return with_total_variation(ideal, tv=tv, moved=lengths)
+
+
+def _finite_loss_delta(log_g: Reals, *, epsilon: float, sigma: float, lengths: int) -> float:
+    """Sum over s in ``gaussian_histogram_cost``, rounded up; ``log_g`` is on -r … r - 1."""
+    r = len(log_g) // 2
+    # Exponential tilting by e^(θz) moves the sums with loss ε from the tail, where the FFT has no
+    # accurate digits, to the centre. The FFT error is about log2(size) ulp of the 2-norm.
+    tilt = max(0.0, epsilon / lengths - 1 / (2 * sigma**2))
+    log_tilted = log_g + tilt * np.arange(-r, r)
+    log_mass = logsumexp(log_tilted)
+    tilted = np.exp(log_tilted - log_mass)
+    size = 2 ** math.ceil(math.log2(2 * r * lengths))
+    convolved = np.fft.irfft(np.fft.rfft(tilted, size) ** lengths, size)
+    error = 2.0**-50 * lengths * math.log2(size) * float(tilted @ tilted)
+    s = np.arange(2 * r * lengths - lengths + 1) - r * lengths
+    loss = (2 * s + lengths) / (2 * sigma**2)
+    over = loss > epsilon
+    untilt = np.exp(lengths * log_mass - tilt * s[over]) * -np.expm1(epsilon - loss[over])
+    return float((np.maximum(convolved[: len(s)][over], 0.0) + error) @ untilt)
+
+
+def paper_entropy_sensitivity(n: int) -> float:
+    """Bound the sensitivity of an entropy as in the paper (``eq:gm:entropy_sensitivity``).
+
+        Δ_H ≤ (2 + 1 / ln 2 + 2 log2 n) / n
+
+    The bound is about twice the true sensitivity (guarantee.md, Lemma 8).
+    """
+    _require(n >= 2, f"an entropy needs n ≥ 2 records; got {n}")
+    return above((2 + 1 / math.log(2) + 2 * math.log2(n)) / n)
+
+
+def structure_noise(*, queries: int, step: int, mu: float) -> tuple[float, float]:
+    """Compute σ of the q centred entropies and σ_n of the record count (guarantee.md, Lemma 9).
+
+        σ² = (Δ²/4) (q + √q) / μ²            σ_n² = (√q + 1) / μ²
+
+    Noise is added to Q_i = S_i - (Δ/2) n and to n. S̃_i = Q̃_i + (Δ/2) ñ then has the least
+    variance.
+
+    Args:
+        queries: q, the number of entropies.
+        step: Δ, the largest change of S by one record; an even integer.
+        mu: Budget: μ of the Gaussian mechanism.
+    """
+    _require(
+        queries >= 1 and step >= 2 and step % 2 == 0 and 0 < mu < math.inf,
+        f"Lemma 9 needs q ≥ 1, an even Δ ≥ 2 and μ > 0; got {queries}, {step}, {mu}",
+    )
+    root = math.sqrt(queries)
+    return above(step / 2 * math.sqrt(queries + root) / mu), above(math.sqrt(root + 1) / mu)
+
+
+def paper_structure_cost(
+    *, attributes: int, epsilon_h: float, epsilon_n: float, delta: float
+) -> Guarantee:
+    """Compute the paper's ε_L of structure learning (Sec. 3.5, ``sec:gm:dprivacy``).
+
+        ε_L = ε_n + ε_H √(2 m(m+1) ln(1/δ_L)) + m(m+1) ε_H (e^ε_H - 1)
+
+    Privacy:
+        Does not cover: more than m(m + 1) entropies, although structure learning may measure
+            more; a Δ_H from a noisy n that is too large. Printed as ``paper_formula``, never
+            claimed.
+    """
+    _require(attributes >= 1, f"need m ≥ 1 attributes; got {attributes}")
+    times = attributes * (attributes + 1)
+    entropies = advanced_composition(Guarantee(epsilon=epsilon_h), times=times, slack=delta)
+    return sequential_composition([Guarantee(epsilon=epsilon_n), entropies])
+
+
+def paper_parameters_cost(*, attributes: int, epsilon_p: float, delta: float) -> Guarantee:
+    """Compute the paper's ε_P of parameter learning (Sec. 3.5, ``sec:gm:dprivacy``).
+
+        ε_P = ε_p √(2 m ln(1/δ_P)) + m ε_p (e^ε_p - 1)
+
+    Privacy:
+        Neighbours: add or remove one record of D_P, which moves one cell of each of m tables.
+        Covers: the noisy counts of all conditional tables.
+    """
+    _require(attributes >= 1, f"need m ≥ 1 attributes; got {attributes}")
+    return advanced_composition(Guarantee(epsilon=epsilon_p), times=attributes, slack=delta)
+
+
+def _exp_above(exponent: float) -> float:
+    return above(math.exp(exponent))
+
+
+def _require_test(*, k: int, gamma: float, epsilon0: float, t: int) -> None:
+    _require(
+        1 <= gamma < math.inf and 0 < epsilon0 < math.inf and 1 <= t < k,
+        "the randomized test needs γ ≥ 1, ε0 > 0 and 1 ≤ t < k; "
+        f"got γ = {gamma}, ε0 = {epsilon0}, t = {t}, k = {k}",
+    )
+
+
+def _require_histogram(*, epsilon: float, r: int, lengths: int) -> None:
+    _require(
+        0 < epsilon < math.inf and r >= 1 and lengths >= 1,
+        f"Theorem 7 needs 0 < ε < ∞, r ≥ 1, L ≥ 1; got {epsilon}, {r}, {lengths}",
+    )
+
+
+def _require(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise BudgetError(otherwise)

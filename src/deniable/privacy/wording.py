@@ -1,0 +1,172 @@
+"""Guarantee sentences of a release: one template per mode, filled with the certified numbers.
+
+They state the claims of guarantee.md. ``manifest.json`` contains them, the command line prints
+them, and ``verify`` rebuilds them from the manifest's numbers and compares byte for byte.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Decimal, localcontext
+
+from deniable.privacy.composition import Guarantee
+
+UNIT = "one input row"
+NEIGHBOURS = "adding or removing one input row"
+# Reasons for ``no_claim``.
+WITHOUT_NOISE = "the model was learnt without noise (epsilon = inf)"
+KNOWN_NOISE = "the noise came from a test source that can be repeated"
+
+_NOT_DP = (
+    "This is not differential privacy: somebody who knows the other rows may learn whether a row "
+    "is present, and the guarantee does not compose over records."
+)
+
+
+def round_up(value: float) -> float:
+    """Round up to six significant digits.
+
+    >>> round_up(0.99603060232), round_up(1e-9), round_up(0.5)
+    (0.996031, 1e-09, 0.5)
+    """
+    if value == 0 or math.isinf(value):
+        return value
+    with localcontext(prec=6, rounding=ROUND_CEILING):
+        return float(+Decimal(repr(value)))
+
+
+def format_cost(cost: Guarantee) -> str:
+    """Format (ε, δ) for a guarantee sentence, rounded up."""
+    return f"ε = {round_up(cost.epsilon)!r}, δ = {round_up(cost.delta)!r}"
+
+
+def one_shot_claim(cost: Guarantee, *, k: int) -> str:
+    """Claim M1, mode one-shot: the artefact and any number of records are (ε, δ)-DP."""
+    deniable = (
+        f" In addition, every record generated from a copied prefix has at least {k} input rows "
+        "that, with that prefix length, would have produced it with exactly the same probability."
+    )
+    return (
+        "The released artefact, and any number of synthetic records generated from it, is "
+        f"(ε, δ)-differentially private with respect to {NEIGHBOURS} [{format_cost(cost)}; noise: "
+        f"integers, from the operating system's CSPRNG].{deniable if k > 1 else ''} Schema and k "
+        "were fixed in advance; the number of records, ω, the attribute order and the prefix "
+        "lengths were fixed in advance or computed from the released noisy values."
+    )
+
+
+def seedless_claim(cost: Guarantee) -> str:
+    """Claim M2, mode seedless: as M1, and no record was used as a seed."""
+    return (
+        "The released artefact, and any number of synthetic records generated from it, is "
+        f"(ε, δ)-differentially private with respect to {NEIGHBOURS} [{format_cost(cost)}; noise: "
+        "integers, from the operating system's CSPRNG]. No record was used as a seed. The schema "
+        "was fixed in advance; the number of records and the attribute order were fixed in "
+        "advance or computed from the released noisy values."
+    )
+
+
+def split_claim(fractions: Mapping[str, float]) -> str:
+    """Claim M3, appended to any mode's claim if each row served one stage (a random split)."""
+    parts = ", ".join(f"{part} {share:g}" for part, share in fractions.items())
+    return (
+        " Each input row served at most one stage, chosen by a secret draw of its own with public "
+        f"probabilities ({parts}); the total is ε = ln(1 + Σ p_j (e^ε_j - 1)) over the stages."
+    )
+
+
+def randomized_claim(cost: Guarantee, *, records: int, each: Guarantee) -> str:
+    """Claim M4, mode randomized: N records under the repaired randomized test are (ε, δ)-DP."""
+    those = "This record" if records == 1 else f"These {records} records"
+    return (
+        f"{those}, and the model behind, are (ε, δ)-differentially private with respect to "
+        f"{NEIGHBOURS}, for tables of any size [{format_cost(cost)}; noise: "
+        "integers, from the operating system's CSPRNG]. The seeds' share is the optimal "
+        f"composition of {records} × ({format_cost(each)}); a candidate that failed its test was "
+        "replaced by a record drawn without a seed. More records would cost more."
+    )
+
+
+def tested_claim(cost: Guarantee | None, *, k: int, gamma: float | None, one_omega: bool) -> str:
+    """Claim M5, mode tested: plausible deniability of each record, and the cost of the model.
+
+    Args:
+        cost: Cost of the model; None for the user's own model, about which nothing is claimed.
+        k: Minimum number of plausible seeds.
+        gamma: Largest ratio of their probabilities; None if they are equal because ω is known.
+        one_omega: Whether every record kept the same attributes.
+    """
+    if gamma is not None:
+        first = (
+            f"Each record is ({k}, {gamma:g})-plausibly deniable given the model: at least {k} "
+            "input rows would have produced it with probabilities within a factor "
+            f"{gamma:g} of each other, its own seed among them."
+        )
+    elif one_omega:
+        first = (
+            f"Each record is ({k}, 1)-plausibly deniable given the model: at least {k} input rows "
+            "would have produced it with exactly the same probability."
+        )
+    else:
+        first = (
+            f"Given the model, at least {k} input rows share the highest posterior probability of "
+            "having been the seed of each record."
+        )
+    if cost is None:
+        model = "Nothing is claimed about what the model reveals: it was not learnt here."
+    else:
+        model = (
+            f"The model alone is (ε, δ)-differentially private with respect to {NEIGHBOURS} "
+            f"[{format_cost(cost)}; noise: integers, from the operating system's CSPRNG]."
+        )
+    return f"{first} {_NOT_DP} {model}"
+
+
+def protected_unit(unit: str | None) -> str:
+    """Name the privacy unit: one row, or all rows with one value of the unit column."""
+    return UNIT if unit is None else f'all input rows of one "{unit}"'
+
+
+def neighbouring_relation(unit: str | None) -> str:
+    """Name the neighbouring relation: add or remove one privacy unit."""
+    return f"adding or removing {protected_unit(unit)}"
+
+
+def schema_claim(
+    *, unit: str | None, rows: int, k: int | None, draft: Guarantee | None, drafted: Sequence[str]
+) -> str:
+    """Sentences about the schema, appended to any claim: privacy unit, draft cost, drafted columns.
+
+    Args:
+        unit: Column that identifies the owner of a row.
+        rows: Maximum number of rows used per unit.
+        k: Minimum number of plausible seeds, if records keep attributes of a seed.
+        draft: Cost of the schema, if it was drafted from the table with differential privacy.
+        drafted: Columns whose description was read off the table and not confirmed.
+    """
+    sentences = ""
+    if unit is not None:
+        those = "one row" if rows == 1 else f"{rows} rows"
+        sentences += (
+            f' At most {those} of each "{unit}", chosen at random, were used, and the total (ε, δ) '
+            f"holds for {neighbouring_relation(unit)}; other numbers here are of one row."
+        )
+        if rows > 1 and k is not None:
+            sentences += f' The {k} rows may be of as few as {-(-k // rows)} different "{unit}".'
+    if draft is not None:
+        sentences += (
+            " The schema was not fixed in advance but drafted from this table, with differential "
+            f"privacy: {format_cost(draft)} of the total were spent on it."
+        )
+    if drafted:
+        sentences += (
+            f" Given the schema: {len(drafted)} of its descriptions were read off this table and "
+            "nobody confirmed them, so what they tell of it is not covered."
+        )
+    return sentences
+
+
+def no_claim(*, why: str) -> str:
+    """Statement without any claim: there was no noise, or it was not secret."""
+    return (
+        f"No privacy is claimed: {why}. The release is as confidential as the table it came from."
+    )

@@ -1,0 +1,293 @@
+"""The artefact: the learnt model with its noise, from which any number of records is generated.
+
+On disk it is JSON and arrays; nothing is ever unpickled:
+
+    ARTEFACT/
+    ├── artefact.json     format, graph, order, ω, description of the arrays
+    ├── manifest.json     the guarantee, and the hashes of the other files
+    ├── schema.toml       the schema, as it was given
+    └── tables.npz        noisy counts, conditional tables, kept prefixes of seeds
+"""
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from deniable.arrays import CODE
+from deniable.data.dataframes import Foreign, FrameKind, PolarsKind
+from deniable.errors import ArtefactError, DeniableError, InvariantError
+from deniable.model.bayesian_network import ConditionalTable, Network
+from deniable.model.graph import Graph
+from deniable.model.paper.parameters import TableCounts
+from deniable.randomness import Keyed, Randomness
+from deniable.release.artefact_evidence import (
+    Evidence,
+    describe_evidence,
+    evidence_arrays,
+    read_evidence,
+    read_groups,
+)
+from deniable.release.atomic_files import (
+    encode_json,
+    file_hash,
+    hash_files,
+    pack_npz,
+    staged_folder,
+    write_files,
+    write_json,
+)
+from deniable.release.generation import GeneratedRecords, always_feasible
+from deniable.release.manifest import Certificate
+from deniable.release.records import decode_blocks
+from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
+from deniable.schema.schema import Schema
+
+FORMAT = "deniable artefact"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Artefact:
+    """A learnt model with its noise and its guarantee.
+
+    Attributes:
+        schema: The columns of every record.
+        network: The learnt distribution.
+        evidence: The noisy counts that the model was estimated from.
+        omegas: The number of drawn attributes, one of these for each record.
+        histogram: The kept prefixes of seeds, of length m - ω.
+        certificate: The guarantee and the costs behind it.
+        kind: The kind of data frame that records are returned in.
+    """
+
+    schema: Schema
+    network: Network
+    evidence: Evidence = field(repr=False)
+    omegas: tuple[int, ...]
+    histogram: SeedHistogram = field(repr=False)
+    certificate: Certificate
+    kind: FrameKind = field(repr=False)
+
+    def __post_init__(self) -> None:
+        m = len(self.network.order)
+        ascending = list(self.omegas) == sorted(set(self.omegas))
+        if not (self.omegas and ascending and self.omegas[0] > 0 and self.omegas[-1] <= m):
+            raise InvariantError(f"an artefact draws between 1 and {m} attributes")
+        lengths = [m - omega for omega in reversed(self.omegas) if omega < m]
+        if [level.length for level in self.histogram.levels] != lengths:
+            raise InvariantError("an artefact has kept prefixes of the lengths that ω leaves")
+        if isinstance(self.evidence, TableCounts):
+            shapes = [table.probabilities.shape for table in self.network.tables]
+            if [counts.shape for counts in self.evidence.tables] != shapes:
+                raise InvariantError("an artefact has counts for each of its tables")
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee in one sentence: what holds for this artefact and for its records."""
+        return self.certificate.sentence
+
+    @property
+    def sentence(self) -> str:
+        """The guarantee in one sentence; the same as ``guarantee``."""
+        return self.certificate.sentence
+
+    @property
+    def epsilon(self) -> float:
+        """ε of the artefact and of any number of its records; inf if nothing is guaranteed."""
+        return self.certificate.cost.epsilon
+
+    @property
+    def delta(self) -> float:
+        """δ of the artefact and of any number of its records."""
+        return self.certificate.cost.delta
+
+    @property
+    def k(self) -> int | None:
+        """The least number of input records behind a kept prefix; None in mode ``seedless``."""
+        return self.certificate.parameters.get("k")
+
+    def generate(
+        self, records: int, *, key: int | None = None, workers: int | None = None
+    ) -> Foreign:
+        """Generate records, in the kind of data frame that the table came in.
+
+        Args:
+            records: The number of records, at least 1.
+            key: Same key, same records, whatever the number of workers; None: a fresh key.
+            workers: Threads; None: one for each core.
+        """
+        randomness = Keyed.fresh() if key is None else Keyed(key)
+        generated = self.records(records, randomness, workers=workers)
+        return self.kind.restore(pl.concat(decode_blocks(generated, self.schema, randomness)))
+
+    def records(
+        self, number: int, randomness: Randomness, *, workers: int | None = None
+    ) -> GeneratedRecords:
+        """The encoded records of a key, drawn when they are read."""
+        solver = self.schema.constraint_solver
+        return GeneratedRecords(
+            network=self.network,
+            histogram=self.histogram,
+            omegas=self.omegas,
+            randomness=randomness,
+            number=number,
+            feasible=solver.feasible if solver else always_feasible,
+            workers=workers,
+        )
+
+    def save(self, folder: str | Path) -> None:
+        """Write the artefact to a new folder, atomically."""
+        with staged_folder(Path(folder)) as stage:
+            self.write(stage)
+
+    def write(self, folder: Path) -> None:
+        """Write the artefact's files into an existing folder."""
+        write_files(folder, self.files())
+        document = self.certificate.document(self.schema, hash_files(folder))
+        write_json(folder / "manifest.json", document)
+
+    def files(self) -> dict[str, bytes]:
+        """Serialize the artefact: file contents by name, the same bytes for the same content."""
+        names = self.schema.names
+        parents = self.network.graph.parents
+        described = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "mode": self.certificate.mode,
+            "confidential": not self.certificate.claims_privacy,
+            "graph": {names[i]: [names[j] for j in chosen] for i, chosen in enumerate(parents)},
+            "order": [names[i] for i in self.network.order],
+            "omegas": list(self.omegas),
+            "evidence": describe_evidence(self.evidence, names),
+            "seeds": [
+                {"length": level.length, "records": level.records}
+                for level in self.histogram.levels
+            ],
+        }
+        return {
+            "artefact.json": encode_json(described),
+            "schema.toml": self.schema.text().encode(),
+            "tables.npz": pack_npz(self._arrays()),
+        }
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        arrays = evidence_arrays(self.evidence, self.network)
+        for i, table in enumerate(self.network.tables):
+            arrays[f"probabilities_{i}"] = table.probabilities
+        for level in self.histogram.levels:
+            arrays[f"prefixes_{level.length}"] = level.prefixes
+            arrays[f"seeds_{level.length}"] = level.counts
+        return arrays
+
+
+def load(folder: str | Path) -> Artefact:
+    """Load a saved artefact; its records are polars frames.
+
+    Raises:
+        ArtefactError: The folder is not an artefact, or was changed or truncated.
+    """
+    folder = Path(folder)
+    facts = _read_facts(folder)
+    try:
+        return _assemble(folder, facts)
+    except (KeyError, TypeError, AttributeError, ValueError, OSError, EOFError) as fault:
+        raise _broken(folder, type(fault).__name__) from None
+    except (zipfile.BadZipFile, StopIteration):
+        raise _broken(folder, "tables.npz is not readable") from None
+    except DeniableError as fault:
+        raise _broken(folder, str(fault)) from None
+
+
+def _assemble(folder: Path, facts: Mapping[str, Any]) -> Artefact:
+    """Build the artefact from its files, which are not trusted."""
+    schema = Schema.read(folder / "schema.toml")
+    graph = Graph.from_names(schema.names, facts["graph"])
+    number = {name: i for i, name in enumerate(schema.names)}
+    order = tuple(number[name] for name in facts["order"])
+    with (
+        (folder / "tables.npz").open("rb") as file,
+        np.load(file, allow_pickle=False) as arrays,
+    ):
+
+        def take(name: str, dtype: Any) -> NDArray[Any]:
+            return _typed(arrays[name], dtype)
+
+        evidence = read_evidence(facts["evidence"], schema.names, take)
+        groups = read_groups(evidence, graph.parents, take)
+        every = range(len(schema.names))
+        tables = tuple(take(f"probabilities_{i}", np.float64) for i in every)
+        levels = tuple(
+            KeptPrefixes(
+                prefixes=_typed(arrays[f"prefixes_{seeds['length']}"], CODE),
+                counts=_typed(arrays[f"seeds_{seeds['length']}"], np.int64),
+                records=int(seeds["records"]),
+            )
+            for seeds in facts["seeds"]
+        )
+    _require_fit(schema, order, levels)
+    network = Network(schema.attributes, graph, order, tuple(map(ConditionalTable, tables)), groups)
+    _require_unchanged(folder)
+    return Artefact(
+        schema=schema,
+        network=network,
+        evidence=evidence,
+        omegas=tuple(int(omega) for omega in facts["omegas"]),
+        histogram=SeedHistogram(levels),
+        certificate=Certificate.read(folder / "manifest.json"),
+        kind=PolarsKind.of_schema(schema.columns),
+    )
+
+
+def _require_unchanged(folder: Path) -> None:
+    """Refuse files that are not those the manifest lists."""
+    listed = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["files"]
+    for name in ("artefact.json", "schema.toml", "tables.npz"):
+        if listed[name] != file_hash(folder / name):
+            raise ArtefactError(f"{name} is not the file that manifest.json lists")
+
+
+def _require_fit(schema: Schema, order: tuple[int, ...], levels: tuple[KeptPrefixes, ...]) -> None:
+    """Refuse prefixes that hold a code outside its attribute's domain."""
+    for level in levels:
+        sizes = [schema.sizes[i] for i in order[: level.length]]
+        if (level.prefixes >= np.array(sizes)).any():
+            raise ArtefactError("a kept prefix does not fit the schema")
+
+
+def _typed(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    if array.dtype != dtype:
+        raise ArtefactError("tables.npz holds arrays of another kind")
+    return array
+
+
+def _read_facts(folder: Path) -> dict[str, Any]:
+    path = folder / "artefact.json"
+    if not path.is_file():
+        raise ArtefactError(
+            f"{folder} is not an artefact: it has no artefact.json. `deniable learn` makes one."
+        )
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError):
+        raise _broken(folder, "artefact.json is not readable") from None
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        raise ArtefactError(f"{path} was not written by deniable: it does not say so")
+    if facts.get("format_version") != FORMAT_VERSION:
+        raise ArtefactError(
+            f"{folder} has format version {facts.get('format_version')}; this program reads "
+            f"{FORMAT_VERSION}. Learn it again, or use the version of deniable that wrote it."
+        )
+    return facts
+
+
+def _broken(folder: Path, why: str) -> ArtefactError:
+    return ArtefactError(
+        f"{folder} is a broken artefact ({why}). Learn it again, or copy it again."
+    )

@@ -1,0 +1,170 @@
+"""Generate records from an artefact: kept prefixes in place of seeds, no deniability test.
+
+Records are drawn in numbered blocks. A block depends on nothing but its number and the key, so any
+number of workers draws the same records.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from deniable.arrays import Codes, Mask
+from deniable.errors import ConfigError, SchemaError
+from deniable.model.bayesian_network import DrawMethod, Network, empty_codes
+from deniable.randomness import Randomness, Rng
+from deniable.release.seed_histogram import SeedHistogram
+from deniable.workers import count_cores, map_in_order
+
+# The kernel of a block: from its number to the records it releases.
+Kernel = Callable[[int], Codes]
+
+# The records that satisfy the schema's constraints. It looks at the records, never at the data.
+Feasible = Callable[[Codes], Mask]
+
+# Records of a block: enough that threads seldom meet in Python, few enough for small runs.
+BLOCK = 2**18
+# Attempts to draw a record without a kept prefix whose prefix is not a kept one.
+_MAX_REDRAWS = 50
+# Constraints fail when fewer than one in _MAX_DRAWS_PER_RECORD draws is feasible, judged only after
+# _MIN_EXPECTED_RECORDS times as many draws.
+_MAX_DRAWS_PER_RECORD = 1_000
+_MIN_EXPECTED_RECORDS = 25
+
+
+def require_record_count(number: object) -> None:
+    """Refuse a number of records that is not an integer, or less than one."""
+    if type(number) is not int:  # no bool, and no float that happens to be whole
+        raise ConfigError(f"records = {number!r}: must be an integer of type int")
+    if number < 1:
+        raise ConfigError(f"records = {number}: ask for at least 1")
+
+
+def always_feasible(records: Codes) -> Mask:
+    """Accept every record: there are no constraints."""
+    return np.ones(len(records), dtype=bool)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratedRecords:
+    """Records of an artefact and a key, drawn again at every reading.
+
+    Each record draws its ω; then a kept prefix of length m - ω, in proportion to the noisy counts;
+    then the other attributes. Where no prefix was kept for it, or ω = m, it draws all attributes.
+
+    The first block uses stratified (low-discrepancy) draws, so its frequencies match the model
+    more closely than independent draws. In later blocks, beyond a quarter of a million records,
+    sampling error is far below all other noise.
+
+    Attributes:
+        network: The distribution of the drawn attributes.
+        histogram: The kept prefixes of seeds.
+        omegas: The values of ω, one chosen uniformly for each record.
+        randomness: Addressed by a key.
+        number: The number of records.
+        feasible: The constraints of the schema.
+        workers: Threads; None: one for each core.
+    """
+
+    network: Network
+    histogram: SeedHistogram = field(repr=False)
+    omegas: tuple[int, ...]
+    randomness: Randomness = field(repr=False)
+    number: int
+    feasible: Feasible = field(default=always_feasible, repr=False)
+    workers: int | None = None
+
+    def __post_init__(self) -> None:
+        require_record_count(self.number)
+
+    def blocks(self) -> Iterator[Codes]:
+        """Yield all records, block by block."""
+        workers, left = self.workers or count_cores(), self.number
+        self.network.prepare(workers)
+        for block in map_in_order(
+            self.draw_block, range(-(-self.number // BLOCK)), workers=workers
+        ):
+            yield block[:left]
+            left -= len(block)
+
+    def draw_block(self, block: int) -> Codes:
+        """Draw the records of one block."""
+        rng = self.randomness.at("records", block)
+        method: DrawMethod = "stratified" if block == 0 else "independent"
+        number = min(BLOCK, self.number) if block == 0 else BLOCK
+        return draw_feasible(partial(self._draw, method=method), number, rng, self.feasible)
+
+    def _draw(self, number: int, rng: Rng, *, method: DrawMethod) -> Codes:
+        m = len(self.network.order)
+        if len(self.omegas) == 1:
+            return self._keep_and_draw(m - self.omegas[0], number, rng, method)
+        records = empty_codes(number, self.network.attributes)
+        chosen = np.asarray(self.omegas)[rng.integers(len(self.omegas), number)]
+        for omega in self.omegas:
+            rows = np.flatnonzero(chosen == omega)
+            records[rows] = self._keep_and_draw(m - omega, len(rows), rng, method)
+        return records
+
+    def _keep_and_draw(self, length: int, number: int, rng: Rng, method: DrawMethod) -> Codes:
+        """Draw records that keep a prefix of ``length`` where one was kept.
+
+        Kept prefixes have their full share already. A record without one is redrawn until its
+        prefix is none of them, so that the suppressed share goes to suppressed prefixes; rarely,
+        after many attempts, it keeps what it has.
+        """
+        network = self.network
+        if length == 0:
+            return draw_seedless(network, number, rng, method=method)
+        records = empty_codes(number, network.attributes)
+        columns = list(network.order[:length])
+        kept = self.histogram.of_length(length)
+        prefix = kept.draw(number, rng, stratified=method == "stratified")
+        free = np.flatnonzero(prefix < 0)
+        if len(kept.prefixes):
+            for position, column in enumerate(columns):
+                # A prefix of -1 takes the first one for now: its record is redrawn below.
+                kept.prefixes[:, position].take(prefix, out=records[:, column], mode="clip")
+        for _ in range(_MAX_REDRAWS if len(free) else 0):
+            part = empty_codes(len(free), network.attributes)
+            network.draw(part, rng, kept=0, until=length, method=method)
+            records[free] = part
+            free = free[kept.holds(part[:, columns])]
+            if not len(free):
+                break
+        network.draw(records, rng, kept=length, method=method)
+        return records
+
+
+def draw_feasible(
+    draw: Callable[[int, Rng], Codes], number: int, rng: Rng, feasible: Feasible
+) -> Codes:
+    """Draw records that satisfy the constraints; redraw the others as a whole.
+
+    Raises:
+        SchemaError: The model draws hardly any feasible record.
+    """
+    records = draw(number, rng)
+    wrong = np.flatnonzero(~feasible(records))
+    tried, found = number, number - len(wrong)
+    while len(wrong):
+        if tried > _MAX_DRAWS_PER_RECORD * (found + _MIN_EXPECTED_RECORDS):
+            raise SchemaError(
+                f"the constraints allow less than one in {_MAX_DRAWS_PER_RECORD:,} of the records "
+                "that the model draws; check that they do not contradict each other, or relax them"
+            )
+        records[wrong] = draw(len(wrong), rng)
+        tried += len(wrong)
+        left = wrong[~feasible(records[wrong])]
+        found += len(wrong) - len(left)
+        wrong = left
+    return records
+
+
+def draw_seedless(
+    network: Network, number: int, rng: Rng, *, method: DrawMethod = "independent"
+) -> Codes:
+    """Draw records from the model alone: all attributes anew."""
+    records = empty_codes(number, network.attributes)
+    network.draw(records, rng, kept=0, method=method)
+    return records

@@ -1,0 +1,221 @@
+"""Mechanism 1 of the paper: seed, candidate, deniability test, release (``def:mechanism``).
+
+A kernel turns the number of a block into the records that the block releases. Blocks are
+independent, so any number of workers may run them; ``collect`` takes records in the order of the
+blocks until there are enough.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from deniable.arrays import Codes, Counts, Mask
+from deniable.counting.prefix_counts import PrefixCounts, SeedGroups
+from deniable.errors import BudgetError
+from deniable.model.protocol import GenerativeModel
+from deniable.model.seed_based import NetworkModel
+from deniable.randomness import Randomness, Rng
+from deniable.release.deniability_test import (
+    ScanLimits,
+    count_hidden_omega,
+    count_own_omega,
+    scan_plausible_seeds,
+)
+from deniable.release.generation import (
+    BLOCK,
+    Feasible,
+    Kernel,
+    always_feasible,
+    draw_feasible,
+    draw_seedless,
+)
+
+# Privacy Test 1 or 2: from k' of each candidate, and the number of the block, to those that pass.
+DeniabilityTest = Callable[[Counts, int], Mask]
+
+# Candidates of a block of the scan, which holds a matrix of candidates by seeds.
+SCAN_BLOCK = 2**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedMechanism:
+    """The parts of Mechanism 1. The seeds are confidential.
+
+    Attributes:
+        seeds: The records of D_S.
+        randomness: Draws seeds, candidates and the order of scans.
+        passes: The deniability test.
+        feasible: The constraints. They look at a candidate alone, so dropping those that break
+            them takes nothing from the deniability of the rest.
+    """
+
+    seeds: Codes = field(repr=False)
+    randomness: Randomness
+    passes: DeniabilityTest
+    feasible: Feasible = always_feasible
+
+
+def own_omega_kernel(mechanism: SeedMechanism, model: NetworkModel) -> Kernel:
+    """Make the kernel for the built-in model, each candidate tested under its own ω.
+
+    Neither the test nor the candidate reads more of a seed than its prefix, so seeds that share a
+    prefix are drawn as one group, weighted by its size. The test does not read the drawn
+    attributes, so only candidates that pass are completed.
+    """
+    _require_seeds(mechanism)
+    number, randomness = len(mechanism.seeds), mechanism.randomness
+    seeds = SeedGroups.of(mechanism.seeds, model.network.order, model.kept, _sizes(model))
+    levels = _level_of_omega(model)
+
+    def kernel(block: int) -> Codes:
+        rng = randomness.at("seeds", block)
+        chosen = seeds.row_of(rng.integers(number, BLOCK))
+        omegas = model.choose_omegas(BLOCK, rng)
+        plausible = count_own_omega(seeds.counts, chosen, levels[omegas])
+        passed = np.flatnonzero(mechanism.passes(plausible, block))
+        drawn = model.propose_from(
+            seeds.rows, chosen[passed], omegas[passed], randomness.at("candidates", block)
+        )
+        return _only(drawn, mechanism.feasible(drawn))
+
+    return kernel
+
+
+def hidden_omega_kernel(mechanism: SeedMechanism, model: NetworkModel, *, gamma: float) -> Kernel:
+    """Make the kernel for the built-in model with a hidden ω: the test covers every ω."""
+    _require_seeds(mechanism)
+    counts = _prefix_counts(mechanism, model)
+
+    def kernel(block: int) -> Codes:
+        own, candidates = _propose(mechanism, model, block, BLOCK)
+        plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
+        return _only(
+            candidates, mechanism.passes(plausible, block) & mechanism.feasible(candidates)
+        )
+
+    return kernel
+
+
+def scan_kernel(
+    mechanism: SeedMechanism, model: GenerativeModel, *, gamma: float, limits: ScanLimits
+) -> Kernel:
+    """Make the kernel for any model: the test scans the seeds."""
+    _require_seeds(mechanism)
+
+    def kernel(block: int) -> Codes:
+        own, candidates = _propose(mechanism, model, block, SCAN_BLOCK)
+        rng = mechanism.randomness.at("scan", block)
+        plausible = scan_plausible_seeds(
+            model, mechanism.seeds, candidates, own, rng, gamma=gamma, limits=limits
+        )
+        return _only(
+            candidates, mechanism.passes(plausible, block) & mechanism.feasible(candidates)
+        )
+
+    return kernel
+
+
+def randomized_kernel(
+    mechanism: SeedMechanism, model: NetworkModel, *, dummies: int, gamma: float | None
+) -> Kernel:
+    """Make the kernel with Privacy Test 2, repaired by dummy seeds (guarantee.md, Theorem 4').
+
+    Seeds are drawn from the table and from ``dummies`` dummy seeds, whose candidates always fail.
+    A candidate that fails is replaced by a record drawn without a seed. So every candidate gives a
+    record, and the number of failures is hidden, for tables of any size, empty ones included. A
+    candidate that breaks a constraint counts as failed: a function of what the theorem covers.
+
+    Args:
+        mechanism: Its test must be the randomized one.
+        model: The built-in model.
+        dummies: The number of dummy seeds, at least t/γ for the t of the theorem.
+        gamma: Width of the ranges if ω is hidden; None: each is tested under its own ω.
+    """
+    seeds, randomness = mechanism.seeds, mechanism.randomness
+    counts = _prefix_counts(mechanism, model)
+    levels = _level_of_omega(model)
+
+    def seedless(number: int, rng: Rng) -> Codes:
+        return draw_seedless(model.network, number, rng)
+
+    def kernel(block: int) -> Codes:
+        rng = randomness.at("seeds", block)
+        chosen = rng.integers(len(seeds) + dummies, BLOCK)
+        omegas = model.choose_omegas(BLOCK, rng)
+        real = np.flatnonzero(chosen < len(seeds))
+        draw = randomness.at("candidates", block)
+        candidates = model.propose_from(seeds, chosen[real], omegas[real], draw)
+        if gamma is None:
+            plausible = count_own_omega(counts, chosen[real], levels[omegas[real]])
+        else:
+            own = seeds[chosen[real]]
+            plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
+        # Dummies are tested too and the result is discarded, so thresholds do not count them.
+        everyone = np.zeros(BLOCK, dtype=np.int64)
+        everyone[real] = plausible
+        passed = mechanism.passes(everyone, block)[real] & mechanism.feasible(candidates)
+        records = draw_feasible(seedless, BLOCK, draw, mechanism.feasible)
+        records[real[passed]] = candidates[passed]
+        return records
+
+    return kernel
+
+
+def _level_of_omega(model: NetworkModel) -> Counts:
+    """Map each ω to the index of the prefix length that a candidate keeps."""
+    level_of = {omega: at for at, omega in enumerate(reversed(model.omegas))}
+    return np.array([level_of.get(omega, 0) for omega in range(max(model.omegas) + 1)])
+
+
+def _only(records: Codes, wanted: Mask) -> Codes:
+    """Select records, columns contiguous; without a copy if all are wanted."""
+    return records if wanted.all() else np.asfortranarray(records[wanted])
+
+
+def _require_seeds(mechanism: SeedMechanism) -> None:
+    if not len(mechanism.seeds):
+        raise BudgetError("there are no seeds to draw from: use --mode one-shot or seedless")
+
+
+def _prefix_counts(mechanism: SeedMechanism, model: NetworkModel) -> PrefixCounts:
+    return PrefixCounts.of(mechanism.seeds, model.network.order, model.kept, _sizes(model))
+
+
+def _sizes(model: NetworkModel) -> list[int]:
+    return [attribute.size for attribute in model.network.attributes]
+
+
+def _propose(
+    mechanism: SeedMechanism, model: GenerativeModel, block: int, size: int
+) -> tuple[Codes, Codes]:
+    """Draw a block of seeds, uniformly with replacement, and a candidate for each."""
+    chosen = mechanism.randomness.at("seeds", block).integers(len(mechanism.seeds), size)
+    own = mechanism.seeds[chosen]
+    return own, model.propose(own, mechanism.randomness.at("candidates", block))
+
+
+def collect(
+    blocks: Iterable[Codes], *, records: int, block_size: int, max_attempts: int
+) -> Iterator[Codes]:
+    """Yield released records until there are ``records`` of them, and not one more.
+
+    Raises:
+        BudgetError: ``max_attempts`` candidates did not suffice. The number that passed is
+            confidential and not reported.
+    """
+    released, attempts = 0, 0
+    for block in blocks:
+        attempts += block_size
+        wanted = block[: records - released]
+        released += len(wanted)
+        yield wanted
+        if released == records:
+            return
+        if attempts >= max_attempts:
+            break
+    raise BudgetError(
+        f"{records:,} records were requested, and too few of {attempts:,} candidates passed the "
+        "deniability test and the constraints. Use a smaller k, draw more attributes (a larger "
+        "omega), relax the constraints, or use a mode without seeds (--mode seedless)."
+    )

@@ -1,0 +1,1 @@
+"""Schema: the public description of a table's columns, and schema.toml."""

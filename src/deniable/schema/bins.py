@@ -1,0 +1,232 @@
+"""Bins and buckets of attributes: parse them from schema.toml, and write them back.
+
+Bins and buckets are public: they depend on the schema, never on a row.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from typing import Any
+
+from deniable.errors import SchemaError
+from deniable.schema.attribute import Attribute
+from deniable.schema.grid import Grid, GridValue
+
+# By default, an attribute with at most ``MAX_UNBINNED_POSITIONS`` positions has a bin for each, and
+# one with more has ``_DEFAULT_BIN_COUNT`` bins. Neighbouring bins may be merged after measurement,
+# so too fine is better than too coarse.
+MAX_UNBINNED_POSITIONS = 1_000
+_DEFAULT_BIN_COUNT = 1_000
+_MAX_LEADING_DIGITS = 3
+# By default, a numeric attribute with more than ``_MAX_UNBUCKETED_CODES`` codes is bucketed.
+_MAX_UNBUCKETED_CODES = 20
+_DEFAULT_BUCKET_COUNT = 10
+
+
+def parse_bins(table: object, values: range, grid: Grid, place: str) -> Sequence[int]:
+    """Parse the key ``bins`` of a schema into the first position of each bin.
+
+    Args:
+        table: ``{ width = w }``, ``{ count = n }``, ``{ edges = […] }`` or, for numbers,
+            ``{ digits = d }``; None for the default.
+        values: All positions.
+        grid: The grid of the positions.
+        place: The name of the attribute in error messages.
+    """
+    if table is None:
+        return default_bin_starts(values)
+    known = (["width"], ["count"], ["edges"], ["digits"])
+    if not (isinstance(table, dict) and list(table) in known):
+        raise SchemaError(
+            f"{place}: bins must be {{ width = … }}, {{ count = … }}, {{ edges = [lower edges] }} "
+            "or (numbers) { digits = … }"
+        )
+    if "digits" in table:
+        digits = table["digits"]
+        numbers = grid.kind in ("integer", "real")
+        if not (numbers and type(digits) is int and 1 <= digits <= _MAX_LEADING_DIGITS):
+            raise SchemaError(
+                f"{place}: digits must be 1, 2 or {_MAX_LEADING_DIGITS}, and only for numbers: "
+                "those with the same leading digits share a bin"
+            )
+        return leading_digit_starts(values, digits)
+    if "width" in table:
+        return values[:: _parse_width(table["width"], grid, place)]
+    if "count" in table:
+        count = table["count"]
+        if type(count) is not int or not 1 <= count <= len(values):
+            raise SchemaError(
+                f"{place}: the count of bins must be a whole number from 1 to {len(values):,}, the "
+                "number of its values"
+            )
+        return equal_bin_starts(values, count)
+    return [values[0], *_parse_edges(table, values, grid, place)]
+
+
+def default_bin_starts(values: range) -> Sequence[int]:
+    """List the first position of each default bin."""
+    return (
+        values
+        if len(values) <= MAX_UNBINNED_POSITIONS
+        else equal_bin_starts(values, _DEFAULT_BIN_COUNT)
+    )
+
+
+def equal_bin_starts(values: range, count: int) -> Sequence[int]:
+    """List the first position of each of ``count`` bins of (nearly) equal width."""
+    return [values[i * len(values) // count] for i in range(count)]
+
+
+def leading_digit_starts(values: range, digits: int) -> Sequence[int]:
+    """List the first position of each bin, where numbers with equal leading digits share a bin.
+
+    >>> digit_starts(range(8, 121), 1)
+    [8, 9, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
+    """
+    largest, power = max(abs(values[0]), abs(values[-1])), 1
+    edges = list(range(10**digits))
+    while edges[-1] < largest:
+        power *= 10
+        edges += [k * power for k in range(10 ** (digits - 1), 10**digits)]
+    negative = [-(edge - 1) for edge in edges[1:] if edge > 1]
+    starts = sorted({values[0], *edges, *negative})
+    return [start for start in starts if values[0] <= start <= values[-1]]
+
+
+def bins_as_toml(attribute: Attribute) -> dict[str, str | list[str]]:
+    """Express the bins as a table that ``parse_bins`` reads; empty if they are the default."""
+    values, grid, starts = attribute.values, attribute.grid, attribute.starts
+    if not isinstance(values, range) or grid is None:
+        return {}
+    if list(starts) == list(default_bin_starts(values)):
+        return {}
+    if isinstance(starts, range):
+        return {"width": grid.format_width(starts.step)}
+    if list(starts) == list(equal_bin_starts(values, len(starts))):
+        return {"count": str(len(starts))}
+    for digits in range(1, _MAX_LEADING_DIGITS + 1):
+        if grid.kind in ("integer", "real") and list(starts) == leading_digit_starts(
+            values, digits
+        ):
+            return {"digits": str(digits)}
+    return {"edges": [grid.format_position(start) for start in starts[1:]]}
+
+
+def parse_buckets(attribute: Attribute, buckets: object) -> Attribute:
+    """Apply the key ``buckets`` of a schema to an attribute; None means the default."""
+    if buckets is None:
+        return with_default_buckets(attribute)
+    if not isinstance(buckets, dict):
+        is_nested = isinstance(buckets, list) and all(isinstance(group, list) for group in buckets)
+        if not is_nested:
+            raise attribute.error("buckets must be { width = … } or a list of lists of values")
+        if any(isinstance(value, list | dict) for group in buckets for value in group):  # type: ignore[attr-defined]
+            raise attribute.error("each bucket must be a list of values; remove the inner brackets")
+        return attribute.with_bucket_groups(buckets)  # type: ignore[arg-type]
+    if list(buckets) == ["width"]:
+        return attribute.with_bucket_width(buckets["width"])
+    if attribute.grid is None or list(buckets) not in (["count"], ["edges"]):
+        also = ", { count = … } or { edges = […] }" if attribute.grid is not None else ""
+        raise attribute.error(f"a table of buckets must have one key: {{ width = … }}{also}")
+    if "count" in buckets:
+        return _with_bucket_count(attribute, buckets["count"])
+    return _with_bucket_edges(attribute, attribute.grid, buckets)
+
+
+def with_default_buckets(attribute: Attribute) -> Attribute:
+    """Apply the default buckets: those of a numeric attribute with many codes have equal counts.
+
+    Listed kinds and integers without bins are not bucketed by default.
+    """
+    plain = attribute.kind == "integer" and not attribute.is_binned
+    if not attribute.is_numeric or plain or attribute.size <= _MAX_UNBUCKETED_CODES:
+        return replace(attribute, groups=())
+    return _with_bucket_count(attribute, _DEFAULT_BUCKET_COUNT)
+
+
+def buckets_as_toml(attribute: Attribute) -> dict[str, str | list[str]]:
+    """Express the buckets as a table that ``parse_buckets`` reads.
+
+    Empty if they are the default, or if they have to be listed.
+    """
+    if attribute == with_default_buckets(attribute):
+        return {}
+    width = attribute.groups.count(0)
+    if attribute.kind == "ordered":
+        return {"width": str(width)} if attribute == attribute.with_bucket_width(width) else {}
+    return _numeric_buckets_as_toml(attribute, attribute.grid) if attribute.grid is not None else {}
+
+
+def _numeric_buckets_as_toml(attribute: Attribute, grid: Grid) -> dict[str, str | list[str]]:
+    firsts = [
+        attribute.starts[attribute.groups.index(bucket)]
+        for bucket in range(attribute.buckets - bool(attribute.missing))
+    ]
+    length = firsts[1] - firsts[0] if len(firsts) > 1 else len(attribute.values)
+    labels = ((start - firsts[0]) // length for start in attribute.starts)
+    if length > 0 and attribute == attribute.with_bucket_labels(labels):
+        return {"width": grid.format_width(length)}
+    if attribute.kind == "integer" and not attribute.is_binned:
+        return {}
+    if attribute == _with_bucket_count(attribute, len(firsts)):
+        return {"count": str(len(firsts))}
+    return {"edges": [grid.format_position(first) for first in firsts[1:]]}
+
+
+def parse_position(value: object, grid: Grid) -> int | None:
+    """Parse a value of a schema into a position; None if it does not lie on the grid."""
+    if isinstance(value, str) and grid.kind in ("date", "datetime"):
+        value = _parse_moment(value)
+    try:
+        position = grid.position_of(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return int(position) if position.denominator == 1 else None
+
+
+def _parse_moment(text: str) -> GridValue | None:
+    try:
+        return date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _parse_width(width: object, grid: Grid, place: str) -> int:
+    length = grid.width_in_positions(width)
+    if length is None:
+        raise SchemaError(
+            f"{place}: the width of bins must be a multiple of {grid.format_width(1)}"
+        )
+    return length
+
+
+def _parse_edges(table: Mapping[str, Any], values: range, grid: Grid, place: str) -> list[int]:
+    edges = table["edges"]
+    if not isinstance(edges, list):
+        raise SchemaError(f"{place}: edges must be a list: the lower edges, without the first")
+    positions = [parse_position(edge, grid) for edge in edges]
+    low, high = values[0], values[-1]
+    found = [position for position in positions if position is not None and low < position <= high]
+    if len(found) < len(positions) or sorted(set(found)) != found:
+        raise SchemaError(
+            f"{place}: edges must ascend, lie above min and not above max, and be possible values "
+            "of the column"
+        )
+    return found
+
+
+def _with_bucket_count(attribute: Attribute, count: object) -> Attribute:
+    if type(count) is not int or not 1 <= count <= attribute.bins:
+        raise attribute.error(
+            f"the count of buckets must be a whole number from 1 to {attribute.bins:,}"
+        )
+    return attribute.with_bucket_labels(i * count // attribute.bins for i in range(attribute.bins))
+
+
+def _with_bucket_edges(attribute: Attribute, grid: Grid, table: Mapping[str, Any]) -> Attribute:
+    place = f'attribute "{attribute.name}": buckets'
+    edges = _parse_edges(table, range(attribute.starts[0], attribute.starts[-1] + 1), grid, place)
+    if not set(edges) <= set(attribute.starts):
+        raise attribute.error("the edges of buckets must be edges of bins")
+    return attribute.with_bucket_labels(bisect_right(edges, start) for start in attribute.starts)

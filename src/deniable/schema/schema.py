@@ -1,0 +1,289 @@
+"""Schema: the columns of a table, their domains, and constraints; read from schema.toml.
+
+A schema is public. It is written by hand, or drafted from the data and then confirmed by a person.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from deniable.errors import OutputError, SchemaError
+from deniable.schema.attribute import Attribute, summarize_values
+from deniable.schema.constraint_solver import ConstraintSolver
+from deniable.schema.constraints import Constraint, parse_constraint
+from deniable.schema.heaping import Heaping
+from deniable.schema.toml_reader import parse_column, require_keys
+from deniable.schema.toml_writer import write_column, write_constraint, write_value
+from deniable.schema.unmodelled_columns import Identifier, SchemaColumn, require_formulas
+
+SCHEMA_FORMAT = 1
+DEFAULT_ROWS_MAX = 10_000_000
+
+_TOP_LEVEL_KEYS = (
+    "format",
+    "rows_max",
+    "rows_max_confirmed",
+    "unit",
+    "max_rows_per_unit",
+    "draft",
+    "attribute",
+    "constraint",
+)
+_UNIT_NEEDED = "max_rows_per_unit needs unit: the column that identifies the person"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftCost:
+    """Privacy cost of drafting a schema from the data.
+
+    Attributes:
+        epsilon: ε.
+        delta: δ.
+        unit: The column that identifies the protected unit; None if the unit is one row.
+    """
+
+    epsilon: float
+    delta: float
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        numbers = all(type(number) in (int, float) for number in (self.epsilon, self.delta))
+        if not (numbers and 0 < self.epsilon < math.inf and 0 <= self.delta < 1):
+            raise SchemaError("draft needs a finite epsilon above 0, and 0 <= delta < 1")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns of a table, with their domains and constraints.
+
+    Attributes:
+        columns: All columns, in the order of the released table.
+        rows_max: Public estimate of the number of rows. It affects the noise, never the guarantee.
+        rows_max_confirmed: Whether that estimate is public knowledge, not read off the data.
+        unit: The column that identifies the person, if one person may have several rows.
+        max_rows_per_unit: The number of rows of one person that are used.
+        draft: The privacy cost of the schema, if it was drafted with differential privacy.
+        constraints: Combinations of values that cannot occur in a record.
+        constraint_solver: Enforces ``constraints`` on generated records.
+    """
+
+    columns: tuple[SchemaColumn, ...]
+    rows_max: int = DEFAULT_ROWS_MAX
+    rows_max_confirmed: bool = True
+    unit: str | None = None
+    max_rows_per_unit: int = 1
+    draft: DraftCost | None = None
+    constraints: tuple[Constraint, ...] = ()
+    constraint_solver: ConstraintSolver = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "constraints", tuple(self.constraints))
+        self._require_columns()
+        solver = ConstraintSolver(self.attributes, self.constraints)
+        object.__setattr__(self, "constraint_solver", solver)
+        if type(self.rows_max) is not int or self.rows_max < 1:
+            raise SchemaError(
+                "rows_max must be a whole number, at least 1: an estimate of the number of rows"
+            )
+        if type(self.rows_max_confirmed) is not bool:
+            raise SchemaError("rows_max_confirmed must be true or false")
+        require_formulas(self.columns)
+        self._require_unit()
+
+    @cached_property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The modelled attributes, one column of codes each; roundness precedes its column."""
+        modelled: list[Attribute] = []
+        for column in self.columns:
+            if column.name in self.heaping:
+                modelled.append(self.heaping[column.name].attribute)
+            if isinstance(column, Attribute):
+                modelled.append(column)
+        return tuple(modelled)
+
+    @cached_property
+    def heaping(self) -> dict[str, Heaping]:
+        """The columns whose roundness is modelled, by name."""
+        attributes = (column for column in self.columns if isinstance(column, Attribute))
+        return {column.name: Heaping(column) for column in attributes if column.heaps}
+
+    @cached_property
+    def roundness_names(self) -> frozenset[str]:
+        """The names of the roundness attributes: modelled, but not columns of the table."""
+        return frozenset(heaping.attribute.name for heaping in self.heaping.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the modelled attributes."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of codes of each modelled attribute."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @property
+    def drafted(self) -> tuple[str, ...]:
+        """The unconfirmed parts of the schema: ``rows_max`` and names of columns."""
+        rows = () if self.rows_max_confirmed else ("rows_max",)
+        return (*rows, *(column.name for column in self.columns if not column.confirmed))
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Schema":
+        """Read a schema from a TOML file.
+
+        Raises:
+            SchemaError: The file does not exist, cannot be read, or is not a valid schema.
+        """
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            raise SchemaError(
+                f"{path}: no such file; create it to describe the table's columns (see README.md)"
+            ) from None
+        except UnicodeDecodeError as error:
+            raise SchemaError(
+                f"{path}: byte {error.start:,} is not UTF-8; save the file as UTF-8"
+            ) from None
+        except OSError as error:
+            raise SchemaError(f"{path}: cannot be read ({error.strerror})") from None
+        try:
+            return cls.parse(text)
+        except SchemaError as error:
+            raise SchemaError(f"{path}: {error}") from None
+
+    @classmethod
+    def parse(cls, text: str) -> "Schema":
+        """Parse a schema from TOML text.
+
+        Raises:
+            SchemaError: The text is not TOML, not a schema, or contradicts itself.
+        """
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise SchemaError(f"invalid TOML: {error}. Correct it there") from None
+        if document.get("format") != SCHEMA_FORMAT:
+            raise SchemaError(
+                f"the first line must be: format = {SCHEMA_FORMAT}; other formats need another "
+                "version of deniable"
+            )
+        require_keys(document, _TOP_LEVEL_KEYS, place="the schema")
+        if "max_rows_per_unit" in document and "unit" not in document:
+            raise SchemaError(_UNIT_NEEDED)
+        tables = _parse_tables(document, "attribute")
+        columns = tuple(parse_column(table, i + 1) for i, table in enumerate(tables))
+        names = [column.name for column in columns if isinstance(column, Attribute)]
+        return cls(
+            columns,
+            rows_max=document.get("rows_max", DEFAULT_ROWS_MAX),
+            rows_max_confirmed=document.get("rows_max_confirmed", True),
+            unit=document.get("unit"),
+            max_rows_per_unit=document.get("max_rows_per_unit", 1),
+            draft=_parse_draft(document.get("draft")),
+            constraints=tuple(
+                parse_constraint(table, names) for table in _parse_tables(document, "constraint")
+            ),
+        )
+
+    def write(self, path: str | Path) -> None:
+        """Write the schema to a TOML file.
+
+        Raises:
+            OutputError: The file cannot be written.
+        """
+        try:
+            Path(path).write_text(self.text(), encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise OutputError(
+                f"{path} cannot be written ({error.strerror}). Free some disk space, or choose an "
+                "existing folder that you may write to."
+            ) from None
+
+    def text(self) -> str:
+        """Write the schema as TOML text; ``parse`` reads it back as an equal schema."""
+        head = f"format = {SCHEMA_FORMAT}\nrows_max = {self.rows_max:_}\n"
+        head += "" if self.rows_max_confirmed else "rows_max_confirmed = false\n"
+        if self.unit is not None:
+            head += f"unit = {write_value(self.unit)}\n"
+            head += f"max_rows_per_unit = {self.max_rows_per_unit:_}\n"
+        parts = [head]
+        if self.draft is not None:
+            epsilon, delta = map(write_value, (self.draft.epsilon, self.draft.delta))
+            unit = f"unit = {write_value(self.draft.unit)}\n" if self.draft.unit else ""
+            parts.append(f"[draft]\nepsilon = {epsilon}\ndelta = {delta}\n{unit}")
+        parts += map(write_column, self.columns)
+        parts += (write_constraint(constraint.to_toml()) for constraint in self.constraints)
+        return "\n".join(parts)
+
+    def _require_columns(self) -> None:
+        if not self.attributes:
+            raise SchemaError(
+                "the schema describes no column to learn; add an [[attribute]] for each column"
+            )
+        names = [*(column.name for column in self.columns), *sorted(self.roundness_names)]
+        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+            raise SchemaError(
+                f"columns described more than once: {summarize_values(twice)}; keep one of each"
+            )
+
+    def _require_unit(self) -> None:
+        if type(self.max_rows_per_unit) is not int or self.max_rows_per_unit < 1:
+            raise SchemaError("max_rows_per_unit must be a whole number, at least 1")
+        if self.unit is None:
+            if self.max_rows_per_unit != 1:
+                raise SchemaError(_UNIT_NEEDED)
+            return
+        named = next((column for column in self.columns if column.name == self.unit), None)
+        if not isinstance(named, Attribute | Identifier):
+            raise SchemaError(
+                f"unit = {write_value(self.unit)}: unit must name a column of the schema that is "
+                'an identifier or is learnt; add an [[attribute]] of type = "identifier" for it'
+            )
+        if self.draft is not None and self.draft.unit != self.unit:
+            raise SchemaError(
+                f"unit = {write_value(self.unit)}, but the cost in [draft] is per "
+                f"{write_value(self.draft.unit) if self.draft.unit else 'row'}: its cost per unit "
+                "is unknown. Draft again with --unit, or describe the columns by hand"
+            )
+        if isinstance(named, Attribute) and not _has_distinct_codes(named):
+            raise SchemaError(
+                f'unit = "{self.unit}": two people could have the same code in this column; set '
+                'type = "identifier", or give every value a code of its own'
+            )
+        if isinstance(named, Attribute) and named.missing:
+            raise SchemaError(
+                f'unit = "{self.unit}": a row with a missing cell in this column could not be '
+                "assigned to a person; remove its key missing"
+            )
+
+
+def _has_distinct_codes(attribute: Attribute) -> bool:
+    """Check that different values of an attribute always have different codes.
+
+    Rows per person are bounded by code. If two people shared a code, removing one would admit
+    rows of the other.
+    """
+    plain = attribute.kind in ("categorical", "ordered", "integer") and not attribute.is_binned
+    return plain and attribute.outside != "clip"
+
+
+def _parse_tables(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    tables = document.get(key, [])
+    if not (isinstance(tables, list) and all(isinstance(table, dict) for table in tables)):
+        raise SchemaError(f"{key} must be a list of tables: begin each with [[{key}]]")
+    return tables
+
+
+def _parse_draft(table: object) -> DraftCost | None:
+    if table is None:
+        return None
+    if not (isinstance(table, dict) and set(table) - {"unit"} == {"epsilon", "delta"}):
+        raise SchemaError("[draft] must have epsilon and delta, optionally unit, and no other key")
+    return DraftCost(epsilon=table["epsilon"], delta=table["delta"], unit=table.get("unit"))

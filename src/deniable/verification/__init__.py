@@ -1,0 +1,1 @@
+"""Verify a release: recompute its numbers, rewrite its files, regenerate its records."""

@@ -1,0 +1,237 @@
+"""Check an artefact: its files, its manifest, its model refitted from noisy counts, its prefixes.
+
+Conditional tables are estimated again from the noisy counts in the artefact and compared.
+"""
+
+import json
+from collections.abc import Mapping
+from itertools import chain, pairwise, starmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deniable.arrays import Reals
+from deniable.model.graph import cost
+from deniable.model.pairwise.denoise import dependence_scores
+from deniable.model.pairwise.fit import fit_network
+from deniable.model.pairwise.measure import (
+    PairwiseMeasurements,
+    apportion,
+    choose_bins,
+    value_distributions,
+)
+from deniable.model.paper.moments import Moments
+from deniable.model.paper.parameters import TableCounts, count_variance, estimate_table
+from deniable.privacy.moment_budget import noise_deviation
+from deniable.release.artefact import Artefact, load
+from deniable.release.artefact_evidence import describe_computer
+from deniable.release.atomic_files import encode_json, file_hash
+from deniable.release.manifest import add_checksum
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
+from deniable.verification.claims import (
+    COUNTS_OF,
+    PAIR_SPENDS,
+    RECORDS_OF,
+    SQUARES_OF,
+    SUMS_OF,
+    VALUES_OF,
+    Check,
+    ManifestClaims,
+    run_check,
+)
+from deniable.verification.manifest_spend import LAW_PARAMETERS, require
+
+MANIFEST_FILE = "manifest.json"
+ARTEFACT_FILES = ("artefact.json", "schema.toml", "tables.npz")
+# Parameters in a release's manifest that its artefact's manifest does not have.
+_GENERATION_PARAMETERS = ("records", "key", "writer")
+# Largest difference of probabilities fitted on another kind of computer.
+_MAX_REFIT_ERROR = 1e-4
+
+
+def check_hashes(document: Mapping[str, Any], found: Mapping[str, Path]) -> str:
+    """Check that the files found are those in the manifest, with the same SHA-256 hashes."""
+    listed = document["files"]
+    require(list(listed) == sorted(found), "the manifest lists other files than those found")
+    changed = [name for name, path in found.items() if file_hash(path) != listed[name]]
+    require(not changed, f"changed since the manifest was written: {', '.join(changed)}")
+    return f"All {len(found)} files have the SHA-256 hash in the manifest."
+
+
+def read_artefact(home: Path, claims: ManifestClaims) -> tuple[Artefact | None, list[Check]]:
+    """Load and check an artefact; it is None if it cannot be read."""
+    loaded: list[Artefact] = []
+
+    def check_readable() -> str:
+        loaded.append(load(home))
+        for name, content in loaded[0].files().items():
+            same = (home / name).read_bytes() == content
+            require(same, f"{name} is not in the exact form that deniable writes")
+        return "It is readable, and writing it again gives identical bytes."
+
+    checks = [run_check("artefact", check_readable)]
+    if claims.subject == "release":
+        checks.append(run_check("artefact's manifest", lambda: _check_manifests(home, claims)))
+    if not loaded:
+        return None, checks
+    checks.append(run_check("model", lambda: _check_model(loaded[0], claims)))
+    checks.append(run_check("kept prefixes", lambda: _check_prefixes(loaded[0], claims)))
+    return loaded[0], checks
+
+
+def _check_manifests(home: Path, claims: ManifestClaims) -> str:
+    """Compare the artefact's manifest with the release's, except for files and generation."""
+    raw = (home / MANIFEST_FILE).read_bytes()
+    inner = json.loads(raw)
+    require(encode_json(inner) == raw, "it is not in the exact form that deniable writes")
+    check_hashes(inner, {name: home / name for name in ARTEFACT_FILES})
+    outer = dict(claims.document)
+    outer["parameters"] = {
+        name: value
+        for name, value in outer["parameters"].items()
+        if name not in _GENERATION_PARAMETERS
+    }
+    outer["files"] = inner["files"]
+    require(add_checksum(inner) == inner, "its checksum does not match its content")
+    require(add_checksum(inner) == add_checksum(outer), "it differs from the release's manifest")
+    same = (home / "schema.toml").read_bytes() == (home.parent / "schema.toml").read_bytes()
+    require(same, "the artefact's schema differs from the release's")
+    return "The artefact's manifest matches the release's."
+
+
+def _check_model(artefact: Artefact, claims: ManifestClaims) -> str:
+    """Check ω and the graph against the parameters, and the tables against the noisy counts."""
+    parameters, network = claims.parameters, artefact.network
+    same = list(artefact.omegas) == parameters["omega"]
+    require(same, "ω in the artefact differs from the manifest")
+    if parameters["graph"] == "learnt" and not claims.is_pairwise:
+        costs = [cost(parents, network.attributes) for parents in network.graph.parents]
+        require(max(costs) <= parameters["max_cost"], "an attribute's parents exceed max_cost")
+    if isinstance(artefact.evidence, PairwiseMeasurements):
+        return _check_fit(artefact, artefact.evidence, claims)
+    if parameters["parameters"] == "drawn":
+        return "The graph is valid; the tables were drawn at random and cannot be recomputed."
+    return _check_tables(artefact, artefact.evidence, claims)
+
+
+def _check_tables(artefact: Artefact, evidence: TableCounts, claims: ManifestClaims) -> str:
+    """Recompute every conditional table from its noisy counts or sums, and compare."""
+    network = artefact.network
+    options = {name: claims.parameters[name] for name in ("estimator", "alpha")}
+    options["variance"] = 0.0
+    for spend in claims.spends:
+        if spend.what.startswith(COUNTS_OF):
+            known = dict(zip(LAW_PARAMETERS[spend.law], spend.scale, strict=True))
+            options["variance"] = count_variance(spend.law, known)
+    here = not evidence.moments or evidence.fitted_with == describe_computer()
+    learnt = tuple(attribute.model for attribute in network.attributes)
+    sums = {i for i, model in enumerate(learnt) if model != "histogram"}
+    require(set(evidence.moments) == sums, "noisy sums are missing or unexpected")
+    for i, (table, noisy) in enumerate(zip(network.tables, evidence.tables, strict=True)):
+        if isinstance(noisy, Moments):
+            _require_moments_match(noisy, network.attributes[i], claims)
+        again = estimate_table(noisy, network.attributes, network.graph, i, **options)
+        _require_same_table(again, table.probabilities, exact=here or i not in sums)
+    return f"The graph is valid; {_describe_match(len(network.tables), exact=here)}."
+
+
+def _require_same_table(again: Reals, table: Reals, *, exact: bool) -> None:
+    difference = float(np.abs(again - table).max())
+    same = difference == 0 or (difference <= _MAX_REFIT_ERROR and not exact)
+    require(same, "a conditional table does not follow from its noisy counts")
+
+
+def _describe_match(tables: int, *, exact: bool) -> str:
+    precision = "exactly" if exact else "up to rounding on another kind of computer"
+    return f"all {tables} tables follow from their noisy counts, {precision}"
+
+
+def _require_moments_match(moments: Moments, attribute: Attribute, claims: ManifestClaims) -> None:
+    """Require that noisy sums have the schema's model, and the ledger's bound and noise."""
+    require(moments.model == attribute.model, "noisy sums have another model than the schema")
+    spends = {spend.what: spend for spend in claims.spends}
+    kinds = (RECORDS_OF, SUMS_OF, SQUARES_OF)
+    of_attribute = [spends[f"{kind}{attribute.name}"] for kind in kinds]
+    same = moments.bound == of_attribute[1].sensitivity
+    require(same, "noisy sums have another bound than in the ledger")
+    known = tuple(noise_deviation(spend.law, spend.scale) for spend in of_attribute)
+    require(moments.deviations == known, "noisy sums have other noise than in the ledger")
+
+
+def _check_fit(artefact: Artefact, measured: PairwiseMeasurements, claims: ManifestClaims) -> str:
+    """Check a pairwise model: the ledger's noise, and the network refitted to the noisy counts."""
+    _require_ledger_noise(measured, claims)
+    here = measured.fitted_with == describe_computer()
+    if here:
+        _require_bins_and_repeats(measured, artefact.schema)
+    again = fit_network(
+        measured, artefact.schema.attributes, max_cost=claims.parameters["max_cost"]
+    )
+    network = artefact.network
+    same = again.graph == network.graph and again.order == network.order
+    require(same, "graph or order do not follow from the noisy counts")
+    groups = zip(chain(*again.groups), chain(*network.groups), strict=True)
+    grouped = all(starmap(np.array_equal, groups))
+    require(grouped, "groups of parents' values do not follow from the noisy counts")
+    for one, other in zip(again.tables, network.tables, strict=True):
+        _require_same_table(one.probabilities, other.probabilities, exact=here)
+    return f"Graph, order and {_describe_match(len(network.tables), exact=here)}."
+
+
+def _require_ledger_noise(measured: PairwiseMeasurements, claims: ManifestClaims) -> None:
+    """Require the noise, number of pairs and data fractions that the ledger accounts for."""
+    scales = {spend.what: spend.scale for spend in claims.spends}
+    known = [scales[f"{VALUES_OF}{name}"] for name in claims.names]
+    same = known == [(sigma,) for sigma in measured.value_sigmas]
+    require(same, "values have other noise than in the ledger")
+    sigmas = (measured.pair_sigma, measured.remeasured_sigma)
+    if len(claims.names) > 1:
+        same = [scales[what] for what in PAIR_SPENDS[1:]] == [(sigma,) for sigma in sigmas]
+        require(same, "pairs have other noise than in the ledger")
+    expected = claims.pair_counts[1]
+    repeats = sum(measured.remeasure_counts.values())
+    same = len(measured.pairs) == expected and repeats == 4 * expected
+    require(same, "the number of measured pairs differs from the ledger")
+    shares = claims.parameters.get("fractions", {"structure": 1.0, "parameters": 1.0})
+    ratio = shares["parameters"] / shares["structure"]
+    require(measured.ratio == ratio, "pairs and values have other fractions of the table")
+
+
+def _require_bins_and_repeats(measured: PairwiseMeasurements, schema: Schema) -> None:
+    """Require bins, and a choice of pairs to remeasure, that follow from the noisy counts."""
+    attributes = schema.attributes
+    shares = value_distributions(attributes, measured.values, measured.value_sigmas)
+    sigma = 0.0
+    if measured.remeasure_counts:
+        sigma = (measured.pair_sigma**-2 + 4 * measured.remeasured_sigma**-2) ** -0.5
+    records = measured.ratio * measured.records
+    bins = choose_bins(attributes, shares, records=records, sigma=sigma)
+    same = all(map(np.array_equal, bins, measured.bins))
+    require(same, "the bins do not follow from the noisy values")
+    repeats = apportion(4 * len(measured.pairs), dependence_scores(measured, attributes))
+    same = repeats == measured.remeasure_counts
+    require(same, "the remeasured pairs do not follow from the first measurement")
+
+
+def _check_prefixes(artefact: Artefact, claims: ManifestClaims) -> str:
+    """Check the kept prefixes: one level per length, counts at the threshold or above, sorted."""
+    m, levels = len(claims.names), artefact.histogram.levels
+    lengths = sorted(m - omega for omega in artefact.omegas if omega < m)
+    lengths = lengths if claims.mode == "one-shot" else []
+    require([level.length for level in levels] == lengths, "unexpected prefix lengths")
+    require(len({level.records for level in levels}) <= 1, "the levels have different totals")
+    if levels and isinstance(artefact.evidence, PairwiseMeasurements):
+        shares = claims.parameters.get("fractions", {"structure": 1.0, "seeds": 1.0})
+        total = round(artefact.evidence.records * (shares["seeds"] / shares["structure"]))
+        same = levels[0].records == total
+        require(same, "the noisy number of seeds does not follow from the noisy values")
+    for level in levels:
+        low = (level.counts < claims.parameters["threshold"]).any()
+        require(not low, "a kept prefix has a noisy count below k + r")
+        rows = level.prefixes.tolist()
+        ascending = all(one < two for one, two in pairwise(rows))
+        require(ascending, "prefixes are duplicated or not sorted")
+    kept = sum(len(level.counts) for level in levels)
+    return f"All {kept:,} kept prefixes are sorted and have noisy counts of at least k + r."

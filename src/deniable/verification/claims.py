@@ -1,0 +1,231 @@
+"""Claims of a manifest, parsed without trusting it, and the result type of a check.
+
+``ManifestClaims`` gives typed access to a manifest. Where the schema or a theorem determines a
+number, that number is used instead of the manifest's. ``run_check`` runs one check and turns any
+failure into a failed ``Check``.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from deniable.errors import DeniableError
+from deniable.privacy.composition import Guarantee
+from deniable.schema.schema import Schema
+from deniable.verification.manifest_spend import ManifestSpend, require
+from deniable.verification.second_accountant import randomized_test_cost
+
+# What a manifest describes: a release, an artefact, or one file of generated records.
+Subject = Literal["release", "artefact", "file"]
+
+# Ledger names of the counts of one attribute, by estimator.
+VALUES_OF, COUNTS_OF = "values of ", "counts of "
+# Ledger names of the sums of an attribute modelled as Normal or by regression.
+RECORDS_OF, SUMS_OF, SQUARES_OF = "records of ", "sums of ", "squares of "
+# Ledger names of the pair stages: selection, first measurement, second measurement.
+PAIR_SPENDS = ("strength of pairs", "pairs of attributes", "second look at pairs")
+# Number of sums of values, and of sums of products, that one record changes.
+SUMS_MOVED = {"normal": (1, 1), "regression": (4, 10)}
+# Largest relative error of a cost printed with six digits, rounded up.
+_MAX_ROUNDING = 1.1e-5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """Result of one check of a release.
+
+    Attributes:
+        name: What was checked.
+        passed: Whether the check passed.
+        explanation: One sentence about the result. No cell of a table, no exact count.
+    """
+
+    name: str
+    passed: bool
+    explanation: str
+
+
+def run_check(name: str, body: Callable[[], str]) -> Check:
+    """Run a check: ``body`` returns an explanation, or raises an error if the check fails.
+
+    An untrusted release can hold anything, so every exception is a failed check.
+    """
+    try:
+        return Check(name=name, passed=True, explanation=body())
+    except DeniableError as fault:
+        return Check(name=name, passed=False, explanation=" ".join(str(fault).split()))
+    except Exception as fault:  # noqa: BLE001, RUF100 - fail closed
+        why = f"not in the format that deniable writes ({type(fault).__name__})"
+        return Check(name=name, passed=False, explanation=why)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManifestClaims:
+    """The claims of an untrusted manifest.
+
+    Attributes:
+        document: The manifest's JSON object.
+        subject: What the manifest describes.
+        schema: The schema of the release; None for a single file of records.
+    """
+
+    document: Mapping[str, Any]
+    subject: Subject
+    schema: Schema | None = None
+
+    @property
+    def mode(self) -> str:
+        """Release mode: how seeds were used."""
+        return str(self.document["mode"])
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Options of the run."""
+        return dict(self.document["parameters"])
+
+    @property
+    def cost(self) -> Guarantee:
+        """The claimed (ε, δ); ε is infinite if no privacy is claimed."""
+        claimed = self.document["guarantee"]
+        return Guarantee(
+            epsilon=_parse_real(claimed["epsilon"]), delta=_parse_real(claimed["delta"])
+        )
+
+    @property
+    def has_own_model(self) -> bool:
+        """Whether the user supplied the model: then no privacy spend is known."""
+        return self.mode == "tested" and self.document["spends"] == []
+
+    @property
+    def claims_nothing(self) -> bool:
+        """Whether the manifest claims no guarantee at all."""
+        return self.cost.epsilon == math.inf and not self.has_own_model
+
+    @cached_property
+    def spends(self) -> tuple[ManifestSpend, ...]:
+        """All privacy spends; stated costs are recomputed from their theorems, unrounded."""
+        listed = [ManifestSpend.parse(entry) for entry in self.document["spends"]]
+        return tuple(self._with_exact_cost(spend) for spend in listed)
+
+    def _with_exact_cost(self, spend: ManifestSpend) -> ManifestSpend:
+        if spend.each is None:
+            return spend
+        if spend.what == "deniability tests":
+            names = ("k", "epsilon0", "t", "gamma", "dummies")
+            exact = randomized_test_cost(**{name: self.parameters[name] for name in names})
+        else:
+            exact = (spend.scale[0], 0.5 * self.parameters["delta"])  # β of the paper's profile
+        for claimed, true in zip(spend.each, exact, strict=True):
+            near = true * (1 - 1e-12) <= claimed <= true * (1 + _MAX_ROUNDING)
+            require(near, f"{spend.what}: the stated cost differs from its theorem")
+        return replace(spend, each=exact)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Attribute names: the schema's, or those with counts or sums in the ledger."""
+        if self.schema is not None:
+            return self.schema.names
+        whats = [str(entry["what"]) for entry in self.document["spends"]]
+        starts = (VALUES_OF, COUNTS_OF, RECORDS_OF)
+        found = [(what, start) for what in whats for start in starts if what.startswith(start)]
+        return tuple(what.removeprefix(start) for what, start in found)
+
+    @cached_property
+    def models(self) -> tuple[str, ...]:
+        """Model kind of each attribute, from the schema; without a schema, from the ledger."""
+        if self.schema is not None:
+            return tuple(attribute.model for attribute in self.schema.attributes)
+        sums = {spend.what: spend.moved for spend in self.spends if spend.what.startswith(SUMS_OF)}
+        known = {moved: model for model, (moved, _) in SUMS_MOVED.items()}
+        moved = [sums.get(f"{SUMS_OF}{name}", 0) for name in self.names]
+        return tuple(known.get(number, "histogram") for number in moved)
+
+    @property
+    def pair_counts(self) -> tuple[int, int]:
+        """Number of attribute pairs, and number of pairs that must have been measured.
+
+        With the pairs' whole budget, as many pairs are measured as leave each a noise deviation
+        of rows_max/300. Bounds: at least the larger of 1.5 m and min(every/4, 2.5 m) pairs, at
+        most the larger of 700 and 7 m.
+        """
+        m, rows = len(self.names), self.parameters["rows_max"]
+        every = m * (m - 1) // 2
+        spends = [spend for spend in self.spends if spend.what in PAIR_SPENDS]
+        if any(spend.law == "exact" for spend in spends):
+            return every, every
+        mu = math.sqrt(math.fsum(spend.moved / spend.scale[0] ** 2 for spend in spends))
+        # Near an integer, floating-point rounding may give either neighbour: accept both.
+        affordable = [(mu * off * rows / 300) ** 2 for off in (1 - 1e-9, 1 + 1e-9)]
+        fewest = max(3 * m // 2, min(every // 4, 5 * m // 2))
+        low, high = (min(every, max(int(min(n, max(700, 7 * m))), fewest)) for n in affordable)
+        claimed = next((spend.moved for spend in spends if spend.what == PAIR_SPENDS[1]), low)
+        return every, claimed if low <= claimed <= high else low
+
+    @property
+    def is_pairwise(self) -> bool:
+        """Whether the model is pairwise: fitted to values and pairs, not to tables of a graph."""
+        return bool(self.parameters["estimator"] == "pairs")
+
+    @property
+    def unit(self) -> str | None:
+        """Column that identifies the person of a row; None if every row is its own person."""
+        unit = self.parameters.get("unit")
+        return None if unit is None else str(unit)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """Largest number of rows used per unit."""
+        return int(self.parameters.get("rows_per_unit", 1))
+
+    @property
+    def has_unit(self) -> bool:
+        """Whether a person can have several rows, by the schema; without one, by the manifest."""
+        if self.schema is None:
+            return "unit" in self.parameters
+        return self.schema.unit is not None
+
+    @property
+    def has_draft(self) -> bool:
+        """Whether the schema is a private draft; without a schema, by the manifest."""
+        if self.schema is None:
+            return "draft" in self.parameters
+        return self.schema.draft is not None
+
+    @property
+    def draft_cost(self) -> Guarantee | None:
+        """Claimed cost of the private draft of the schema."""
+        draft = self.parameters.get("draft")
+        return None if draft is None else Guarantee(**draft)
+
+    @property
+    def cost_per_row(self) -> Guarantee:
+        """Claimed cost of the run for one row: without the draft, and for one row of a unit.
+
+        Claims are rounded up, so this is not below the exact cost.
+        """
+        cost, draft = self.cost, self.draft_cost
+        if draft is not None:
+            left = (cost.epsilon - draft.epsilon, cost.delta - draft.delta)
+            require(min(left) > 0, "the draft of the schema costs more than the total")
+            cost = Guarantee(epsilon=left[0], delta=left[1])
+        rows = self.rows_per_unit
+        if rows == 1:
+            return cost
+        each = cost.epsilon / rows
+        require(rows * each < 700, f"{rows:,} rows per unit are too many to certify")
+        steps = math.expm1(rows * each) / math.expm1(each)
+        return Guarantee(epsilon=each, delta=cost.delta / steps)
+
+    @property
+    def prefix_lengths(self) -> int:
+        """Number of prefix lengths that have a seed histogram."""
+        if self.mode != "one-shot":
+            return 0
+        return sum(omega < len(self.names) for omega in self.parameters["omega"])
+
+
+def _parse_real(value: Any) -> float:
+    require(type(value) is float or value == "inf", "ε and δ must be decimal numbers")
+    return float(value)

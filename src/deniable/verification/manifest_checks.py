@@ -1,0 +1,208 @@
+"""Check a manifest's form, sentence and parameters, from the manifest and its schema alone."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from deniable.privacy import wording
+from deniable.privacy.composition import Guarantee
+from deniable.privacy.plan import split_fractions
+from deniable.privacy.wording import neighbouring_relation, protected_unit
+from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, FORMAT, add_checksum, not_covered
+from deniable.verification.claims import Check, ManifestClaims, run_check
+from deniable.verification.ledger_checks import run_ledger_checks
+from deniable.verification.manifest_spend import require
+
+ARTEFACT_MODES = ("one-shot", "seedless")
+_MODES = (*ARTEFACT_MODES, "tested", "randomized")
+_MANIFEST_KEYS = (
+    *("format", "version", "mode", "profile", "data_use", "parameters", "guarantee", "spends"),
+    *("accountants", "not_covered", "files", "schema", "checksum"),
+)
+_GUARANTEE_KEYS = ("sentence", "epsilon", "delta", "unit", "neighbours", "assumptions")
+_VERSION_PATTERN = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev|\.post)\d+)*(\+[a-z0-9.]+)?")
+
+
+def run_manifest_checks(claims: ManifestClaims) -> list[Check]:
+    """Run every check that needs only a manifest and its schema, ledger included."""
+    checks = [
+        run_check("manifest", lambda: _check_form(claims)),
+        run_check("sentence", lambda: _check_sentence(claims)),
+    ]
+    if claims.claims_nothing:
+        return checks
+    checks.append(run_check("parameters", lambda: _check_parameters(claims)))
+    return checks if claims.has_own_model else checks + run_ledger_checks(claims)
+
+
+def _check_form(claims: ManifestClaims) -> str:
+    """Check fields, checksum and fixed texts, and that the accountant's total is the claim."""
+    document = claims.document
+    claimed = document["guarantee"]
+    ours = tuple(document) == _MANIFEST_KEYS and tuple(claimed) == _GUARANTEE_KEYS
+    require(ours, "unexpected or missing fields")
+    require(add_checksum(document) == document, "its checksum does not match its content")
+    require(document["format"] == FORMAT, f'its format is not "{FORMAT}"')
+    require(_VERSION_PATTERN.fullmatch(document["version"]), "invalid version")
+    require(claims.mode in _MODES, "unknown mode")
+    has_artefact = claims.mode in ARTEFACT_MODES
+    require(claims.subject == "release" or has_artefact, "this mode has no artefact")
+    require(document["profile"] in ("default", "paper"), "unknown profile")
+    require(document["data_use"] in ("whole", "split"), "unknown data_use")
+    claims_nothing = claims.cost.epsilon == math.inf and claims.cost.delta == 0
+    require(not claims.has_own_model or claims_nothing, "a user's own model has no known cost")
+    unit = claims.unit
+    expected = (protected_unit(unit), neighbouring_relation(unit), not_covered(unit))
+    found = (claimed["unit"], claimed["neighbours"], document["not_covered"])
+    require(found == expected, "unit, neighbours or not_covered have an unexpected text")
+    assumptions = [] if claims.claims_nothing else list(ASSUMPTIONS)
+    require(claimed["assumptions"] == assumptions, "unexpected assumptions")
+    total = {"name": ACCOUNTANT, "epsilon": claimed["epsilon"], "delta": claimed["delta"]}
+    require(document["accountants"] == [total], "the accountant's total differs from the claim")
+    return "Fields, fixed texts, assumptions and exclusions are correct."
+
+
+def _check_sentence(claims: ManifestClaims) -> str:
+    """Check that the guarantee sentence follows from the manifest's numbers."""
+    sentence = claims.document["guarantee"]["sentence"]
+    if claims.claims_nothing:
+        reasons = (wording.WITHOUT_NOISE, wording.KNOWN_NOISE)
+        known = [wording.no_claim(why=why) for why in reasons]
+        require(sentence in known, "it claims a guarantee, but the manifest has none")
+        return "The manifest claims no guarantee, and the sentence states that."
+    require(sentence == compose_sentence(claims), "it does not match the manifest's numbers")
+    return "Composed again from the manifest's numbers, the sentence is identical."
+
+
+def compose_sentence(claims: ManifestClaims) -> str:
+    """Compose the guarantee sentence of a release from its manifest's numbers."""
+    parameters, cost = claims.parameters, claims.cost
+    if claims.mode == "tested":
+        one = len(parameters["omega"]) == 1
+        hidden = claims.has_own_model or not (parameters["omega_known"] or one)
+        sentence = wording.tested_claim(
+            None if claims.has_own_model else cost,
+            k=parameters["k"],
+            gamma=parameters["gamma"] if hidden else None,
+            one_omega=one,
+        )
+    elif claims.mode == "randomized":
+        each = Guarantee(**claims.document["spends"][-1]["each"])
+        sentence = wording.randomized_claim(cost, records=parameters["records"], each=each)
+    elif claims.prefix_lengths:
+        sentence = wording.one_shot_claim(cost, k=parameters["k"])
+    else:
+        sentence = wording.seedless_claim(cost)
+    sentence += wording.split_claim(parameters["fractions"]) if "fractions" in parameters else ""
+    return sentence + wording.schema_claim(
+        unit=claims.unit,
+        rows=claims.rows_per_unit,
+        k=None if claims.mode in ("seedless", "randomized") else parameters["k"],
+        draft=claims.draft_cost,
+        drafted=claims.document["schema"]["drafted"],
+    )
+
+
+def _is_integer(low: int, high: int = 2**53) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and low <= value <= high
+
+
+def _is_real(low: float, high: float = 2.0**53) -> Callable[[Any], bool]:
+    return lambda value: type(value) is float and low <= value <= high
+
+
+def _is_one_of(*choices: object) -> Callable[[Any], bool]:
+    return lambda value: any(value is each or value == each for each in choices)
+
+
+# Every parameter that a manifest can have, with a predicate for valid values.
+_PARAMETER_RULES: dict[str, Callable[[Any], bool]] = {
+    "epsilon": _is_real(0.0),
+    "delta": _is_real(0.0, 1.0),
+    "omega": lambda omegas: all(map(_is_integer(1), omegas)) and bool(omegas),
+    "max_cost": _is_integer(1),
+    "estimator": _is_one_of("pairs", "back-off", "norm-sub", "clip"),
+    "alpha": _is_real(2.0**-40),
+    "parameters": _is_one_of("mean", "drawn"),
+    "graph": _is_one_of("learnt", "given"),
+    "rows_max": _is_integer(1),
+    "k": _is_integer(1),
+    "omega_known": lambda value: type(value) is bool,
+    "threshold": _is_integer(1),
+    "gamma": _is_real(1.0),
+    "epsilon0": _is_real(0.0),
+    "t": _is_integer(1),
+    "dummies": _is_integer(1),
+    "unit": lambda name: type(name) is str,
+    "rows_per_unit": _is_integer(1),
+    "draft": lambda cost: all(map(_is_real(0.0), cost.values())) and len(cost) == 2,
+    "fractions": lambda shares: all(map(_is_real(0.0, 1.0), shares.values())),
+    "paper_formula": lambda costs: set(costs) <= {"model", "records"},
+    "records": _is_integer(1),
+    "order": lambda names: len(set(names)) == len(names),
+    "key": _is_integer(0, 2**128 - 1),
+    "writer": lambda text: bool(re.fullmatch(r"polars \d+(\.\w+)+", text)),
+}
+
+
+def expected_parameters(claims: ManifestClaims) -> set[str]:
+    """List the names of the parameters that a manifest of this mode has."""
+    own, mode, parameters = claims.has_own_model, claims.mode, claims.parameters
+    hidden = mode == "tested" and (own or not parameters["omega_known"])
+    conditions = {
+        "alpha": not claims.is_pairwise,
+        "parameters": not claims.is_pairwise,
+        "k": mode != "seedless",
+        "omega_known": mode != "seedless",
+        "threshold": claims.prefix_lengths > 0,
+        "gamma": mode == "randomized" or hidden,
+        "epsilon0": mode == "randomized",
+        "t": mode == "randomized",
+        "dummies": mode == "randomized",
+        "fractions": claims.document["data_use"] == "split",
+        "unit": claims.has_unit,
+        "rows_per_unit": claims.has_unit,
+        "draft": claims.has_draft,
+        "paper_formula": claims.document["profile"] == "paper",
+        "records": claims.subject != "artefact",
+        "order": mode not in ARTEFACT_MODES and not own,
+        "key": mode in ARTEFACT_MODES and claims.subject != "artefact",
+        "writer": any(name.endswith(".parquet") for name in claims.document["files"]),
+    }
+    return {name for name in _PARAMETER_RULES if conditions.get(name, True)}
+
+
+def _check_parameters(claims: ManifestClaims) -> str:
+    """Check that every expected parameter is there, valid, and consistent with the others."""
+    parameters = claims.parameters
+    wrong = sorted(expected_parameters(claims) ^ set(parameters))
+    require(not wrong, f'"{"".join(wrong[:1])}" is missing, or does not belong to this mode')
+    for name, value in parameters.items():
+        require(_PARAMETER_RULES[name](value), f"invalid {name}")
+    m, omegas = len(claims.names), parameters["omega"]
+    consecutive = omegas == list(range(omegas[0], omegas[-1] + 1))
+    require(consecutive and omegas[-1] <= m, f"omega is not a range within 1 to {m}")
+    require(claims.mode != "seedless" or omegas == [m], f"seedless mode needs omega = {m}")
+    if "fractions" in parameters:
+        of_paper = claims.document["profile"] == "paper"
+        known = split_fractions(seeds=claims.mode != "seedless", of_paper=of_paper)
+        require(parameters["fractions"] == known, "unexpected fractions of the data split")
+    if claims.schema is not None and claims.has_unit:
+        of_schema = (claims.schema.unit, claims.schema.max_rows_per_unit)
+        same = (claims.unit, claims.rows_per_unit) == of_schema
+        require(same, "unit or rows_per_unit differ from the schema")
+    if claims.schema is not None and claims.schema.draft is not None:
+        draft = claims.schema.draft
+        cost = {"epsilon": draft.epsilon, "delta": draft.delta}
+        require(parameters["draft"] == cost, "the cost of the draft differs from the schema")
+    if "order" in parameters:
+        same = sorted(parameters["order"]) == sorted(claims.names)
+        require(same, "order does not name the attributes")
+    if claims.mode == "randomized":
+        require(parameters["gamma"] == 1 or not parameters["omega_known"], "a known ω needs γ = 1")
+    if "paper_formula" in parameters:
+        by_formula = parameters["paper_formula"]["model"]["epsilon"]
+        near = abs(by_formula / parameters["epsilon"] - 1) < 1e-4
+        require(near, "ε by the paper's formula differs from the requested ε")
+    return f"All {len(parameters)} parameters are valid and consistent."

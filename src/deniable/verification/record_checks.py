@@ -1,0 +1,186 @@
+"""Check released records: their format, their regeneration from the artefact, and the source table.
+
+Records are generated again from the artefact and its key, and compared. Checks against the
+confidential table are for its holder; no explanation has a cell or a count of it.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+
+from deniable.arrays import Codes, Counts
+from deniable.counting.prefix_counts import PrefixCounts
+from deniable.data.codec import Codec
+from deniable.data.complete_records import record_dtypes
+from deniable.data.table_io import read_codes
+from deniable.errors import VerificationError
+from deniable.model.bayesian_network import empty_codes
+from deniable.randomness import Keyed
+from deniable.release.artefact import Artefact
+from deniable.release.atomic_files import file_hash, parquet_writer
+from deniable.release.records import KeptRecords, write_records
+from deniable.release.seed_histogram import KeptPrefixes
+from deniable.schema.heaping import roundness_name
+from deniable.schema.schema import Schema
+from deniable.schema.unmodelled_columns import Computed, Identifier, SchemaColumn
+from deniable.verification.claims import Check, ManifestClaims, run_check
+from deniable.verification.manifest_spend import require
+
+TABLE_FILES = ("synthetic.csv", "synthetic.parquet")
+_WRONG_NUMBER = "the number of records differs from the manifest"
+
+
+def read_records(
+    folder: Path, schema: Schema, claims: ManifestClaims
+) -> tuple[Codes | None, list[Check]]:
+    """Read and check the released records; they are None if they do not fit the schema."""
+    found: list[Codes] = []
+    file = next((folder / name for name in TABLE_FILES if (folder / name).is_file()), None)
+
+    def check_records() -> str:
+        if file is None:
+            raise VerificationError("there is no table of records")
+        _require_unchanged(file, claims)
+        codes, _ = read_codes(file, _strict_schema(schema))
+        require(len(codes) == claims.parameters["records"], _WRONG_NUMBER)
+        found.append(codes)
+        _require_written_form(file, codes, schema)
+        return f"All {len(codes):,} records fit the schema and are in the form deniable writes."
+
+    checks = [run_check("records", check_records)]
+    return (found[0] if found else None), checks
+
+
+def _require_unchanged(file: Path, claims: ManifestClaims) -> None:
+    """Refuse to read a changed file: a damaged Parquet file can crash the process."""
+    listed = claims.document["files"].get(file.name)
+    require(listed == file_hash(file), "the file was changed, so it was not read")
+
+
+def _strict_schema(schema: Schema) -> Schema:
+    """Copy a schema so that it refuses values outside it, instead of dropping or clipping them."""
+    columns = [
+        column if isinstance(column, Computed) else replace(column, outside="error")
+        for column in schema.columns
+    ]
+    return replace(schema, columns=tuple(columns), unit=None, max_rows_per_unit=1)
+
+
+def _require_written_form(file: Path, codes: Codes, schema: Schema) -> None:
+    """Require the exact form that deniable writes.
+
+    If the codes determine a CSV file, it is written again and compared. Parquet bytes depend on
+    the version of polars, so only columns and types are compared; the cells were read already.
+    """
+    dtypes = record_dtypes(schema.columns)
+    if file.suffix == ".parquet":
+        same = list(pl.read_parquet_schema(file).items()) == list(dtypes.items())
+        require(same, "unexpected columns, column types or column order")
+        return
+    names = pl.scan_csv(file, infer_schema=False, glob=False).collect_schema().names()
+    require(names == list(dtypes), "unexpected columns or column order")
+    if Codec(schema).needs_rng or any(_is_random_uuid(column) for column in schema.columns):
+        return
+    with TemporaryDirectory() as folder:
+        again = Path(folder) / file.name
+        write_records(again, KeptRecords(codes), schema, Keyed(0))
+        require(file_hash(again) == file_hash(file), "not in the exact form that deniable writes")
+
+
+def _is_random_uuid(column: SchemaColumn) -> bool:
+    """Test for an identifier of random UUIDs, which codes do not determine."""
+    return isinstance(column, Identifier) and column.format == "uuid"
+
+
+def check_regenerated(artefact: Artefact, claims: ManifestClaims, folder: Path) -> str:
+    """Generate the file again from the artefact and the manifest's key, and compare."""
+    number, key = claims.parameters["records"], Keyed(claims.parameters["key"])
+    file = next(folder / name for name in TABLE_FILES if (folder / name).is_file())
+    with TemporaryDirectory() as temporary:
+        again = Path(temporary) / file.name
+        write_records(again, artefact.records(number, key), artefact.schema, key)
+        same = file_hash(again) == file_hash(file)
+        other_writer = claims.parameters.get("writer", parquet_writer()) != parquet_writer()
+        if other_writer and not same:
+            same = pl.read_parquet(again).equals(pl.read_parquet(file))
+    require(same, "the artefact and the manifest's key generate another file")
+    compared = "values (another version of polars wrote the file)" if other_writer else "bytes"
+    return f"Artefact and key generate the same {number:,} records again: identical {compared}."
+
+
+def check_columns(claims: ManifestClaims, file: Path) -> str:
+    """Check the columns and number of records of a file that comes without a schema."""
+    _require_unchanged(file, claims)
+    if file.suffix == ".parquet":
+        frame = pl.scan_parquet(file, glob=False)
+    else:
+        frame = pl.scan_csv(file, infer_schema=False, glob=False)
+    roundness = {one for one, two in pairwise(claims.names) if one == roundness_name(two)}
+    names = tuple(name for name in claims.names if name not in roundness)
+    columns = [name for name in frame.collect_schema() if name in set(names)]
+    require(tuple(columns) == names, "the columns differ from the attributes in the ledger")
+    number = frame.select(pl.len()).collect().item()
+    require(number == claims.parameters["records"], _WRONG_NUMBER)
+    return f"All {number:,} records are there, with the attributes in the ledger."
+
+
+def run_table_checks(
+    rows: Codes, claims: ManifestClaims, artefact: Artefact | None, records: Codes | None
+) -> list[Check]:
+    """Run the checks against the confidential table; no count of its rows is shown."""
+    if artefact is not None:
+        name = "kept prefixes in the table"
+        return [run_check(name, lambda: _check_prefixes_in_table(rows, claims, artefact))]
+    if claims.mode == "tested" and records is not None and "order" in claims.parameters:
+        name = "deniability test in the table"
+        return [run_check(name, lambda: _check_deniability(rows, claims, records))]
+    return []
+
+
+def _check_prefixes_in_table(rows: Codes, claims: ManifestClaims, artefact: Artefact) -> str:
+    """Check that k rows share each kept prefix, and that the noise is at most r.
+
+    The noise is known only if every row was used: no split, no unit.
+    """
+    parameters, levels = claims.parameters, artefact.histogram.levels
+    rare, distant = 0, 0
+    for level in levels:
+        shared = _count_sharing_rows(level, artefact, rows)
+        rare += int((shared < parameters["k"]).sum())
+        if claims.document["data_use"] == "whole" and artefact.schema.unit is None:
+            r = parameters["threshold"] - parameters["k"]
+            distant += int((abs(level.counts - shared) > r).sum())
+    kept = sum(len(level.counts) for level in levels)
+    require(not rare, f"{rare:,} of {kept:,} kept prefixes are shared by fewer than k rows")
+    require(not distant, f"{distant:,} of {kept:,} noisy counts are further than r from the table")
+    return f"At least k rows share each of the {kept:,} kept prefixes."
+
+
+def _count_sharing_rows(level: KeptPrefixes, artefact: Artefact, rows: Codes) -> Counts:
+    """Count the rows that share each kept prefix. Confidential."""
+    network = artefact.network
+    cells = empty_codes(len(level.prefixes), network.attributes)
+    cells[:, list(network.order[: level.length])] = level.prefixes
+    counts = PrefixCounts.of(rows, network.order, [level.length], artefact.schema.sizes)
+    return counts.look_up(cells)[:, 0]
+
+
+def _check_deniability(rows: Codes, claims: ManifestClaims, records: Codes) -> str:
+    """Check that every record passes Privacy Test 1 for the largest ω, with the shortest prefix.
+
+    A longer prefix is shared by fewer rows, so a record that passes for any ω passes here. With a
+    data split, the table holds the seeds and more rows, which can only raise the counts.
+    """
+    schema, parameters = claims.schema, claims.parameters
+    if schema is None:
+        raise VerificationError("there is no schema")
+    kept = parameters["order"][: len(parameters["order"]) - parameters["omega"][-1]]
+    # Roundness cannot be read from a record: its bin may have no value that round.
+    columns = [claims.names.index(name) for name in kept if name not in schema.roundness_names]
+    counts = PrefixCounts.of(rows, columns, [len(columns)], schema.sizes)
+    rare = int((counts.look_up(records)[:, 0] < parameters["k"]).sum())
+    require(not rare, f"{rare:,} of {len(records):,} records have fewer than k plausible seeds")
+    return f"All {len(records):,} records pass the deniability test again."

@@ -1,0 +1,229 @@
+"""Verify that a release matches its manifest, from its files alone (``deniable verify``).
+
+Every number is recomputed, every file is written again, and every record of an artefact is
+generated again. Files are not signed: a consistent rewrite of all of them goes undetected.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from deniable.data.table_io import read_codes
+from deniable.errors import ConfigError, VerificationError
+from deniable.release.atomic_files import encode_json
+from deniable.schema.schema import Schema
+from deniable.verification.artefact_checks import (
+    ARTEFACT_FILES,
+    MANIFEST_FILE,
+    check_hashes,
+    read_artefact,
+)
+from deniable.verification.claims import Check, ManifestClaims, Subject, run_check
+from deniable.verification.manifest_checks import ARTEFACT_MODES, run_manifest_checks
+from deniable.verification.manifest_spend import require
+from deniable.verification.record_checks import (
+    TABLE_FILES,
+    check_columns,
+    check_regenerated,
+    read_records,
+    run_table_checks,
+)
+
+# What verification cannot show: for any release, then by what is missing.
+_NEVER_VERIFIED = (
+    "whether all files were rewritten consistently: they are not signed",
+    "whether the noise came from the operating system, and the options were fixed in advance",
+)
+_WITHOUT_ARTEFACT = (
+    "whether the records came from the model in the ledger: the release does not include it",
+    "options that leave no trace without an artefact: max_cost, alpha, estimator, profile",
+)
+_WITHOUT_TABLE = (
+    "whether at least k rows of the table share the kept attribute values: the table's holder can "
+    "check, with --against",
+)
+_WITHOUT_SCHEMA = (
+    "whether the records fit the schema, and whether the artefact generates them: the file comes "
+    "with neither",
+)
+_SAME_BYTES = "It is readable, and writing it again gives identical bytes."
+_OTHER_BYTES = "it is not in the exact form that deniable writes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerificationReport:
+    """Result of verifying a release.
+
+    Attributes:
+        checks: Every check that was run, with its result.
+        unknown: What could not be verified, one sentence each.
+    """
+
+    checks: tuple[Check, ...]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(check.passed for check in self.checks)
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The failed checks."""
+        return tuple(check for check in self.checks if not check.passed)
+
+    def require(self) -> None:
+        """Raise an error unless every check passed.
+
+        Raises:
+            VerificationError: Some checks failed; the message lists them.
+        """
+        if self.failed:
+            lines = ["the release does not match its manifest; ask its publisher"]
+            lines += [f"{check.name}: {check.explanation}" for check in self.failed]
+            raise VerificationError("\n  ".join(lines))
+
+
+def verify(path: str | Path, *, against: object | None = None) -> VerificationReport:
+    """Verify a release, an artefact or a file of generated records against its manifest.
+
+    Args:
+        path: The folder of a release or of an artefact; or a file that ``deniable generate`` wrote.
+        against: The confidential table, a path or a data frame: also check the promises about
+            its rows. For its holder; the report has no cell and no count of it.
+
+    Raises:
+        ConfigError: ``path`` is not a release, an artefact or a file with a manifest.
+        DataError: ``against`` does not fit the schema.
+    """
+    path = Path(path)
+    if path.is_dir():
+        if not (path / MANIFEST_FILE).is_file():
+            reason = "it is neither a release nor an artefact"
+            raise ConfigError(f"{path} has no {MANIFEST_FILE}: {reason}")
+        subject: Subject = "artefact" if (path / "artefact.json").exists() else "release"
+        return _verify_folder(path, subject, against)
+    file = path.with_name(path.name.removesuffix(f".{MANIFEST_FILE}"))
+    manifest = file.with_name(f"{file.name}.{MANIFEST_FILE}")
+    if not file.is_file():
+        raise ConfigError(f"{path} is neither a folder of a release or an artefact, nor a file")
+    if not manifest.is_file():
+        raise ConfigError(f"{file} has no {manifest.name}: verify the folder of its release")
+    if against is not None:
+        raise ConfigError("--against needs the artefact: verify its folder, not a file of records")
+    return _verify_file(file, manifest)
+
+
+def _verify_file(file: Path, manifest: Path) -> VerificationReport:
+    """Verify a file of generated records against its own manifest."""
+    claims, checks = _read_claims(manifest, "file", None)
+    if claims is not None:
+        checks.append(run_check("files", lambda: check_hashes(claims.document, {file.name: file})))
+        if not claims.claims_nothing:
+            checks += run_manifest_checks(claims)
+            checks.append(run_check("records", lambda: check_columns(claims, file)))
+    return VerificationReport(checks=tuple(checks), unknown=_NEVER_VERIFIED + _WITHOUT_SCHEMA)
+
+
+def _verify_folder(folder: Path, subject: Subject, against: object | None) -> VerificationReport:
+    """Verify the folder of a release or of an artefact."""
+    schema_check, schema = _read_schema(folder)
+    claims, checks = _read_claims(folder / MANIFEST_FILE, subject, schema)
+    checks.append(schema_check)
+    if claims is None or schema is None:
+        return VerificationReport(checks=tuple(checks))
+    checks.append(run_check("files", lambda: _check_files(folder, claims)))
+    checks.append(run_check("schema in manifest", lambda: _check_schema(claims.document, schema)))
+    checks += run_manifest_checks(claims)
+    if claims.claims_nothing:
+        why = ("anything else: the manifest claims nothing, and the release is confidential",)
+        return VerificationReport(checks=tuple(checks), unknown=why)
+    artefact, records = None, None
+    has_artefact = claims.mode in ARTEFACT_MODES
+    if has_artefact:
+        home = folder if subject == "artefact" else folder / "artefact"
+        artefact, artefact_checks = read_artefact(home, claims)
+        checks += artefact_checks
+    if subject == "release":
+        records, record_checks = read_records(folder, schema, claims)
+        checks += record_checks
+    if artefact is not None and records is not None:
+        regenerate = partial(check_regenerated, artefact, claims, folder)
+        checks.append(run_check("regenerated records", regenerate))
+    unknown = _NEVER_VERIFIED + (() if has_artefact else _WITHOUT_ARTEFACT)
+    if against is not None:
+        rows, _ = read_codes(against, schema)
+        checks += run_table_checks(rows, claims, artefact, records)
+    elif claims.mode != "seedless":
+        unknown += _WITHOUT_TABLE
+    return VerificationReport(checks=tuple(checks), unknown=unknown)
+
+
+def _read_claims(
+    path: Path, subject: Subject, schema: Schema | None
+) -> tuple[ManifestClaims | None, list[Check]]:
+    """Read a manifest and check its exact form; the claims are None if it cannot be read."""
+    found: list[ManifestClaims] = []
+
+    def check_readable() -> str:
+        raw = path.read_bytes()
+        document = json.loads(raw)
+        require(isinstance(document, dict), "it is not a manifest")
+        claims = ManifestClaims(document=document, subject=subject, schema=schema)
+        _ = claims.claims_nothing, claims.has_own_model, claims.names  # raises if one is missing
+        found.append(claims)
+        require(encode_json(document) == raw, _OTHER_BYTES)
+        return _SAME_BYTES
+
+    check = run_check(path.name, check_readable)
+    return (found[0] if found else None), [check]
+
+
+def _read_schema(folder: Path) -> tuple[Check, Schema | None]:
+    """Read the schema and check its exact form; it is None if it cannot be read."""
+    found: list[Schema] = []
+
+    def check_readable() -> str:
+        path = folder / "schema.toml"
+        found.append(Schema.read(path))
+        same = found[0].text().encode() == path.read_bytes()
+        require(same, _OTHER_BYTES)
+        return _SAME_BYTES
+
+    return run_check("schema.toml", check_readable), (found[0] if found else None)
+
+
+def _check_files(folder: Path, claims: ManifestClaims) -> str:
+    """Check that the folder has exactly the files of its mode, with the manifest's hashes."""
+    found = {
+        path.relative_to(folder).as_posix(): path
+        for path in sorted(folder.rglob("*"))
+        if path.is_symlink() or not path.is_dir()
+    }
+    require(not any(path.is_symlink() for path in found.values()), "a file is a symbolic link")
+    found.pop(MANIFEST_FILE)
+    if claims.subject == "artefact":
+        expected = set(ARTEFACT_FILES)
+    else:
+        tables = [name for name in TABLE_FILES if name in found]
+        require(len(tables) == 1, f"there must be exactly one of {', '.join(TABLE_FILES)}")
+        expected = {"schema.toml", *tables}
+        if claims.mode in ARTEFACT_MODES:
+            expected |= {f"artefact/{name}" for name in (*ARTEFACT_FILES, MANIFEST_FILE)}
+    require(set(found) == expected, "missing or unexpected files")
+    return check_hashes(claims.document, found)
+
+
+def _check_schema(document: Mapping[str, Any], schema: Schema) -> str:
+    """Check the manifest's hash of the schema, and its list of unconfirmed attributes."""
+    expected = {
+        "sha256": hashlib.sha256(schema.text().encode()).hexdigest(),
+        "drafted": list(schema.drafted),
+    }
+    same = encode_json(document["schema"]) == encode_json(expected)
+    require(same, "the manifest's hash or list of unconfirmed attributes does not match")
+    return "The manifest has this schema's hash and its unconfirmed attributes."

@@ -1,0 +1,174 @@
+"""The commands around the road: drafting a schema, evaluation, the paper's experiments."""
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from deniable import __main__ as program
+from deniable.schema.schema import Schema
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run the program in this process, in an empty folder; return code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args):
+        monkeypatch.setattr("sys.argv", ["deniable", *map(str, args)])
+        code = program.run()
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def table(small_files, tmp_path):
+    path = tmp_path / "table.csv"
+    shutil.copy(small_files / "table.csv", path)
+    return path
+
+
+# init
+
+
+def test_init_drafts_a_schema_that_reads_the_table_and_is_refused_until_confirmed(run, table):
+    code, said, _ = run("init", table)
+    assert code == 0
+    assert "set confirmed = true" in " ".join(said.split())
+    schema = Schema.read("schema.toml")
+    assert schema.drafted == ("rows_max", *(column.name for column in schema.columns))
+    asked = ("synthesize", table, "--schema", "schema.toml", "--records", 50)
+    code, _, error = run(*asked, "--out", "o")
+    assert (code, "confirmed" in error) == (2, True)
+    assert run(*asked, "--out", "o", "--accept-drafted-schema", "--quiet")[0] == 0
+    assert (
+        "read off this table"
+        in json.loads(Path("o/manifest.json").read_text())["guarantee"]["sentence"]
+    )
+
+
+def test_init_overwrites_nothing(run, table, tmp_path):
+    (tmp_path / "schema.toml").write_text("mine")
+    code, _, error = run("init", table)
+    assert (code, "exists" in error) == (2, True)
+    assert (tmp_path / "schema.toml").read_text() == "mine"
+
+
+def test_a_bought_draft_is_part_of_the_total(run, table):
+    code, said, _ = run("init", table, "--draft-epsilon", 0.5, "--json")
+    assert code == 0
+    cost = json.loads(said)["cost"]
+    assert 0 < cost["epsilon"] <= 0.5
+    code, _, error = run("plan", "--schema", "schema.toml", "--epsilon", 0.4)
+    assert code == 3
+    assert "draft" in error
+    args = ("--schema", "schema.toml", "--records", 50, "--out", "o", "--quiet")
+    assert run("synthesize", table, *args, "--epsilon", 2)[0] == 0
+    claimed = json.loads(Path("o/manifest.json").read_text())
+    assert claimed["parameters"]["draft"]["epsilon"] == cost["epsilon"]
+    assert cost["epsilon"] < claimed["guarantee"]["epsilon"] <= 2
+    assert run("verify", "o", "--quiet")[0] == 0
+
+
+def test_init_takes_types_from_sdv_metadata(run, table, tmp_path):
+    names = pl.read_csv(table, n_rows=1).columns
+    columns = {name: {"sdtype": "categorical"} for name in names}
+    columns[names[0]] = {"sdtype": "numerical"}
+    metadata = {"METADATA_SPEC_VERSION": "V1", "tables": {"t": {"columns": columns}}}
+    (tmp_path / "metadata.json").write_text(json.dumps(metadata))
+    assert run("init", table, "--sdv", "metadata.json", "--quiet")[0] == 0
+    kinds = {c.name: getattr(c, "kind", None) for c in Schema.read("schema.toml").columns}
+    assert kinds[names[0]] == "integer"
+    assert kinds[names[3]] == "categorical"
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n", 'a,b\n1,"\n'])
+def test_init_of_a_broken_table_says_so_and_leaves_nothing(run, tmp_path, text):
+    (tmp_path / "t.csv").write_text(text)
+    code, said, error = run("init", "t.csv")
+    assert (code, said) == (2, "")
+    assert "Traceback" not in error
+    assert not (tmp_path / "schema.toml").exists()
+
+
+# evaluate
+
+
+@pytest.fixture
+def released(run, table, small_files):
+    schema = small_files / "schema.toml"
+    args = ("--schema", schema, "--records", 1_500, "--out", "o", "--quiet")
+    assert run("synthesize", table, *args)[0] == 0
+    return schema
+
+
+def test_evaluate_writes_a_report_and_numbers(run, table, released, tmp_path):
+    args = (table, "o/synthetic.csv", "--schema", released, "--out", "report")
+    code, said, error = run("evaluate", *args, "--target", "home")
+    assert (code, error) == (0, "")
+    assert "report.html" in said
+    metrics = json.loads((tmp_path / "report/metrics.json").read_text())
+    assert (
+        0 <= metrics["distances"]["attributes"]["mean"] <= metrics["distances"]["pairs"]["max"] <= 1
+    )
+    page = (tmp_path / "report/report.html").read_text()
+    assert "<script" not in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_a_public_report_does_not_open_the_real_table(run, released, tmp_path):
+    args = ("absent.csv", "o/synthetic.csv", "--schema", released, "--out", "report")
+    assert run("evaluate", *args, "--edition", "public", "--quiet")[0] == 0
+    assert (tmp_path / "report/report.html").is_file()
+    assert run("evaluate", *args[:-1], "other", "--quiet")[0] == 2
+
+
+def test_an_edition_that_is_none_is_refused(run, table, released):
+    args = (table, "o/synthetic.csv", "--schema", released, "--out", "report")
+    code, _, error = run("evaluate", *args, "--edition", "secret")
+    assert (code, "'internal', 'public'" in error) == (2, True)
+
+
+# reproduce
+
+
+def test_reproduce_needs_a_schema_for_a_table(run, table):
+    code, _, error = run("reproduce", "--data", table, "--out", "r")
+    assert (code, "--schema" in error) == (2, True)
+
+
+@pytest.fixture
+def reproductions(monkeypatch, tmp_path):
+    """Instead of a reproduction, what it was asked for."""
+    asked = []
+
+    def reproduce(data, schema, out, **options):
+        asked.append({"data": data, "schema": schema, "out": out, **options})
+        return tmp_path / "report.html"
+
+    monkeypatch.setattr("deniable.reproduction.reproduce.reproduce", reproduce)
+    return asked
+
+
+def test_reproduce_takes_its_sizes_from_the_command_line(run, table, small_files, reproductions):
+    args = ("--data", table, "--schema", small_files / "schema.toml", "--out", "r")
+    assert run("reproduce", *args)[0] == 0
+    assert run("reproduce", *args, "--runs", 3, "--models", 4, "--records", 99)[0] == 0
+    usual, chosen = (asked["setup"] for asked in reproductions)
+    assert (usual.runs, usual.models, usual.records) == (5, 20, None)
+    assert (chosen.runs, chosen.models, chosen.records) == (3, 4, 99)
+    assert {asked["note"] for asked in reproductions} == {""}
+    assert run("reproduce", *args, "--runs", 0)[0] == 2
+
+
+def test_reproduce_says_that_the_embedded_table_is_synthetic(run, reproductions):
+    code, said, _ = run("reproduce", "--out", "r")
+    assert code == 0
+    (asked,) = reproductions
+    assert "itself synthetic" in " ".join(said.split())
+    assert "itself synthetic" in asked["note"]
+    assert asked["setup"].runs < 5

@@ -1,0 +1,121 @@
+"""Batches are in row order, even if polars returns them out of order; rows have owners."""
+
+from datetime import date
+
+import numpy as np
+import polars as pl
+import pytest
+
+from deniable.data.batches import iter_batches
+from deniable.data.table_io import read_table
+from deniable.errors import DataError, InvariantError
+from deniable.schema.schema import Schema
+
+TABLE = pl.DataFrame({"a": range(10)})
+UNIT = 'unit = "id"\nmax_rows_per_unit = 3'
+
+
+def batches(monkeypatch, *rows):
+    """Run ``iter_batches`` on a polars that returns batches of these rows."""
+    monkeypatch.setattr(
+        pl.LazyFrame,
+        "collect_batches",
+        lambda self, **_: (self.collect()[list(batch)] for batch in rows),
+    )
+    return list(iter_batches(TABLE.lazy(), [pl.col("a"), (pl.col("a") * 2).alias("b")]))
+
+
+def test_batches_out_of_order_are_reordered(monkeypatch):
+    found = batches(monkeypatch, range(6, 10), range(2, 6), (), range(2))
+    assert [batch["a"].to_list() for batch in found] == [[0, 1], [2, 3, 4, 5], [6, 7, 8, 9]]
+    assert pl.concat(found)["b"].to_list() == list(range(0, 20, 2))
+
+
+@pytest.mark.parametrize("rows", [[range(2), range(4, 10)], [[0, 2, 4]], [range(1, 10)]])
+def test_omitted_rows_are_an_error(monkeypatch, rows):
+    with pytest.raises(InvariantError, match="polars"):
+        batches(monkeypatch, *rows)
+
+
+def test_batches_of_polars_cover_the_table_in_order():
+    whole = pl.concat(iter_batches(TABLE.lazy(), [pl.col("a")]))
+    assert whole.equals(TABLE)
+    assert list(iter_batches(TABLE.head(0).lazy(), [pl.col("a")])) == []
+
+
+# Row owners
+
+
+def schema_of(*columns, top=""):
+    """A schema with the integer n, 0 to 9, and the given columns."""
+    tables = ['name = "n"\ntype = "integer"\nmin = 0\nmax = 9\nmissing = [""]', *columns]
+    return Schema.parse(f"format = 1\n{top}\n" + "\n".join(f"[[attribute]]\n{t}" for t in tables))
+
+
+def identifier(lines="", name="id"):
+    return f'name = "{name}"\ntype = "identifier"\n{lines}'
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pl.Series(["A", "B", "A", "C"]),
+        pl.Series(["A", "B", "A", "C"], dtype=pl.Categorical),
+        pl.Series([7, 5, 7, 2**63 - 1]),
+        pl.Series([7.0, 5.0, 7.0, 0.5]),
+        pl.Series([date(2020, 1, i) for i in (7, 5, 7, 1)]),
+    ],
+)
+def test_records_of_one_unit_have_the_same_number(cells):
+    schema = schema_of(identifier(), top=UNIT)
+    assert (schema.unit, schema.max_rows_per_unit) == ("id", 3)
+    assert Schema.parse(schema.text()) == schema
+    table = read_table(pl.DataFrame({"id": cells, "n": [1, 2, 3, 4]}), schema)
+    assert table.codes[:, 0].tolist() == [1, 2, 3, 4]
+    assert table.units.dtype == np.int64
+    one, two, again, other = table.units.tolist()
+    assert one == again
+    assert len({one, two, other}) == 3
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_units_match_their_records_when_some_are_dropped(tmp_path, name):
+    owner = identifier('outside = "drop"\nmissing = ["?"]')
+    schema = Schema.parse(
+        f"format = 1\n{UNIT}\n[[attribute]]\n{owner}\n"
+        '[[attribute]]\nname = "n"\ntype = "integer"\nmin = 0\nmax = 9\noutside = "drop"\n'
+    )
+    frame = pl.DataFrame({"id": ["A", "B", "?", "07", "A", "7", ""], "n": [1, 77, 2, 3, 4, 5, 6]})
+    getattr(frame, "write_csv" if name == "t.csv" else "write_parquet")(tmp_path / name)
+    table = read_table(tmp_path / name, schema)
+    assert table.codes[:, 0].tolist() == [1, 3, 4, 5]
+    assert table.units is not None
+    assert table.units[0] == table.units[2]
+    assert len(set(table.units.tolist())) == 3
+
+
+def test_a_record_without_a_unit_is_a_fault(tmp_path):
+    schema = schema_of(identifier(), top=UNIT)
+    (tmp_path / "t.csv").write_text("id,n\nSECRET,1\n,2\n,3\n")
+    with pytest.raises(DataError) as caught:
+        read_table(tmp_path / "t.csv", schema)
+    assert 'column "id", line 3 of t.csv: the cell is missing, so the unit' in str(caught.value)
+    assert "2 lines have this fault" in str(caught.value)
+    for empty in ([None, "x"], [float("nan"), 1.0]):
+        with pytest.raises(DataError, match='column "id", row 1 of the table'):
+            read_table(pl.DataFrame({"id": empty, "n": [1, 2]}), schema)
+    with pytest.raises(DataError, match=r"is the unit .*, but has type List\(Int64\)"):
+        read_table(pl.DataFrame({"id": [[1]], "n": [1]}), schema)
+
+
+def test_a_learnt_column_may_be_the_unit():
+    schema = schema_of('name = "house"\ntype = "integer"\nmin = 0\nmax = 999', top='unit = "house"')
+    table = read_table(pl.DataFrame({"n": [1, 2, 3], "house": [5, 5, 700]}), schema)
+    assert table.units.tolist() == [5, 5, 700]
+    assert read_table(pl.DataFrame({"n": [1]}), schema_of()).units is None
+
+
+def test_an_omitted_identifier_is_required_if_it_is_the_unit():
+    schema = schema_of(identifier('release = "omit"'), top=UNIT)
+    with pytest.raises(DataError, match='has no column "id"'):
+        read_table(pl.DataFrame({"n": [1]}), schema)

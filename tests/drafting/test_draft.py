@@ -1,0 +1,212 @@
+"""Whole drafts: the text parses, describes its own table, and lists what to decide."""
+
+import datetime as dt
+import gzip
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deniable.data.table_io import read_codes
+from deniable.drafting.draft import draft_schema
+from deniable.errors import ConfigError, DataError, DeniableError
+from deniable.schema.schema import Schema
+
+
+@pytest.fixture(scope="module")
+def table() -> pl.DataFrame:
+    """A table with a column of nearly every kind."""
+    draws, n = np.random.default_rng(3), 600
+    start = [dt.date(2001, 1, 1) + dt.timedelta(days=int(x)) for x in draws.integers(0, 7000, n)]
+    rent, food = draws.integers(10, 900, n), draws.integers(10, 300, n)
+    return pl.DataFrame(
+        {
+            "id": [f"P{x:04d}" for x in range(n)],
+            "person_id": [f"K{x:05d}" for x in draws.integers(0, 250, n)],
+            "years": draws.integers(17, 91, n),
+            "trade": draws.choice(["kelpfarmer", "tinsmith", "lacemaker", ""], n),
+            "smokes": draws.choice(["yes", "no"], n),
+            "start": start,
+            "end": [day + dt.timedelta(days=i % 900 + 1) for i, day in enumerate(start)],
+            "when": [dt.datetime(2020, 1, 1, 0, i % 60) + dt.timedelta(hours=i) for i in range(n)],
+            "weight": draws.normal(70, 12, n).round(1),
+            "pay": np.round(draws.lognormal(8, 2, n)).astype(int),
+            "rent": rent,
+            "food": food,
+            "total": rent + food,
+            "country": ["Elbonia"] * n,
+            "remark": [f"the {x}. visitor was content and left again" for x in range(n)],
+        }
+    )
+
+
+def kinds(schema: Schema) -> dict[str, str]:
+    return {column.name: column.kind for column in schema.columns}
+
+
+def assert_describes(source, *, rows: int, **options) -> Schema:
+    draft = draft_schema(source, **options)
+    schema = Schema.parse(draft.text)
+    codes, _ = read_codes(source, schema)
+    assert len(codes) == rows
+    return schema
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_a_draft_of_a_file_parses_and_describes_it(table, tmp_path, ending):
+    path = tmp_path / f"table.{ending}"
+    if ending == "parquet":
+        table.write_parquet(path)
+    elif ending == "csv":
+        table.write_csv(path)
+    else:
+        path.write_bytes(gzip.compress(table.write_csv().encode()))
+    schema = assert_describes(path, rows=len(table))
+    found = kinds(schema)
+    assert found["id"] == found["person_id"] == found["remark"] == "identifier"
+    assert found["start"] == found["end"] == "date"
+    assert found["when"] == "datetime"
+    assert found["country"] == "constant"
+    assert (found["smokes"], found["weight"], found["pay"]) == ("boolean", "real", "integer")
+    assert schema.drafted == ("rows_max", *table.columns)
+
+
+@pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "arrow"])
+def test_a_draft_of_a_frame_parses_and_describes_it(table, kind):
+    source = {
+        "polars": lambda: table,
+        "lazy": table.lazy,
+        "pandas": table.to_pandas,
+        "arrow": table.to_arrow,
+    }[kind]()
+    assert_describes(source, rows=len(table))
+
+
+def test_what_is_read_from_the_data_is_marked_and_notes_list_decisions(table):
+    draft = draft_schema(table)
+    for line in draft.text.splitlines():
+        if line.startswith(("min =", "max =", "value =", "decimals =", "confirmed =")):
+            assert "read from the data" in line
+    notes = " ".join(draft.notes)
+    assert "rent + food" in notes
+    assert "unit" in notes
+    assert '# unit = "person_id"' in draft.text
+    assert '# less = ["start", "end"]' in draft.text
+    assert all(note in " ".join(draft.text.replace("#", " ").split()) for note in draft.notes)
+
+
+def test_notes_show_no_cell(table):
+    draft = draft_schema(table)
+    notes = " ".join(draft.notes)
+    for word in ("kelpfarmer", "tinsmith", "Elbonia", "visitor", "K00"):
+        assert word not in notes
+
+
+def test_proposed_constraints_hold_when_uncommented(table):
+    lines = draft_schema(table).text.splitlines()
+    at = lines.index('# less = ["start", "end"]')
+    lines[at - 1 : at + 1] = [line.removeprefix("# ") for line in lines[at - 1 : at + 1]]
+    schema = Schema.parse("\n".join(lines))
+    assert len(schema.constraints) == 1
+    read_codes(table, schema)
+
+
+def test_a_proposed_computed_column_parses(table):
+    draft = draft_schema(table)
+    lines = draft.text.splitlines()
+    first = lines.index('name = "total"')
+    last = next(i for i in range(first, len(lines)) if lines[i].startswith("# formula"))
+    proposed = [line.removeprefix("# ") for line in lines[last - 1 : last + 1]]
+    text = "\n".join([*lines[: first + 1], *proposed, *lines[last + 1 :]])
+    assert kinds(Schema.parse(text))["total"] == "computed"
+
+
+def test_a_given_unit_is_written(table):
+    draft = draft_schema(table, unit="person_id")
+    schema = Schema.parse(draft.text)
+    assert schema.unit == "person_id"
+    assert schema.max_rows_per_unit == 1, "the true maximum would be read from the data"
+    assert "# unit" not in draft.text
+    with pytest.raises(ConfigError, match="no such column"):
+        draft_schema(table, unit="absent")
+    with pytest.raises(ConfigError, match="max_rows_per_unit"):
+        draft_schema(table, max_rows_per_unit=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("t.csv", b"", "empty"),
+        ("t.csv", b"a,b\n", "no records"),
+        ("t.csv", b"a,b\n1,2\n3\n", "line 3"),
+        ("t.csv", "a,b\né,2\n".encode("latin-1"), "UTF-8"),
+        ("t.csv", b"a,a\n1,2\n", "same name"),
+        ("t.csv", b",a\n0,axolotl\n", "no name"),
+        ("t.csv", b'a,b\n"axolotl,2\n', "quotation mark"),
+        ("t.csv.gz", b"a,b\n1,2\n", "gzip"),
+        ("t.parquet", b"axolotl", "Parquet"),
+        ("t.xlsx", b"axolotl", "must end in"),
+    ],
+)
+def test_errors_of_unreadable_tables_quote_no_cell(tmp_path, name, content, what):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=what) as error:
+        draft_schema(path)
+    assert "axolotl" not in str(error.value)
+
+
+@pytest.mark.parametrize("source", [3, pl.DataFrame(), pl.DataFrame({"a": []})])
+def test_a_source_that_is_not_a_table_is_rejected(source):
+    with pytest.raises(DataError):
+        draft_schema(source)
+
+
+def test_one_row_can_be_drafted_and_few_rows_get_a_note(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("a,b,c,d\n1,oak,2020-01-01,2.5\n")
+    assert_describes(path, rows=1)
+    assert "few rows (1)" in draft_schema(path).notes[0]
+
+
+def test_names_of_any_kind_survive():
+    names = ['say "hi"', "naïve\tname", "[x]", "a\nb", "#", "\x01"]
+    frame = pl.DataFrame({name: [1, 2, 3] * 10 for name in names})
+    schema = assert_describes(frame, rows=30)
+    assert [column.name for column in schema.columns] == names
+
+
+CELL = st.one_of(
+    st.sampled_from(["", "NA", "None", "yes", "no", "0", "1", "-8", "99", "2020-01-05"]),
+    st.sampled_from(["1/2/1999", "13/2/1999", "2020-01-05 10:00", "07", " 7", "N", "1e5"]),
+    st.integers(-(10**12), 10**12).map(str),
+    st.floats(allow_nan=False, allow_infinity=False, width=32).map(str),
+    st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=6),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(1, 40))
+def test_any_table_of_text_gets_a_draft_that_describes_it(data, rows):
+    """Two columns, one with few different cells and one with many: no cell is invalid."""
+    pool = data.draw(st.lists(CELL, min_size=1, max_size=4))
+    few = data.draw(st.lists(st.sampled_from(pool), min_size=rows, max_size=rows))
+    cells = data.draw(st.lists(CELL, min_size=rows, max_size=rows))
+    frame = pl.DataFrame({"few": few, "many": cells, "plain": [i % 3 for i in range(rows)]})
+    assert_describes(frame, rows=rows)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.one_of(st.none(), st.floats(allow_infinity=False)), min_size=1, max_size=30),
+)
+def test_any_column_of_doubles_gets_a_draft_that_describes_it(cells):
+    frame = pl.DataFrame(
+        {"x": pl.Series(cells, dtype=pl.Float64), "plain": [i % 3 for i in range(len(cells))]}
+    )
+    try:
+        assert_describes(frame, rows=len(cells))
+    except DeniableError as error:
+        raise AssertionError(str(error)) from error

@@ -1,0 +1,91 @@
+"""Identifier columns: what is taken for one, and what must not be."""
+
+import numpy as np
+import pytest
+
+from drafted_columns import draft_column, fields_of, notes_of
+
+RNG = np.random.default_rng(4)
+
+
+def many(values, n=200):
+    return [str(value) for value in RNG.choice(values, n)]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("id", [str(x) for x in RNG.choice(10**6, 100, replace=False)]),
+        ("row", [str(x) for x in range(1000, 1100)]),
+        ("reference", [f"K-{x:06d}" for x in RNG.choice(10**6, 100, replace=False)]),
+        ("customerId", [f"c{x}" for x in range(100)]),
+    ],
+)
+def test_a_unique_key_is_an_identifier(name, cells):
+    found = draft_column(cells, name)
+    assert found.kind == "identifier"
+    assert "identifier" in notes_of(found)
+    assert not found.is_modelled
+
+
+@pytest.mark.parametrize("make", ["{}", "K{:06d}"])
+@pytest.mark.parametrize("each", [1, 3])
+def test_an_identifier_that_is_often_empty_gets_a_note(make, each):
+    cells = [make.format(x) for x in range(1_000, 1_100)] * each
+    full = draft_column(cells, "reply_id")
+    gaps = draft_column([*cells, *[""] * 7 * len(cells)], "reply_id")
+    assert (full.kind, gaps.kind) == ("identifier", "identifier")
+    assert "empty" not in notes_of(full)
+    assert "88% of its cells are empty, but every record will have one" in notes_of(gaps)
+
+
+def test_new_identifiers_have_the_format_of_the_old_ones():
+    assert fields_of(draft_column([f"P{x:05d}" for x in range(100)], "id"))["format"] == "P{:05d}"
+    uuids = [f"{x:08x}-0000-4000-8000-{x:012x}" for x in range(100)]
+    assert fields_of(draft_column(uuids))["format"] == "uuid"
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("income", [str(x) for x in RNG.choice(10**5, 100, replace=False)]),
+        ("region_id", many(range(10))),
+        ("postcode", [f"{x:05d}" for x in RNG.integers(500, 600, 300)]),
+        ("x", [str(x) for x in RNG.normal(size=100)]),
+    ],
+)
+def test_a_measurement_is_not_an_identifier(name, cells):
+    assert draft_column(cells, name).is_modelled
+
+
+@pytest.mark.parametrize(
+    ("name", "persons", "rows"),
+    [("patient_id", 150, 400), ("patient", 400, 1_600), ("x", 400, 1_600)],
+)
+def test_several_rows_of_a_person_are_noticed(name, persons, rows):
+    found = draft_column([f"P{x:05d}" for x in RNG.integers(0, persons, rows)], name)
+    assert found.kind == "identifier"
+    assert "unit" in notes_of(found)
+
+
+def test_codes_of_several_shapes_are_not_persons():
+    """Course numbers: some have a letter before or after, and a few are very frequent."""
+    one_each = [form.format(x) for x in range(1, 200) for form in ("{}", "{}A", "M{}", "C{}BL")]
+    found = draft_column([*one_each, *["199"] * 60, *["596"] * 60], "course_num")
+    assert found.kind == "text"
+    assert fields_of(found)["values"] == ["199", "596"]
+    alike = [f"K{x}" for x in range(1, 800)]
+    assert "unit" in notes_of(draft_column([*alike, *["K7"] * 60, *["K596"] * 60], "reference"))
+
+
+def clock(seconds) -> str:
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+@pytest.mark.parametrize("rows", [100, 20_000])
+def test_times_of_day_are_not_identifiers(rows):
+    """Unique, or with several rows each: too many to list, so they are left out."""
+    found = draft_column([clock(x) for x in RNG.integers(0, 86_400, rows)], "time")
+    assert fields_of(found) == {"release": "omit"}
+    assert "times of day" in notes_of(found)
+    assert "unit" not in notes_of(found)

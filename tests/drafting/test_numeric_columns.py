@@ -1,0 +1,140 @@
+"""Numeric columns: bounds, codes for missing, lists, bins, heaping and spikes."""
+
+import numpy as np
+import pytest
+
+from drafted_columns import draft_column, fields_of, notes_of, parse_column, single_position_bins
+
+RNG = np.random.default_rng(4)
+
+
+def test_bounds_of_a_wide_range_are_rounded_outward_with_a_comment():
+    found = draft_column([str(n) for n in range(17, 91)] * 3)
+    assert (fields_of(found)["min"], fields_of(found)["max"]) == (15, 90)
+    comments = {field.key: field.comment for field in found.fields}
+    assert "rounded outward" in comments["min"]
+    assert fields_of(found)["buckets"] == {"width": 10}
+
+
+@pytest.mark.parametrize(
+    ("cells", "missing"),
+    [
+        (["-8", *map(str, range(30))] * 9, ["-8"]),
+        (["-8", "-9", "", *map(str, range(30))] * 9, ["", "-8", "-9"]),
+        (["999", *map(str, range(30))] * 9, ["999"]),
+        (["99", *map(str, range(30))] * 9, ["99"]),
+        (["N", *map(str, range(30))] * 9, ["N"]),
+        (["99", *map(str, range(90))] * 9, None),
+        (["-8", *map(str, range(-20, 30))] * 9, None),
+        (["-1", *map(str, range(30))] * 9, None),
+    ],
+)
+def test_a_code_that_stands_out_means_missing(cells, missing):
+    found = draft_column(cells)
+    assert found.kind == "integer"
+    assert fields_of(found).get("missing") == missing
+    if missing:
+        assert "mean missing" in notes_of(found) or missing == [""]
+
+
+def test_a_doubtful_code_gets_a_note():
+    assert "-1" in notes_of(draft_column(["-1", *map(str, range(30))] * 9))
+    assert "99" in notes_of(draft_column([*map(str, range(90)), *["99"] * 40]))
+
+
+def test_bounds_never_reach_a_number_that_means_missing():
+    found = draft_column(["99", *map(str, range(48))] * 9)
+    assert fields_of(found)["max"] < 99
+    assert fields_of(draft_column(["-8", *map(str, range(3, 80))] * 9))["min"] > -8
+
+
+def test_money_has_growing_bins_and_a_bin_for_zero():
+    cells = [*["0"] * 300, *(str(int(x)) for x in RNG.lognormal(8, 2, 700))]
+    found = draft_column(cells)
+    assert fields_of(found)["bins"] == {"digits": 2}
+    column = parse_column(found)
+    widths = np.diff(column.starts)
+    assert {0, 1} <= set(column.starts)
+    assert widths[-2] > 100 * widths[2]
+    assert any("clip" in remark for remark in found.remarks)
+
+
+def test_numbers_with_many_decimals_are_rounded_with_a_note():
+    found = draft_column([repr(float(x)) for x in RNG.normal(25, 4, 500)])
+    assert found.kind == "real"
+    assert fields_of(found)["decimals"] == 2
+    assert "decimals" in notes_of(found)
+
+
+def test_rounding_errors_of_doubles_are_not_decimals():
+    assert fields_of(draft_column([repr(0.1 + 0.2), "0.5", "0.7"] * 30))["decimals"] == 1
+
+
+def test_few_numbers_far_apart_are_a_list():
+    found = draft_column(["93.994", "93.2", "5191.25", "4963.5"] * 40)
+    assert found.kind == "ordered"
+    assert fields_of(found)["values"] == ["93.2", "93.994", "4963.5", "5191.25"]
+
+
+def test_numbers_that_look_like_codes_are_values_and_amounts_are_not():
+    codes = RNG.choice(np.arange(1000, 9900, 70), 5000)
+    assert draft_column(codes).kind == "categorical"
+    amounts = RNG.choice(np.round(RNG.lognormal(7, 1.5, 120)).astype(int), 5000)
+    assert draft_column(amounts).kind == "integer"
+
+
+def test_integers_with_a_decimal_point_keep_it():
+    draft = draft_column(["5.0", "7.0", "12.0", "NA"] * 50)
+    attribute = parse_column(draft)
+    assert (draft.kind, str(fields_of(draft)["step"])) == ("real", "1.0")
+    assert attribute.grid.decimals == 1
+    assert attribute.bins == 8
+    assert draft_column(["5.00", "7.00", "12.00"] * 50).kind == "integer"
+
+
+def incomes(rows, step):
+    wage = RNG.lognormal(10, 0.8, rows).astype(np.int64) + 100
+    return np.where(RNG.random(rows) < 0.6, wage - wage % step, wage).tolist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "step", "heaps"),
+    [(12_000, 1_000, [1_000]), (12_000, 100, [100]), (12_000, 1, None), (9_000, 1_000, None)],
+)
+def test_heaping_is_found_if_there_are_enough_rows(rows, step, heaps):
+    found = fields_of(draft_column(incomes(rows, step), "wage")).get("heaps")
+    assert (found and [n for n in found if n >= 100]) == heaps
+
+
+@pytest.mark.parametrize(("each", "apart"), [(24, True), (18, False)])
+def test_spikes_have_bins_of_their_own(each, apart):
+    """60 rates of many rows, and 300 numbers of one row, which are never edges."""
+    rates = np.sort(RNG.choice(np.arange(1_000, 50_000, 7), 60, replace=False))
+    others = RNG.choice(np.arange(1_003, 50_000, 7), 300, replace=False)
+    cells = [f"{cell / 1_000:.3f}" for cell in [*np.repeat(rates, each), *others]]
+    draft = draft_column(cells)
+    attribute = parse_column(draft)
+    alone = single_position_bins(attribute)
+    assert draft.kind == "real"
+    assert not alone & set(others.tolist())
+    assert alone >= set(rates.tolist()) if apart else not alone & set(rates.tolist())
+
+
+def test_a_dense_column_has_even_bins_however_many_rows_a_number_has():
+    cells = np.repeat(np.arange(100, 2_100), 110).tolist()
+    assert "edges" not in fields_of(draft_column(cells)).get("bins", {})
+
+
+def test_too_many_spikes_for_a_list_of_edges_have_even_bins():
+    many = [f"{place / 1_000:.3f}" for place in np.repeat(1_000 + 37 * np.arange(1_200), 25)]
+    assert "edges" not in fields_of(draft_column(many))["bins"]
+    assert "edges" in fields_of(draft_column(many[: 25 * 900]))["bins"]
+
+
+def test_spikes_of_a_skewed_column_have_bins_among_leading_digits():
+    tail = (RNG.lognormal(9, 1, 400).astype(np.int64) + 1_000).tolist()
+    cells = [0] * 5_000 + [15_024] * 300 + [7_688] * 150 + tail
+    attribute = parse_column(draft_column(cells))
+    alone = single_position_bins(attribute)
+    assert {0, 7_688, 15_024} <= alone
+    assert not {n for n in alone if n >= 100} - {7_688, 15_024}

@@ -1,0 +1,268 @@
+"""Private drafts: useful, within their limit, and changed by one row in one count only."""
+
+import datetime as dt
+from unittest.mock import patch
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deniable.data.table_io import read_codes
+from deniable.drafting import noisy_histograms
+from deniable.drafting.column_profile import open_table
+from deniable.drafting.draft import draft_schema
+from deniable.drafting.private_draft import draft_privately
+from deniable.errors import BudgetError, ConfigError, DataError
+from deniable.privacy.composition import Guarantee
+from deniable.privacy.ledger import Spend
+from deniable.randomness import Keyed, Secret
+from deniable.schema.schema import Schema
+
+LIMIT = Guarantee(epsilon=1.0, delta=1e-9)
+
+
+def big_table(n: int = 20_000) -> pl.DataFrame:
+    draws = np.random.default_rng(5)
+    day = dt.date(1950, 1, 1)
+    return pl.DataFrame(
+        {
+            "user_id": [f"u{x}" for x in range(n)],
+            "years": draws.integers(18, 95, n),
+            "code": draws.integers(1, 9, n),
+            "mixed": draws.choice(["N", *map(str, range(1, 40))], n, p=[0.22, *[0.02] * 39]),
+            "trade": draws.choice(["tinsmith", "lacemaker", "", "wheelwright"], n),
+            "smokes": draws.choice(["yes", "no"], n),
+            "born": [day + dt.timedelta(days=int(x)) for x in draws.integers(0, 20_000, n)],
+            "weight": draws.normal(70, 12, n).round(1),
+            "pay": np.round(draws.lognormal(8, 1.5, n)).astype(int),
+            "rare": ["common"] * (n - 1) + ["axolotl"],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def table() -> pl.DataFrame:
+    return big_table()
+
+
+@pytest.fixture(scope="module")
+def drafted(table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("private") / "table.csv"
+    table.write_csv(path)
+    return path, draft_schema(path, draft_epsilon=1.0)
+
+
+def test_a_private_draft_describes_its_table(drafted, table):
+    path, draft = drafted
+    schema = Schema.parse(draft.text)
+    found = {column.name: column for column in schema.columns}
+    kinds = {name: column.kind for name, column in found.items()}
+    assert kinds == {
+        "user_id": "identifier",
+        "years": "integer",
+        "code": "integer",
+        "mixed": "integer",
+        "trade": "text",
+        "smokes": "boolean",
+        "born": "date",
+        "weight": "real",
+        "pay": "integer",
+        "rare": "text",
+    }
+    assert found["code"].values == range(1, 9)
+    assert "N" in found["mixed"].missing
+    assert found["trade"].missing[0] == ""
+    assert set(found["trade"].values) == {"tinsmith", "lacemaker", "wheelwright", "other"}
+    codes, _ = read_codes(path, schema)
+    assert len(codes) == len(table)
+
+
+def test_ranges_among_numbers_are_values_and_do_not_mean_missing(tmp_path):
+    """Counts of birds: 0, 1, 2-10, and two ranges that are too rare to be released."""
+    cells = ["1"] * 20_000 + ["2-10"] * 6_000 + ["11-100"] * 40 + ["Over 100"] * 10 + ["0"] * 20
+    path = tmp_path / "table.csv"
+    pl.DataFrame({"struck": cells}).write_csv(path)
+    schema = Schema.parse(draft_schema(path, draft_epsilon=0.1).text)
+    [attribute] = schema.attributes
+    assert attribute.kind == "text"
+    assert set(attribute.values) == {"1", "2-10", "other"}
+    assert "2-10" not in attribute.missing
+    codes, _ = read_codes(path, schema)
+    assert np.bincount(codes[:, 0]).tolist() == [20_000, 6_000, 70]
+
+
+@pytest.mark.parametrize(("share", "step"), [(0.01, "1.0"), (0.3, "0.01")])
+def test_a_fraction_too_rare_to_be_seen_is_rounded_and_does_not_stop_a_run(tmp_path, share, step):
+    """Floats, nearly all of them integers: the few fractions must not be invalid."""
+    draws, n = np.random.default_rng(2), 5_000
+    cells = np.where(draws.random(n) < share, draws.uniform(10, 44, n).round(2), 45.0)
+    path = tmp_path / "table.csv"
+    pl.DataFrame({"result": cells}).write_csv(path)
+    for source in (path, pl.read_csv(path)):
+        schema = Schema.parse(draft_schema(source, draft_epsilon=0.3).text)
+        codes, _ = read_codes(source, schema)
+        assert len(codes) == n
+        [attribute] = schema.attributes
+        assert (attribute.kind, str(attribute.grid.step)) == ("real", step)
+
+
+def test_the_fix_that_notes_give_for_a_rare_fraction_works(tmp_path):
+    """Without decimal points integers are drafted; the few fractions are reported, then rounded."""
+    path = tmp_path / "table.csv"
+    pl.DataFrame({"hours": ["35", "40"] * 2_000 + ["37.5"] * 5}).write_csv(path)
+    draft = draft_schema(path, draft_epsilon=0.3)
+    with pytest.raises(DataError, match="5 lines"):
+        read_codes(path, Schema.parse(draft.text))
+    assert "real with decimals = 0" in " ".join(draft.notes)
+    rounded = draft.text.replace('type = "integer"', 'type = "real"\ndecimals = 0')
+    codes, _ = read_codes(path, Schema.parse(rounded))
+    assert len(codes) == 4_005
+
+
+def test_integers_too_large_for_doubles_stay_integers():
+    cells = [f"{x}.0" for x in np.random.default_rng(2).integers(2**55, 2**56, 5_000)]
+    schema = Schema.parse(draft_schema(pl.DataFrame({"x": cells}), draft_epsilon=1.0).text)
+    assert [column.kind for column in schema.columns] == ["integer"]
+
+
+def test_it_records_its_cost_and_marks_nothing_as_read_from_the_data(drafted):
+    _, draft = drafted
+    schema = Schema.parse(draft.text)
+    assert (schema.draft.epsilon, schema.draft.delta) == (1.0, 1e-9)
+    assert draft.cost == LIMIT
+    assert schema.drafted == ()
+    assert "read from the data" not in draft.text
+    assert draft.text.count("drafted with differential privacy") > len(schema.columns)
+
+
+def test_a_text_of_one_row_is_not_released(drafted):
+    """It would be with the probability of the largest noise: below 10^-9."""
+    assert "axolotl" not in drafted[1].text
+
+
+def test_reproducible_noise_claims_no_privacy():
+    draft = draft_schema(big_table(2_000), draft_epsilon=1.0, noise=Keyed(1))
+    schema = Schema.parse(draft.text)
+    assert schema.draft is None
+    assert draft.cost is None
+    assert (schema.drafted == schema.columns and schema.columns) or len(schema.drafted) == 10
+    assert "No privacy is claimed" in draft.text
+
+
+def test_what_is_spent_is_at_most_what_was_planned(table):
+    """Every noisy histogram has a ledger entry, and the total is within the limit."""
+    spends: list[Spend] = []
+    real = noisy_histograms.add_noise
+
+    def spy(*args, **options):
+        noisy, spend = real(*args, **options)
+        spends.append(spend)
+        return noisy, spend
+
+    with patch.object(noisy_histograms, "add_noise", spy):
+        draft_schema(table, draft_epsilon=1.0)
+    moved = sum(spend.moved for spend in spends)
+    assert 2 * 9 <= moved <= 3 * 9
+    law = spends[0].law
+    assert all(spend.law == law and spend.sensitivity == 1 for spend in spends)
+    whole = Spend(what="all", part="structure", law=law, moved=moved)
+    assert noisy_histograms.compose_spends((whole,), delta=1e-9).within(LIMIT)
+
+
+def exact_histograms(frame: pl.DataFrame, **options) -> list[np.ndarray]:
+    """The exact counts of every histogram, with the planned law but without noise."""
+    histograms: list[np.ndarray] = []
+
+    def silent(_rng, counts, law, **_):
+        histograms.append(counts)
+        return counts + law.r, Spend(what="x", part="structure", law=law)
+
+    with patch.object(noisy_histograms, "add_noise", silent):
+        draft_privately(
+            open_table(frame),
+            LIMIT,
+            **{"unit": None, "rows_per_unit": None, "noise": Secret()} | options,
+        )
+    return histograms
+
+
+ROW = st.fixed_dictionaries(
+    {
+        "a": st.sampled_from(["", "1", "2", "31", "450"]),
+        "b": st.sampled_from(["oak", "elm", "NA", "x"]),
+        "c": st.sampled_from(["2020-01-01", "1999-05-05", "1/2/2020"]),
+    }
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(ROW, min_size=1, max_size=6), ROW)
+def test_another_row_moves_one_count_by_one_in_every_histogram(rows, more):
+    """For the same sequence of noisy answers; counts by text are compared as multisets."""
+    rows = [*rows, *rows, more, more]  # the new row adds no new cell, so the answers stay
+    before = exact_histograms(pl.DataFrame(rows))
+    after = exact_histograms(pl.DataFrame([*rows, more]))
+    assert len(before) == len(after)
+    for one, other in zip(before, after, strict=True):
+        assert len(one) == len(other)
+        assert np.abs(other - one).sum() <= 1
+
+
+@pytest.mark.parametrize("words", [["x"], ["x", "2-10"], ["007"], ["x", "12345678901234567890"]])
+def test_another_row_moves_one_count_where_texts_occur_among_numbers(words):
+    """Whether they mean missing or are values; 007 parses as a number but counts as text."""
+    cells = ["", *map(str, range(1, 31)), *words]
+    before = exact_histograms(pl.DataFrame({"d": cells}))
+    assert len(before) == 3
+    for cell in cells:
+        after = exact_histograms(pl.DataFrame({"d": [*cells, cell]}))
+        moved = [np.abs(two - one).sum() for one, two in zip(before, after, strict=True)]
+        assert max(moved) == 1
+
+
+def test_further_rows_of_a_unit_are_ignored():
+    frame = pl.DataFrame({"who": ["a"] * 50 + ["b"] * 2 + ["c"], "x": list(range(53))})
+    options = {"unit": "who", "rows_per_unit": 2}
+    histograms = exact_histograms(frame, **options)
+    assert {int(counts.sum()) for counts in histograms} == {5}
+    without = exact_histograms(frame.filter(pl.col("who") != "a"), **options)
+    assert {int(counts.sum()) for counts in without} == {3}
+
+
+def test_more_rows_of_a_person_mean_more_noise(table):
+    reach: list[int] = []
+
+    def spy(limit, *, histograms):
+        reach.append(noisy_histograms.calibrate_noise(limit, histograms=histograms).r)
+        return noisy_histograms.calibrate_noise(limit, histograms=histograms)
+
+    with patch("deniable.drafting.private_draft.calibrate_noise", spy):
+        for most in (1, 4):
+            draft_schema(table, draft_epsilon=1.0, unit="user_id", max_rows_per_unit=most)
+    assert reach[1] > 3 * reach[0]
+
+
+def test_a_private_draft_of_units_needs_a_bound_on_their_rows(table):
+    with pytest.raises(ConfigError, match="max_rows_per_unit"):
+        draft_schema(table, draft_epsilon=1.0, unit="user_id")
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("inf"), float("nan")])
+def test_an_invalid_epsilon_is_rejected(table, epsilon):
+    with pytest.raises(BudgetError):
+        draft_schema(table, draft_epsilon=epsilon)
+
+
+def test_a_small_table_is_left_undescribed_rather_than_disclosed():
+    frame = pl.DataFrame({"trade": ["tinsmith"] * 3 + ["lacemaker"], "x": [1, 2, 3, 77]})
+    draft = draft_schema(frame, draft_epsilon=1.0)
+    for word in ("tinsmith", "lacemaker", "77"):
+        assert word not in draft.text
+    assert "too few rows" in " ".join(draft.notes)
+
+
+def test_noise_is_calibrated_for_many_columns():
+    frame = pl.DataFrame({f"c{i}": [1, 2, 3] for i in range(40)})
+    assert "too few rows" in " ".join(draft_schema(frame, draft_epsilon=0.5).notes)

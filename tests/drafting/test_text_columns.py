@@ -1,0 +1,41 @@
+"""Text columns: lists of values, free text, and the value for all other texts."""
+
+import numpy as np
+
+from drafted_columns import draft_column, fields_of, notes_of
+
+RNG = np.random.default_rng(4)
+
+
+def many(values, n=200):
+    return [str(value) for value in RNG.choice(values, n)]
+
+
+def test_times_that_are_coarse_enough_are_values():
+    cells = [f"{x // 4:02d}:{15 * (x % 4):02d}" for x in RNG.integers(0, 96, 3_000)]
+    found = draft_column(cells)
+    assert found.kind == "categorical"
+    assert fields_of(found)["values"] == sorted(set(cells))
+    assert draft_column([f"{x}:99" for x in range(100, 300)], "slot").kind == "identifier"
+
+
+def test_free_text_keeps_the_frequent_or_is_left_out():
+    opinions = [f"it was {x} days until a reply came" for x in range(300)]
+    assert fields_of(draft_column(opinions))["release"] == "omit"
+    mixed = draft_column([*opinions, *["no comment"] * 100])
+    assert mixed.kind == "text"
+    assert fields_of(mixed)["values"] == ["no comment"]
+    assert fields_of(mixed)["other"] == "other"
+
+
+def test_the_value_for_other_texts_is_not_taken_already():
+    opinions = [f"opinion number {x}" for x in range(300)]
+    assert fields_of(draft_column([*opinions, *["other"] * 100]))["other"] == "(other)"
+
+
+def test_many_values_have_no_buckets_and_rare_ones_are_counted_not_named():
+    found = draft_column([*many([f"town {c}" for c in range(60)], 6000), "hamlet"])
+    assert "buckets" not in fields_of(found)
+    assert "60" in notes_of(found) or "61" in notes_of(found)
+    assert "1 of its" in notes_of(found)
+    assert "hamlet" not in notes_of(found)

@@ -1,0 +1,52 @@
+"""Learners of the evaluation."""
+
+import numpy as np
+import pytest
+
+from deniable.evaluation.classifiers import LEARNERS, fit_predict, learner_title
+
+
+def test_a_single_class_is_predicted_without_a_model():
+    train = np.zeros((5, 2), dtype=np.uint16)
+    found = fit_predict(
+        "forest", "classification", train=train, labels=np.full(5, 3, dtype=np.uint16),
+        test=train[:2], trees=2, key=0,
+    )  # fmt: skip
+    assert found.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_finds_a_label_that_is_one_of_the_features(name, task, rng):
+    codes = rng.integers(0, 3, (600, 3)).astype(np.uint16)
+    predicted = fit_predict(
+        name, task, train=codes[:400], labels=codes[:400, 1], test=codes[400:], trees=20, key=0
+    )
+    assert np.abs(predicted - codes[400:, 1]).mean() < 0.1
+
+
+def test_the_same_key_gives_the_same_predictions(rng):
+    codes = rng.integers(0, 3, (300, 4)).astype(np.uint16)
+    one, same, other = (
+        fit_predict(
+            "forest", "classification",
+            train=codes[:200, :3], labels=codes[:200, 3], test=codes[200:, :3], trees=3, key=key,
+        ).tolist()
+        for key in (1, 1, 2)
+    )  # fmt: skip
+    assert one == same != other
+
+
+def test_a_code_absent_from_training_is_ignored_by_the_linear_model(rng):
+    train = rng.integers(0, 2, (200, 2)).astype(np.uint16)
+    test = np.array([[0, 7], [1, 7]], dtype=np.uint16)
+    predicted = fit_predict(
+        "linear", "classification", train=train, labels=train[:, 0], test=test, trees=1, key=0
+    )
+    assert predicted.tolist() == [0.0, 1.0]
+
+
+def test_the_linear_model_is_named_by_its_task():
+    assert learner_title("linear", "classification") == "Logistic regression"
+    assert learner_title("linear", "regression") == "Ridge regression"
+    assert learner_title("forest", "regression") == "Random forest"

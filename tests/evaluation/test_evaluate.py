@@ -1,0 +1,88 @@
+"""deniable evaluate, from tables to files: both editions."""
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+
+from deniable.errors import ConfigError, DataError, OutputError
+from deniable.evaluation.effort import Effort
+from deniable.evaluation.evaluate import evaluate
+from deniable.evaluation.report import render
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
+
+
+def test_the_report_states_that_there_is_no_held_out_table(internal):
+    metrics, out = internal
+    found = metrics.document()
+    assert {found[part]["against"] for part in ("distances", "learning", "game")} == {"real"}
+    assert "no held-out table was given" in (out / "report.html").read_text()
+
+
+def test_a_public_edition_does_not_read_the_real_table(public):
+    metrics, out = public
+    assert metrics.findings is None
+    found = json.loads((out / "metrics.json").read_text())
+    assert set(found) == {"format", "version", "edition", "records", "guarantee", "marginals"}
+    assert all(set(one) == {"attribute", "labels", "released"} for one in found["marginals"])
+    text = (out / "report.html").read_text()
+    assert metrics.claim.sentence[:60] in text
+    assert "is itself a disclosure" in text
+    assert "Verdict" not in text
+    assert "held-out" not in text
+
+
+def test_a_public_edition_needs_a_verified_guarantee(small_files, small_schema, small_table):
+    for synthetic in (small_files / "table.csv", small_table):
+        with pytest.raises(ConfigError, match="there is no manifest next to them"):
+            evaluate(small_table, synthetic, small_schema, edition="public")
+
+
+def test_an_edition_has_one_of_two_names(small_schema, small_table):
+    with pytest.raises(ConfigError, match="internal or public"):
+        evaluate(small_table, small_table, small_schema, edition="secret")
+
+
+def test_a_folder_with_files_is_refused_before_reading(small_schema, tmp_path):
+    (tmp_path / "there").write_text("x")
+    with pytest.raises(OutputError, match="not empty"):
+        evaluate("no/table.csv", "no/table.csv", small_schema, out=tmp_path)
+
+
+def test_an_unknown_target_fails_before_a_row_is_read(small_schema):
+    with pytest.raises(ConfigError, match="is not an attribute"):
+        evaluate("no/table.csv", "no/table.csv", small_schema, target="petz")
+
+
+def test_one_row_is_too_few(small_schema, small_table):
+    with pytest.raises(DataError, match="fewer than two rows"):
+        evaluate(small_table, small_table.head(1), small_schema)
+
+
+def test_one_attribute_can_be_evaluated_too():
+    schema = Schema((Attribute(name="c", kind="categorical", values=("x", "y")),))
+    frame = pl.DataFrame({"c": ["x", "y"] * 50})
+    metrics = evaluate(frame, frame, schema, effort=Effort(runs=1, rows=50, trees=2, game=20))
+    found: dict[str, Any] = metrics.document()
+    assert found["learning"] is None
+    assert found["distances"]["attributes"]["mean"] == 0
+    assert "pairs" not in found["distances"]
+    assert "Pairs of columns" not in render(metrics)
+
+
+def test_progress_reaches_the_end_of_every_stage(small_table, small_schema):
+    events = []
+    evaluate(
+        small_table,
+        small_table,
+        small_schema,
+        effort=Effort(runs=1, rows=100, trees=2, game=50),
+        progress=lambda stage, done, of: events.append((stage, done, of)),
+    )
+    stages = list(dict.fromkeys(stage for stage, _, _ in events))
+    assert stages == ["read the tables", "distances", "learning", "distinguishability"]
+    for stage in stages:
+        _, done, of = [one for one in events if one[0] == stage][-1]
+        assert done == of

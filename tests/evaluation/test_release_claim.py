@@ -1,0 +1,75 @@
+"""The claim of a manifest: read, verified, and rejected if it is wrong."""
+
+import json
+import math
+import shutil
+
+import pytest
+
+from deniable.evaluation.release_claim import read_claim
+from deniable.pipeline.api import generate, synthesize
+from deniable.release.artefact import load
+
+
+@pytest.fixture
+def copy(release, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(release, folder)
+    return folder
+
+
+def test_a_release_comes_with_its_sentence(release):
+    claim = read_claim(release / "synthetic.csv")
+    manifest = json.loads((release / "manifest.json").read_text())
+    assert claim.sentence == manifest["guarantee"]["sentence"]
+    assert claim.epsilon == manifest["guarantee"]["epsilon"] <= 1
+    assert claim.failures == ()
+    assert claim.holds
+    assert claim.document()["verified"] is True
+
+
+def test_generated_records_have_a_manifest_of_their_own(release, tmp_path):
+    file = tmp_path / "more.csv"
+    generate(load(release / "artefact"), 50, key=1).write_file(file)
+    assert read_claim(file).holds
+
+
+def test_without_a_manifest_there_is_no_claim(release, tmp_path, small_table):
+    shutil.copy(release / "synthetic.csv", tmp_path / "alone.csv")
+    assert read_claim(tmp_path / "alone.csv") is None
+    assert read_claim(small_table) is None
+
+
+def test_a_manifest_that_claims_less_than_was_spent_fails(copy):
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["guarantee"]["epsilon"] = 0.1
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    claim = read_claim(copy / "synthetic.csv")
+    assert not claim.holds
+    assert any("cost" in failure for failure in claim.failures)
+
+
+def test_a_manifest_of_another_file_fails(copy):
+    with (copy / "synthetic.csv").open("a") as file:
+        file.write("20,tinsmith,windmill,0,axolotl\n")
+    assert read_claim(copy / "synthetic.csv").failures == (
+        "the manifest describes another file than this synthetic.csv",
+    )
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]", '{"guarantee": 1}'])
+def test_an_unreadable_manifest_fails(copy, text):
+    (copy / "manifest.json").write_text(text)
+    claim = read_claim(copy / "synthetic.csv")
+    assert not claim.holds
+    assert "not a manifest" in claim.failures[0]
+
+
+def test_without_noise_nothing_is_claimed(small_files, small_schema, tmp_path):
+    folder = tmp_path / "exact"
+    release = synthesize(small_files / "table.csv", small_schema, records=50, epsilon=math.inf)
+    release.write(folder)
+    claim = read_claim(folder / "synthetic.csv")
+    assert claim.epsilon is None
+    assert not claim.holds
+    assert claim.document()["epsilon"] == "inf"

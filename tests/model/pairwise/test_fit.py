@@ -1,0 +1,222 @@
+"""Fitted networks: every row is a distribution, close to the data, and reproducible."""
+
+import math
+from functools import partial
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from deniable.counting.local import count
+from deniable.model.pairwise.fit import fit_network
+from deniable.model.pairwise.measure import measure_pairwise
+from deniable.privacy.pairwise_budget import pair_noise
+from deniable.randomness import Keyed
+from deniable.schema.attribute import Attribute
+from worlds import codes_of, plain_attribute, property_test, worlds
+
+# A fit takes some hundredths of a second.
+few = settings(property_test, max_examples=12)
+
+
+def measure(attributes, codes, *, mu=math.inf, key=1, workers=1):
+    laws = pair_noise([a.size for a in attributes], mu_values=mu, mu_pairs=mu)
+    measured, _ = measure_pairwise(
+        Keyed(key).at("noise"),
+        partial(count, attributes, codes, workers=workers),
+        lambda binned: partial(count, binned, codes, workers=workers),
+        attributes,
+        laws,
+    )
+    return measured
+
+
+def fit(attributes, codes, *, max_cost=1_000, **more):
+    return fit_network(measure(attributes, codes, **more), attributes, max_cost=max_cost)
+
+
+ATTRIBUTES = (
+    plain_attribute("a", 4),
+    plain_attribute("b", 4),
+    Attribute(name="c", kind="categorical", values=("u", "v"), missing=("?",)),
+    plain_attribute("d", 3),
+)
+UNIVERSE = codes_of(list(product(*(range(a.size) for a in ATTRIBUTES))), 4)
+
+
+def correlated(rows=5_000, key=8):
+    """b depends on a, c and d depend on both, each with some randomness."""
+    rng = np.random.default_rng(key)
+    a = rng.choice(4, rows, p=[0.4, 0.3, 0.2, 0.1])
+    b = np.where(rng.random(rows) < 0.7, (a + 1) % 4, rng.integers(0, 4, rows))
+    c = np.where(rng.random(rows) < 0.6, (a + b) % 3, rng.integers(0, 3, rows))
+    d = np.where(rng.random(rows) < 0.6, (b > 1) + (c > 0), rng.integers(0, 3, rows))
+    return codes_of(np.stack([a, b, c, d], axis=1).tolist(), 4)
+
+
+def independent(rows=5_000, key=8):
+    rng = np.random.default_rng(key)
+    return codes_of(
+        np.stack([rng.integers(0, a.size, rows) for a in ATTRIBUTES], axis=1).tolist(), 4
+    )
+
+
+def pair_shares(codes, weights):
+    """The two-way distributions of weighted records."""
+    shares = {}
+    for i, j in combinations(range(len(ATTRIBUTES)), 2):
+        table = np.zeros((ATTRIBUTES[i].size, ATTRIBUTES[j].size))
+        np.add.at(table, (codes[:, i], codes[:, j]), weights)
+        shares[i, j] = table / table.sum()
+    return shares
+
+
+def of_model(network):
+    """The exact two-way distributions of a network: sums over all possible records."""
+    return pair_shares(UNIVERSE, np.exp(network.log_probability(UNIVERSE)))
+
+
+def of_table(codes):
+    return pair_shares(codes, np.ones(len(codes)))
+
+
+def distance(one, two):
+    """The mean total variation distance of all pairs."""
+    return np.mean([0.5 * np.abs(one[pair] - two[pair]).sum() for pair in one])
+
+
+def without_edges(shares):
+    """The two-way distributions under independence."""
+    return {pair: np.outer(t.sum(axis=1), t.sum(axis=0)) for pair, t in shares.items()}
+
+
+def test_without_noise_the_model_has_the_pairs_of_the_table():
+    """A distance of a few percent; without edges it would be a sixth or more."""
+    codes = correlated()
+    truth = of_table(codes)
+    far = distance(of_model(fit(ATTRIBUTES, codes)), truth)
+    alone = distance(without_edges(truth), truth)
+    assert alone > 0.15
+    assert far < 0.03
+    assert far < alone / 5
+
+
+def test_with_little_noise_the_model_is_nearer_than_one_without_edges():
+    codes = correlated()
+    truth = of_table(codes)
+    alone = distance(without_edges(truth), truth)
+    for key in range(3):
+        assert distance(of_model(fit(ATTRIBUTES, codes, mu=1.0, key=key)), truth) < alone / 2
+
+
+def test_noise_creates_no_dependence():
+    """Independent attributes under noise that drowns every cell of a pair: the model stays nearer
+    to independence than the noisy tables, and never far from it. Three fixed keys."""
+    codes = independent()
+    for key in range(3):
+        measured = measure(ATTRIBUTES, codes, mu=0.05, key=key)
+        network = fit_network(measured, ATTRIBUTES, max_cost=1_000)
+        shares = of_model(network)
+        own = distance(shares, without_edges(shares))
+        noisy = {
+            pair: np.maximum(table, 0) / np.maximum(table, 0).sum()
+            for pair, table in measured.pairs.items()
+        }
+        theirs = np.mean(
+            [0.5 * np.abs(t - np.outer(t.sum(axis=1), t.sum(axis=0))).sum() for t in noisy.values()]
+        )
+        assert own < theirs / 2
+        assert own < 0.1
+
+
+@few
+@given(worlds(least=1))
+def test_every_table_holds_distributions_in_which_nothing_is_impossible(world):
+    """Under any noise, for tables of any size, an empty one too; the order is one of the graph's,
+    which a network checks itself."""
+    for codes, mu in ((world.codes, math.inf), (world.codes, 0.3), (world.codes[:0], 0.3)):
+        network = fit(world.attributes, codes, mu=mu)
+        for table in network.tables:
+            assert (table.probabilities > 0).all()
+            np.testing.assert_allclose(table.probabilities.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("max_cost", [1, 3, 10, 50])
+def test_no_attribute_has_more_configurations_than_allowed(max_cost):
+    network = fit(ATTRIBUTES, correlated(), max_cost=max_cost)
+    assert max(len(table.probabilities) for table in network.tables) <= max_cost
+    if max_cost == 1:
+        assert network.graph.parents == ((),) * 4
+    else:
+        assert any(network.graph.parents)
+
+
+@pytest.mark.parametrize("mu", [math.inf, 0.3])
+def test_a_missing_cell_of_a_parent_is_a_group_of_its_own(mu):
+    """Missing differs from its neighbouring bin, however rare it is."""
+    rng = np.random.default_rng(4)
+    years = Attribute(name="years", kind="integer", values=range(40), missing=("?",))
+    child = [plain_attribute(f"x{i}", 60) for i in range(2)]
+    first = np.where(rng.random(4_000) < 0.01, 40, rng.integers(0, 40, 4_000))
+    others = [(first + rng.integers(0, 20, 4_000)) % 60 for _ in child]
+    codes = codes_of(np.stack([first, *others], axis=1).tolist(), 3)
+    network = fit((years, *child), codes, mu=mu)
+    seen = 0
+    for parents, groups in zip(network.graph.parents, network.groups, strict=True):
+        for parent, group in zip(parents, groups, strict=True):
+            if parent == 0:
+                seen += 1
+                assert (group == group[40]).sum() == 1
+                assert len(group) == 41
+    assert seen > 0
+
+
+def test_a_parent_of_two_values_is_not_crowded_out_by_a_stronger_one():
+    """Twenty times two groups are more than thirty: the stronger parent gets coarser groups."""
+    rng = np.random.default_rng(5)
+    b, x = rng.integers(0, 2, 20_000), rng.integers(0, 20, 20_000)
+    child = x + 6 * b + rng.integers(0, 10, 20_000)
+    attributes = [plain_attribute(name, size) for name, size in (("b", 2), ("x", 20), ("c", 36))]
+    codes = codes_of(np.stack([b, x, child], axis=1).tolist(), 3)
+    network = fit(attributes, codes, max_cost=30)
+    assert network.graph.parents[2] == (0, 1)
+    assert len(network.tables[2].probabilities) <= 30
+    assert fit(attributes, codes, max_cost=2).graph.parents[2] == (1,), "x says more"
+
+
+def test_a_fit_is_the_same_every_time_and_with_any_number_of_workers():
+    codes = correlated()
+    networks = [fit(ATTRIBUTES, codes, mu=1.0, workers=workers) for workers in (1, 1, 3)]
+    first, *others = networks
+    for other in others:
+        assert (other.graph, other.order) == (first.graph, first.order)
+        for one, two in zip(first.tables, other.tables, strict=True):
+            assert one.probabilities.tobytes() == two.probabilities.tobytes()
+
+
+def test_nothing_but_the_noisy_counts_decides_the_network():
+    """Rows in another order, counted with the same noise."""
+    codes = correlated()
+    turned = np.asfortranarray(codes[np.random.default_rng(1).permutation(len(codes))])
+    one, two = (fit(ATTRIBUTES, rows, mu=1.0) for rows in (codes, turned))
+    for here, there in zip(one.tables, two.tables, strict=True):
+        assert here.probabilities.tobytes() == there.probabilities.tobytes()
+
+
+def test_values_inside_a_bin_keep_their_shares():
+    """A hundred values, many merged: each still has about its own probability."""
+    attributes = (plain_attribute("a", 100), plain_attribute("b", 2))
+    rng = np.random.default_rng(6)
+    a = np.minimum(rng.geometric(0.05, 20_000) - 1, 99)
+    b = (rng.random(20_000) < 0.2 + 0.006 * a).astype(int)
+    codes = codes_of(np.stack([a, b], axis=1).tolist(), 2)
+    measured = measure(attributes, codes)
+    assert measured.bins[0].max() < 99, "some values are merged"
+    network = fit_network(measured, attributes, max_cost=1_000)
+    universe = codes_of(list(product(range(100), range(2))), 2)
+    shares = np.exp(network.log_probability(universe)).reshape(100, 2)
+    table = np.zeros((100, 2))
+    np.add.at(table, (codes[:, 0], codes[:, 1]), 1 / len(codes))
+    assert 0.5 * np.abs(shares.sum(axis=1) - table.sum(axis=1)).sum() < 0.01
+    assert 0.5 * np.abs(shares - table).sum() < 0.05

@@ -1,0 +1,268 @@
+"""Log-linear fits: known models are recovered, gradients match the loss, L-BFGS converges."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from deniable.model.pairwise.loglinear import (
+    LogLinear,
+    ParentEvidence,
+    _Objective,
+    _row_sums,
+    fit_loglinear,
+    minimise,
+    softmax,
+)
+from worlds import property_test
+
+few = settings(property_test, max_examples=25)
+
+
+def known_model(key, sizes, values):
+    """Parameters of moderate size."""
+    rng = np.random.default_rng(key)
+    base = rng.normal(size=values)
+    return LogLinear(
+        base=base, effects=tuple(0.8 * rng.normal(size=(size, values)) for size in sizes)
+    )
+
+
+def evidence_of(model, sizes, weights, *, penalty=1e-6):
+    """Two-way tables of the model, without noise, if configurations have these weights."""
+    table = weights[:, None] * model.table()
+    share = table.sum(axis=0) / weights.sum()
+    groups = np.unravel_index(np.arange(len(weights)), sizes)
+    listed = []
+    for size, group in zip(sizes, groups, strict=True):
+        wanted = np.zeros((size, len(share)))
+        np.add.at(wanted, group, table)
+        expected = np.outer(np.bincount(group, weights, minlength=size), share)
+        listed.append(
+            ParentEvidence(
+                groups=group,
+                target=wanted,
+                expected=expected,
+                penalty=np.full(wanted.shape, penalty),
+            )
+        )
+    return share, listed
+
+
+def weights_of(key, sizes):
+    return np.random.default_rng(key).integers(50, 900, int(np.prod(sizes))).astype(np.float64)
+
+
+@pytest.mark.parametrize(("sizes", "values"), [((3,), 4), ((2, 3), 3), ((4, 2, 3), 5)])
+@pytest.mark.parametrize("key", [1, 2])
+def test_a_known_model_is_recovered_from_its_two_way_tables(sizes, values, key):
+    """Two-way tables determine a log-linear model: no noise, almost no penalty, the same tables."""
+    model, weights = known_model(key, sizes, values), weights_of(key, sizes)
+    share, evidence = evidence_of(model, sizes, weights)
+    found = fit_loglinear(share, evidence, weights)
+    far = np.abs(found.table() - model.table()).max()
+    assert far < 0.01
+    alone = np.abs(softmax(np.log(share)[None, :]) - model.table()).max()
+    assert alone > 0.1, "so that there was something to find"
+
+
+def test_a_model_of_the_attribute_alone_is_its_share():
+    share = np.array([0.5, 0.3, 0.2])
+    found = fit_loglinear(share, (), np.empty(0))
+    np.testing.assert_allclose(found.table(), share[None, :])
+    assert found.effects == ()
+
+
+def test_a_large_penalty_keeps_effects_at_zero():
+    """And the attribute keeps its own distribution."""
+    model, weights = known_model(1, (3, 2), 4), weights_of(1, (3, 2))
+    share, evidence = evidence_of(model, (3, 2), weights, penalty=1e12)
+    found = fit_loglinear(share, evidence, weights)
+    np.testing.assert_allclose(found.table(), np.tile(share, (6, 1)), atol=1e-3)
+
+
+def test_evidence_without_excess_gives_no_effect():
+    model, weights = known_model(1, (3, 2), 4), weights_of(1, (3, 2))
+    share, evidence = evidence_of(model, (3, 2), weights)
+    flat = [
+        ParentEvidence(groups=e.groups, target=e.expected, expected=e.expected, penalty=e.penalty)
+        for e in evidence
+    ]
+    found = fit_loglinear(share, flat, weights)
+    np.testing.assert_allclose(found.table(), np.tile(share, (6, 1)), atol=1e-3)
+
+
+def plain_loss(problem, evidence, share, weights, scaled):
+    """-(log-likelihood) + penalty, per record, one configuration after the other."""
+    base, effects = problem.parameters(scaled)
+    starts = np.cumsum([0, *(len(e.target) for e in evidence)])
+    value = 0.0
+    for c, weight in enumerate(weights):
+        rows = [effects[start + e.groups[c]] for start, e in zip(starts, evidence, strict=False)]
+        value += weight * np.log(np.exp(base + np.sum(rows, axis=0)).sum())
+    wanted = np.concatenate([e.target for e in evidence])
+    penalty = np.concatenate([e.penalty for e in evidence])
+    value -= (wanted * effects).sum() + (weights.sum() * share * base).sum()
+    return (value + 0.5 * (penalty * effects**2).sum()) / weights.sum()
+
+
+@few
+@given(
+    st.lists(st.integers(2, 4), min_size=1, max_size=3),
+    st.integers(2, 5),
+    st.integers(0, 2**32),
+    st.floats(0.5, 200),
+)
+def test_loss_and_gradient_are_those_of_the_definition(sizes, values, key, penalty):
+    """The gradient against differences of the literal loss. Floats inside have 32 bits."""
+    model, weights = known_model(key, sizes, values), weights_of(key, sizes)
+    share, evidence = evidence_of(model, sizes, weights, penalty=penalty)
+    problem = _Objective.of(share, evidence, weights)
+    at = np.random.default_rng(key).normal(size=(problem.effect_rows + 1) * values)
+    value, gradient = problem.loss(at)
+    assert value == pytest.approx(plain_loss(problem, evidence, share, weights, at), abs=1e-5)
+    for place in range(0, len(at), max(1, len(at) // 12)):
+        step = np.zeros_like(at)
+        step[place] = 1e-3
+        difference = plain_loss(problem, evidence, share, weights, at + step)
+        difference -= plain_loss(problem, evidence, share, weights, at - step)
+        slope = difference / 2e-3
+        assert gradient[place] == pytest.approx(slope, rel=1e-3, abs=2e-6)
+
+
+@few
+@given(st.lists(st.integers(1, 4), max_size=3), st.integers(1, 5), st.integers(0, 2**32))
+def test_the_table_of_a_model_is_what_each_configuration_draws(sizes, values, key):
+    """Configurations are numbered with the last parent fastest, as a network numbers them."""
+    model = known_model(key, sizes, values)
+    table = model.table()
+    assert table.shape == (int(np.prod(sizes, dtype=int)), values)
+    np.testing.assert_allclose(table.sum(axis=1), 1)
+    groups = np.unravel_index(np.arange(len(table)), sizes) if sizes else ()
+    np.testing.assert_allclose(softmax(model.logits(groups)), table)
+
+
+def test_a_fit_is_the_same_every_time():
+    model, weights = known_model(3, (4, 3), 6), weights_of(3, (4, 3))
+    share, evidence = evidence_of(model, (4, 3), weights, penalty=2.0)
+    one, two = (fit_loglinear(share, evidence, weights) for _ in range(2))
+    assert one.base.tobytes() == two.base.tobytes()
+    assert [e.tobytes() for e in one.effects] == [e.tobytes() for e in two.effects]
+
+
+def test_large_logits_do_not_overflow():
+    rows = softmax(np.array([[1e4, 0.0], [-1e4, -1e4]]))
+    np.testing.assert_allclose(rows, [[1, 0], [0.5, 0.5]])
+
+
+class _Litter(ctypes.Structure):
+    """Signalling NaNs, put on the stack when it is passed by value."""
+
+    _fields_ = [("words", ctypes.c_uint32 * 20_000)]
+
+
+def test_row_sums_do_not_depend_on_what_is_on_the_stack():
+    litter = _Litter((ctypes.c_uint32 * 20_000)(*[0x7FA00000] * 20_000))
+    leave = ctypes.CDLL(None).getpid
+    leave.argtypes = [_Litter]
+    rng = np.random.default_rng(5)
+    for rows in range(1, 12):
+        for columns in range(1, 12):
+            shares = rng.random((rows, columns)).astype(np.float32)
+            leave(litter)
+            assert _row_sums(shares) == pytest.approx(shares.sum(axis=1), rel=1e-6)
+
+
+def quadratic(matrix, target):
+    """½ (x - t)ᵀ A (x - t): its minimum is t."""
+
+    def loss(x):
+        turned = matrix @ (x - target)
+        return 0.5 * float((x - target) @ turned), turned
+
+    return loss
+
+
+def logistic(rows, wanted, penalty):
+    """A penalised logistic loss, per row."""
+
+    def loss(x):
+        logits = rows @ x
+        value = np.logaddexp(0, logits).sum() - wanted @ logits + 0.5 * penalty * x @ x
+        gradient = rows.T @ (1 / (1 + np.exp(-logits)) - wanted) + penalty * x
+        return float(value) / len(rows), gradient / len(rows)
+
+    return loss
+
+
+@property_test
+@given(st.integers(1, 8), st.floats(1, 300), st.floats(0.01, 100), st.integers(0, 2**32 - 1))
+def test_a_quadratic_is_minimised_from_any_initial_curvature(n, spread, guess, key):
+    rng = np.random.default_rng(key)
+    turned = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    matrix = turned @ np.diag(np.geomspace(1, spread, n)) @ turned.T
+    target = rng.normal(size=n)
+    found = minimise(
+        quadratic(matrix, target), np.zeros(n), curvature=guess, iterations=500, tolerance=0.0
+    )
+    np.testing.assert_allclose(found, target, atol=2e-6)
+
+
+@pytest.mark.parametrize("key", range(5))
+@pytest.mark.parametrize("penalty", [0.1, 10.0])
+def test_the_minimum_is_as_low_as_scipy_s(key, penalty):
+    """Oracle: L-BFGS-B, with the same limits."""
+    rng = np.random.default_rng(key)
+    rows, wanted = rng.normal(size=(300, 40)), rng.integers(0, 2, 300).astype(float)
+    loss = logistic(rows, wanted, penalty)
+    theirs = minimize(
+        loss, np.zeros(40), jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-6}
+    )
+    ours = minimise(loss, np.zeros(40), curvature=0.25, iterations=200, tolerance=1e-12)
+    assert loss(ours)[0] == pytest.approx(theirs.fun, abs=1e-9)
+    assert len(rows) * loss(np.zeros(40))[0] > len(rows) * theirs.fun + 10, "nothing to descend"
+
+
+def test_it_stops_at_the_tolerance_or_after_the_last_iteration():
+    asked = []
+    plain = quadratic(np.diag(np.geomspace(1, 1e4, 30)), np.ones(30))
+
+    def loss(x):
+        asked.append(x)
+        return plain(x)
+
+    once = minimise(loss, np.zeros(30), curvature=1e4, iterations=1, tolerance=0.0)
+    assert plain(once)[0] < plain(np.zeros(30))[0]
+    few = len(asked)
+    asked.clear()
+    minimise(loss, np.zeros(30), curvature=1e4, iterations=500, tolerance=1.0)
+    assert len(asked) <= few + 1
+    asked.clear()
+    minimise(loss, np.ones(30), curvature=1.0, iterations=500, tolerance=0.0)
+    assert len(asked) == 1, "flat already"
+
+
+def test_a_step_to_nan_is_shortened():
+    """-ln x + x, defined for x > 0 only; the first step from 4 would go below zero."""
+
+    def loss(x):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return float((x - np.log(x)).sum()), 1 - 1 / x
+
+    found = minimise(loss, np.array([4.0]), curvature=0.1, iterations=50, tolerance=0.0)
+    np.testing.assert_allclose(found, 1.0, atol=1e-5)
+
+
+def test_without_a_descending_step_the_start_is_returned():
+    """A wrong gradient: no step descends, and the search ends."""
+    found = minimise(
+        lambda x: (float(np.abs(x).sum()), np.ones_like(x)),
+        np.zeros(3),
+        curvature=1.0,
+        iterations=50,
+        tolerance=0.0,
+    )
+    assert found.tolist() == [0.0, 0.0, 0.0]

@@ -1,0 +1,940 @@
+"""The whole story on a small table: every mode, every kind of frame, and what must not happen."""
+
+import itertools
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import definitions
+import deniable
+from chance import assert_distribution
+from deniable.arrays import CODE
+from deniable.data.codec import Codec
+from deniable.errors import BudgetError, ConfigError, DataError, InvariantError, SchemaError
+from deniable.model.seed_based import NetworkModel
+from deniable.pipeline import api, learn_model, learn_paper_model, seed_modes
+from deniable.privacy.noise_laws import discrete_laplace, rounded_gaussian
+from deniable.randomness import Keyed
+from deniable.release.atomic_files import encode_json
+from deniable.release.generation import BLOCK
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import DraftCost, Schema
+from deniable.schema.unmodelled_columns import Identifier
+from deniable.verification.claims import ManifestClaims
+from deniable.verification.manifest_checks import run_manifest_checks
+from perturbation_model import PerturbationModel
+
+INF = math.inf
+NOISE = Keyed(17)
+MODES = {
+    "one-shot": {"k": 20, "omega": "3"},
+    "seedless": {},
+    "tested": {"k": 20, "omega": "3"},
+    "randomized": {"k": 400, "omega": "3", "delta": 1e-6},
+}
+
+
+# More would cost more than there is.
+MOST = {"randomized": 5}
+
+
+def synthesize(table, schema, mode, records=40, **more):
+    records = min(records, MOST.get(mode, records))
+    return deniable.synthesize(table, schema, records=records, mode=mode, **{**MODES[mode], **more})
+
+
+def assert_fits(frame, schema, records):
+    """Exactly so many records, each of which the schema allows."""
+    assert frame.height == records
+    assert frame.columns == list(schema.names)
+    assert len(Codec(schema).encode(frame)) == records
+
+
+def row_counts(codes, columns):
+    return Counter(map(tuple, codes[:, list(columns)].tolist()))
+
+
+# Every mode
+
+
+@pytest.mark.parametrize("data_use", ["whole", "split"])
+@pytest.mark.parametrize("epsilon", [1.0, INF])
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_releases_exactly_n_records_that_fit(
+    small_table, small_schema, mode, epsilon, data_use
+):
+    records = MOST.get(mode, 777)
+    release = synthesize(
+        small_table, small_schema, mode, records, epsilon=epsilon, data_use=data_use
+    )
+    assert_fits(release.frame(), small_schema, records)
+    claims = release.certificate.claims_privacy
+    assert claims == (epsilon < INF)
+    assert release.guarantee == release.certificate.sentence
+
+
+@pytest.mark.parametrize("records", [1, 2**15 - 1, 2**15, 2**15 + 1])
+def test_the_number_of_records_is_exact_at_the_edges_of_blocks(small_table, small_schema, records):
+    for mode in ("one-shot", "tested"):
+        frame = synthesize(small_table, small_schema, mode, records, epsilon=INF).frame()
+        assert frame.height == records
+
+
+@pytest.mark.parametrize("records", [0, -3])
+@pytest.mark.parametrize("mode", MODES)
+def test_no_records_cannot_be_asked_for(small_table, small_schema, mode, records):
+    with pytest.raises(ConfigError, match=f"records = {records}: ask for at least 1"):
+        synthesize(small_table, small_schema, mode, records)
+
+
+def test_without_noise_or_prior_records_have_the_law_of_the_table(
+    small_table, small_schema, small_codes
+):
+    """Both ends of the story meet: 50,000 records of two attributes and an edge, 1e-6."""
+    options = {"graph": {"pet": ["home"]}, "alpha": 2.0**-40, "epsilon": INF, "key": 3}
+    frame = synthesize(small_table, small_schema, "seedless", 50_000, **options).frame()
+    theirs = row_counts(small_codes, [2, 4])
+    ours = row_counts(Codec(small_schema).encode(frame), [2, 4])
+    assert_distribution(ours, {cell: count / 2_000 for cell, count in theirs.items()})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_same_noise_gives_the_same_release(small_table, small_schema, mode):
+    more = {"noise": NOISE} | ({"key": 5} if mode in ("one-shot", "seedless") else {})
+    one = synthesize(small_table, small_schema, mode, **more)
+    two = synthesize(small_table, small_schema, mode, **more, workers=1)
+    other = synthesize(small_table, small_schema, mode, **more | {"noise": Keyed(18)})
+    assert one.certificate == two.certificate
+    first = one.frame()
+    assert first.equals(two.frame())
+    assert not first.equals(other.frame())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_two_runs_with_the_system_s_noise_differ(small_table, small_schema, mode):
+    more = {"key": 5} if mode in ("one-shot", "seedless") else {}
+    one = synthesize(small_table, small_schema, mode, 20, **more).frame()
+    assert not one.equals(synthesize(small_table, small_schema, mode, 20, **more).frame())
+
+
+@pytest.mark.parametrize("mode", ["one-shot", "seedless"])
+def test_the_order_of_rows_changes_nothing_that_is_learnt(small_table, small_schema, mode):
+    turned = small_table.sample(fraction=1.0, shuffle=True, seed=1)
+    artefacts = [
+        deniable.learn(table, small_schema, mode=mode, **MODES[mode], noise=NOISE)
+        for table in (small_table, turned)
+    ]
+    assert artefacts[0].files() == artefacts[1].files()
+
+
+@pytest.mark.parametrize("mode", ["tested", "randomized"])
+def test_a_mode_that_draws_real_seeds_has_no_key(small_table, small_schema, mode):
+    with pytest.raises(ConfigError, match=f"{mode} draws real records as seeds.* has no key"):
+        synthesize(small_table, small_schema, mode, key=5)
+
+
+@pytest.mark.parametrize("mode", ["tested", "randomized"])
+def test_a_mode_that_needs_the_table_has_no_artefact(small_table, small_schema, mode):
+    """The contract: elsewhere than in ``synthesize``, an error that says why."""
+    with pytest.raises(ConfigError, match=r"needs the table while it generates.*synthesize"):
+        deniable.learn(small_table, small_schema, mode=mode, **MODES[mode])
+
+
+# The price
+
+
+def test_any_number_of_records_costs_the_same_in_one_shot(small_table, small_schema):
+    few = synthesize(small_table, small_schema, "one-shot", 10)
+    many = synthesize(small_table, small_schema, "one-shot", 100_000)
+    assert few.certificate.cost == many.certificate.cost
+    assert few.guarantee == many.guarantee
+    assert many.frame().height == 100_000
+
+
+def test_more_records_leave_less_to_the_model_in_randomized(small_schema):
+    one = deniable.plan(small_schema, records=1, mode="randomized", **MODES["randomized"])
+    seven = deniable.plan(small_schema, records=7, mode="randomized", **MODES["randomized"])
+    assert seven.test.cost.epsilon > one.test.cost.epsilon
+    assert seven.noise.pairs.mean_sigma > one.noise.pairs.mean_sigma
+
+
+def test_a_plan_needs_no_table_and_is_what_a_run_costs(small_table, small_schema):
+    run = deniable.plan(small_schema, **MODES["one-shot"])
+    artefact = deniable.learn(small_table, small_schema, **MODES["one-shot"])
+    listed = [spend["what"] for spend in artefact.certificate.spends]
+    assert listed == [spend.what for spend in run.noise.spends]
+    assert artefact.certificate.cost.epsilon <= 1.0
+    assert artefact.certificate.cost.epsilon >= run.noise.cost.epsilon
+
+
+# Frames
+
+
+@pytest.mark.parametrize("mode", ["one-shot", "tested"])
+def test_a_pandas_frame_gives_a_pandas_frame(small_table, small_schema, mode):
+    pd = pytest.importorskip("pandas")
+    table = small_table.to_pandas()
+    table["boats"] = table["boats"].astype("int8")
+    table["pet"] = table["pet"].astype("category")
+    table = table[["pet", "years", "trade", "home", "boats"]]
+    frame = synthesize(table, small_schema, mode, 300).frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.dtypes.astype(str).to_dict() == table.dtypes.astype(str).to_dict()
+    assert list(frame.columns) == list(table.columns)
+    assert list(frame.index) == list(range(300))
+    back = pl.from_pandas(frame.astype({"pet": str}))
+    assert_fits(back.select(small_schema.names), small_schema, 300)
+
+
+@pytest.mark.parametrize("mode", ["one-shot", "tested"])
+def test_a_polars_frame_gives_a_polars_frame(small_table, small_schema, mode):
+    table = small_table.with_columns(
+        pl.col("years").cast(pl.UInt8), pl.col("pet").cast(pl.Categorical)
+    )
+    frame = synthesize(table, small_schema, mode, 300).frame()
+    assert isinstance(frame, pl.DataFrame)
+    assert frame.schema == table.schema
+    lazy = synthesize(table.lazy(), small_schema, mode, 300).frame()
+    assert isinstance(lazy, pl.LazyFrame)
+    assert lazy.collect().height == 300
+
+
+@pytest.mark.parametrize("mode", ["one-shot", "tested"])
+def test_an_arrow_table_gives_an_arrow_table(small_table, small_schema, mode):
+    pa = pytest.importorskip("pyarrow")
+    table = small_table.to_arrow()
+    frame = synthesize(table, small_schema, mode, 300).frame()
+    assert isinstance(frame, pa.Table)
+    assert frame.schema.remove_metadata() == table.schema.remove_metadata()
+    assert frame.num_rows == 300
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+def test_a_file_gives_a_polars_frame(small_table, small_schema, tmp_path, kind):
+    path = tmp_path / f"table.{kind}"
+    texts = small_table.with_columns(pl.col("trade").fill_null("?"))
+    if kind == "parquet":
+        small_table.write_parquet(path)
+    elif kind == "csv":
+        texts.write_csv(path)
+    else:
+        texts.write_csv(path, compression="gzip")
+    records = synthesize(path, small_schema, "one-shot", noise=NOISE, key=1).frame()
+    expected = synthesize(small_table, small_schema, "one-shot", noise=NOISE, key=1).frame()
+    assert records.equals(expected)
+
+
+@pytest.mark.parametrize("source", [None, 5, [1, 2], {"pet": [1]}, np.zeros((3, 5))])
+def test_what_is_no_table_is_refused(small_schema, source):
+    with pytest.raises(DataError, match="is not a table"):
+        deniable.learn(source, small_schema)
+
+
+# Few rows, few columns
+
+
+@pytest.mark.parametrize("data_use", ["whole", "split"])
+@pytest.mark.parametrize("rows", [1, 2, 19])
+@pytest.mark.parametrize("mode", ["one-shot", "seedless", "randomized"])
+def test_no_mode_that_claims_privacy_fails_because_rows_are_few(
+    small_table, small_schema, mode, rows, data_use
+):
+    """Fewer rows than k: an error, or a missing record, would tell that they are few."""
+    table = small_table.head(rows)
+    for epsilon in (1.0, INF):
+        release = synthesize(table, small_schema, mode, epsilon=epsilon, data_use=data_use)
+        assert_fits(release.frame(), small_schema, MOST.get(mode, 40))
+
+
+@pytest.mark.parametrize("epsilon", [1.0, INF])
+@pytest.mark.parametrize("mode", ["one-shot", "seedless", "randomized"])
+def test_a_part_that_nobody_was_dealt_to_is_no_fault(small_table, small_schema, mode, epsilon):
+    """One row, ten keys: each of the three parts is empty under most of them."""
+    for key in range(10):
+        release = synthesize(
+            small_table.head(1), small_schema, mode, 5,
+            epsilon=epsilon, data_use="split", noise=Keyed(key),
+        )  # fmt: skip
+        assert release.frame().height == 5
+
+
+def test_where_nobody_has_k_like_them_one_shot_releases_seedless_records(small_table, small_schema):
+    artefact = deniable.learn(
+        small_table.head(19), small_schema, k=20, omega="3", epsilon=INF, noise=NOISE
+    )
+    assert [len(level.counts) for level in artefact.histogram.levels] == [0]
+    assert artefact.generate(500, key=1).height == 500
+
+
+def test_an_empty_table_is_refused_as_unreadable(small_table, small_schema):
+    for mode in MODES:
+        with pytest.raises(DataError, match="has no records"):
+            synthesize(small_table.head(0), small_schema, mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("epsilon", [1.0, INF])
+def test_a_schema_of_a_single_column_will_do(small_table, small_schema, mode, epsilon):
+    schema = Schema((small_schema.attributes[3],))
+    options = {**MODES[mode], "omega": "auto", "epsilon": epsilon}
+    release = synthesize(small_table.select("boats"), schema, mode, **options)
+    assert_fits(release.frame(), schema, MOST.get(mode, 40))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_constant_column_will_do(small_table, small_schema, mode):
+    constant = Attribute(name="planet", kind="categorical", values=("earth",))
+    schema = Schema((constant, *small_schema.attributes), rows_max=10_000)
+    table = small_table.with_columns(pl.lit("earth").alias("planet"))
+    frame = synthesize(table, schema, mode).frame()
+    assert_fits(frame.select(schema.names), schema, MOST.get(mode, 40))
+    assert set(frame["planet"]) == {"earth"}
+
+
+# Structure that the user gives
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_given_graph_is_used_and_not_paid_for(small_table, small_schema, mode):
+    graph = {"pet": ["home"], "boats": ["home", "pet"]}
+    release = synthesize(small_table, small_schema, mode, 5, graph=graph, epsilon=INF)
+    whats = {spend["what"] for spend in release.certificate.spends}
+    assert not whats & {"entropies", "number of records"}
+    assert release.certificate.parameters["graph"] == "given"
+    if release.artefact is not None:
+        parents = release.artefact.network.graph.parents
+        assert parents == ((), (), (), (2, 4), (2,))
+
+
+def test_a_given_order_is_the_one_that_is_drawn_in(small_table, small_schema):
+    order = ["home", "pet", "boats", "years", "trade"]
+    artefact = deniable.learn(
+        small_table, small_schema, graph={"pet": ["home"]}, order=order, epsilon=INF, omega="3"
+    )
+    assert [small_schema.names[i] for i in artefact.network.order] == order
+    assert [level.length for level in artefact.histogram.levels] == [2]
+
+
+def test_a_graph_without_edges_is_the_paper_s_marginals(small_table, small_schema):
+    artefact = deniable.learn(small_table, small_schema, graph={}, epsilon=INF, mode="seedless")
+    assert artefact.network.graph.parents == ((),) * 5
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"graph": {"stranger": []}}, "stranger"),
+        ({"graph": {"pet": ["stranger"]}}, "stranger"),
+        ({"graph": {"pet": ["pet"]}}, "itself"),
+        ({"graph": {"pet": ["home"], "home": ["pet"]}}, "cycle"),
+        ({"graph": {}, "order": ["pet"]}, "every attribute once"),
+        ({"graph": {}, "order": ["pet"] * 5}, "every attribute once"),
+        ({"graph": {}, "order": ["stranger", "home", "boats", "trade", "years"]}, "stranger"),
+        (
+            {"graph": {"pet": ["home"]}, "order": ["pet", "home", "boats", "trade", "years"]},
+            "before one of its parents",
+        ),
+    ],
+)
+def test_a_structure_that_cannot_be_is_refused(small_table, small_schema, options, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        deniable.learn(small_table, small_schema, epsilon=INF, **options)
+
+
+@pytest.mark.parametrize("estimator", ["pairs", "norm-sub", "clip"])
+@pytest.mark.parametrize("parameters", ["mean", "drawn"])
+def test_every_way_to_estimate_gives_records(small_table, small_schema, estimator, parameters):
+    options = {"estimator": estimator, "parameters": parameters}
+    release = synthesize(small_table, small_schema, "one-shot", 50, **options)
+    assert_fits(release.frame(), small_schema, 50)
+
+
+# Omega
+
+
+@pytest.mark.parametrize("mode", ["one-shot", "tested", "randomized"])
+def test_omega_beyond_the_attributes_is_refused(small_table, small_schema, mode):
+    with pytest.raises(ConfigError, match="only 5 attributes"):
+        synthesize(small_table, small_schema, mode, omega="4-6")
+
+
+def test_seedless_draws_all_attributes(small_table, small_schema):
+    with pytest.raises(ConfigError, match="draws all attributes: leave --omega out, or use 5"):
+        synthesize(small_table, small_schema, "seedless", omega="4")
+    assert synthesize(small_table, small_schema, "seedless", omega="5").frame().height == 40
+
+
+def test_a_prefix_of_length_0_needs_no_histogram(small_schema):
+    """L counts lengths ≥ 1: ω = m alone is paid for like seedless."""
+    assert deniable.plan(small_schema, omega="5").noise.seeds is None
+    (seeds,) = [
+        s for s in deniable.plan(small_schema, omega="4-5").noise.spends if s.part == "seeds"
+    ]
+    assert seeds.moved == 1
+
+
+@pytest.mark.parametrize("omega", ["1-5", "auto"])
+def test_every_omega_will_do(small_table, small_schema, omega):
+    release = synthesize(small_table, small_schema, "one-shot", 300, omega=omega, epsilon=INF)
+    assert_fits(release.frame(), small_schema, 300)
+
+
+# What a record kept
+
+
+def kept_columns(release, small_schema, omega):
+    order = release.certificate.parameters.get("order") or [
+        small_schema.names[i] for i in release.artefact.network.order
+    ]
+    return [small_schema.names.index(name) for name in order[: len(order) - omega]]
+
+
+@pytest.mark.parametrize("omega", [1, 2, 3, 4])
+@pytest.mark.parametrize("noise", [None, NOISE])
+def test_what_a_tested_record_kept_is_shared_by_k_rows(
+    small_table, small_schema, small_codes, omega, noise
+):
+    """Brute force: the kept values of every released record, counted in the table."""
+    more = {"noise": noise} if noise else {}
+    release = synthesize(small_table, small_schema, "tested", 2_000, omega=str(omega), **more)
+    kept = kept_columns(release, small_schema, omega)
+    shared = row_counts(small_codes, kept)
+    released = row_counts(Codec(small_schema).encode(release.frame()), kept)
+    assert min(shared[prefix] for prefix in released) >= 20
+    if omega < 3:
+        assert min(shared.values()) < 20  # so that the test had something to refuse
+
+
+def test_what_a_tested_record_of_a_range_kept_is_shared_by_k_rows(
+    small_table, small_schema, small_codes
+):
+    """Whichever ω it had, its first two attributes are shared; with ω = 2 three would be."""
+    release = synthesize(small_table, small_schema, "tested", 2_000, omega="2-3")
+    kept = kept_columns(release, small_schema, 3)
+    shared = row_counts(small_codes, kept)
+    released = row_counts(Codec(small_schema).encode(release.frame()), kept)
+    assert min(shared[prefix] for prefix in released) >= 20
+
+
+def test_a_tested_record_of_a_hidden_omega_has_k_plausible_seeds(small_schema, small_codes):
+    """Definition 1 by its word: k rows that give it with probabilities within γ of each other."""
+    schema = Schema(small_schema.attributes[2:], rows_max=10_000)
+    codes = np.asfortranarray(small_codes[:300, 2:])
+    graph, gamma, k = {"pet": ["home"]}, 4, 40
+    release = deniable.synthesize(
+        Codec(schema).decode(codes), schema, records=60, mode="tested", omega="1-2", k=k,
+        gamma=gamma, omega_known=False, graph=graph, epsilon=INF, noise=NOISE,
+    )  # fmt: skip
+    learnt = deniable.learn(
+        Codec(schema).decode(codes), schema, graph=graph, epsilon=INF, omega="1-2", noise=NOISE
+    )
+    model = NetworkModel(learnt.network, (1, 2))
+    records = Codec(schema).encode(release.frame())
+    logs = model.log_probability(records, codes)
+    for row in logs:
+        probabilities = np.exp(row[row > -np.inf])
+        assert any(
+            ((probabilities >= low) & (probabilities <= gamma * low * (1 + 1e-9))).sum() >= k
+            for low in probabilities
+        )
+
+
+def test_what_a_one_shot_record_may_keep_is_shared_by_k_rows(
+    small_table, small_schema, small_codes
+):
+    """Every kept prefix of the artefact, counted in the table; and they are what records hold."""
+    order = ["home", "pet", "boats", "trade", "years"]
+    graph = {"pet": ["home"]}
+    artefact = deniable.learn(
+        small_table, small_schema, k=20, omega="2-3", order=order, graph=graph, seeds_share=0.1
+    )
+    for level in artefact.histogram.levels:
+        columns = artefact.network.order[: level.length]
+        shared = row_counts(small_codes, columns)
+        assert all(shared[tuple(prefix)] >= 20 for prefix in level.prefixes.tolist())
+        assert len(level.counts) > 0
+
+
+# A model of the user's own
+
+
+def perturbation(schema):
+    return PerturbationModel.of(schema.attributes, stay=0.7, step=2.0)
+
+
+@pytest.mark.parametrize("data_use", ["whole", "split"])
+def test_a_model_of_one_s_own_is_tested_by_scan(small_schema, small_codes, data_use):
+    codes = np.asfortranarray(small_codes[:400])
+    table, model = Codec(small_schema).decode(codes), perturbation(small_schema)
+    release = deniable.synthesize(
+        table, small_schema, records=30, mode="tested", k=8, gamma=4, model=model, data_use=data_use
+    )
+    frame = release.frame()
+    assert_fits(frame, small_schema, 30)
+    logs = model.log_probability(Codec(small_schema).encode(frame), codes)
+    for row in np.exp(logs):
+        assert any(((row >= low) & (row <= 4 * low * (1 + 1e-9))).sum() >= 8 for low in row)
+    assert release.certificate.spends == []
+    assert not release.certificate.claims_privacy
+
+
+@pytest.mark.parametrize("mode", ["one-shot", "seedless", "randomized"])
+def test_a_model_of_one_s_own_needs_mode_tested(small_table, small_schema, mode):
+    with pytest.raises(ConfigError, match="model of your own needs mode = tested"):
+        synthesize(small_table, small_schema, mode, model=perturbation(small_schema))
+
+
+def test_the_limits_of_a_scan_are_kept(small_schema, small_codes, monkeypatch):
+    """max_plausible below k: no candidate can pass, whatever the table."""
+    monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", 2**10)
+    options = {"mode": "tested", "k": 5, "model": perturbation(small_schema), "max_attempts": 1}
+    table = Codec(small_schema).decode(small_codes[:50])
+    enough = deniable.synthesize(table, small_schema, records=1, max_plausible=5, **options)
+    assert enough.frame().height == 1
+    for limits in ({"max_plausible": 4}, {"max_check_plausible": 4}):
+        with pytest.raises(BudgetError, match="too few of"):
+            deniable.synthesize(table, small_schema, records=1, **options, **limits)
+
+
+# Values and pairs
+
+
+def two_way_distance(frame, table, schema):
+    """The mean total variation distance of all pairs of attributes."""
+    ours, theirs = Codec(schema).encode(frame), Codec(schema).encode(table)
+    distances = []
+    for i, j in itertools.combinations(range(len(schema.names)), 2):
+        one, two = (
+            np.bincount(
+                codes[:, i].astype(int) * schema.sizes[j] + codes[:, j],
+                minlength=schema.sizes[i] * schema.sizes[j],
+            )
+            / len(codes)
+            for codes in (ours, theirs)
+        )
+        distances.append(0.5 * np.abs(one - two).sum())
+    return float(np.mean(distances))
+
+
+@pytest.fixture(scope="module")
+def paired(small_schema, small_codes):
+    """Four small attributes that hang together: trade, home, boats, pet."""
+    schema = Schema(small_schema.attributes[1:], rows_max=10_000)
+    return Codec(schema).decode(np.asfortranarray(small_codes[:, 1:])), schema
+
+
+def test_without_noise_pairs_of_the_records_are_those_of_the_table(paired):
+    table, schema = paired
+    with_edges = deniable.learn(table, schema, mode="seedless", epsilon=INF)
+    alone = deniable.learn(table, schema, mode="seedless", epsilon=INF, graph={})
+    near, far = (
+        two_way_distance(artefact.generate(30_000, key=1), table, schema)
+        for artefact in (with_edges, alone)
+    )
+    assert near < 0.03
+    assert far > 3 * near
+
+
+def test_with_noise_pairs_are_nearer_than_those_of_attributes_alone(paired):
+    table, schema = paired
+    big = pl.concat([table] * 5)
+    with_edges = deniable.learn(big, schema, mode="seedless", epsilon=2.0, noise=NOISE)
+    alone = deniable.learn(big, schema, mode="seedless", epsilon=INF, graph={})
+    near, far = (
+        two_way_distance(artefact.generate(30_000, key=1), big, schema)
+        for artefact in (with_edges, alone)
+    )
+    assert near < far / 2
+
+
+@pytest.mark.parametrize("mode", ["one-shot", "seedless"])
+def test_what_is_learnt_does_not_depend_on_the_number_of_workers(paired, mode):
+    table, schema = paired
+    files = [
+        deniable.learn(table, schema, mode=mode, noise=NOISE, workers=workers).files()
+        for workers in (1, 2, 5)
+    ]
+    assert files[0] == files[1] == files[2]
+
+
+def many_attributes(m):
+    """A table of binary columns, neighbours alike; and its schema."""
+    rng = np.random.default_rng(m)
+    columns = np.zeros((200, m), dtype=CODE)
+    for i in range(m):
+        before = columns[:, i - 1] if i else 0
+        columns[:, i] = np.where(rng.random(200) < 0.7, before, rng.integers(0, 2, 200))
+    schema = Schema(
+        tuple(Attribute(name=f"x{i}", kind="categorical", values=("n", "y")) for i in range(m)),
+        rows_max=1_000,
+    )
+    return Codec(schema).decode(np.asfortranarray(columns)), schema
+
+
+@pytest.mark.parametrize("epsilon", [1.0, INF])
+@pytest.mark.parametrize("m", [1, 2, 11, 40, 60])
+def test_the_ledger_is_the_plan_for_any_number_of_attributes(m, epsilon):
+    """A run refuses otherwise; what is listed is what a second accountant expects of it."""
+    table, schema = many_attributes(m)
+    options = {"mode": "seedless", "epsilon": epsilon, "max_cost": 8, "delta": 1e-6}
+    artefact = deniable.learn(table, schema, **options)
+    planned = deniable.plan(schema, **options).noise.spends
+    listed = artefact.certificate.spends
+    assert [spend["what"] for spend in listed] == [spend.what for spend in planned]
+    if epsilon < INF:
+        document = artefact.certificate.document(schema, {})
+        claims = ManifestClaims(
+            document=json.loads(encode_json(document)), subject="artefact", schema=schema
+        )
+        assert [check for check in run_manifest_checks(claims) if not check.passed] == []
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+@pytest.mark.parametrize("mode", ["one-shot", "seedless"])
+def test_a_table_that_says_nothing_gives_records_all_the_same(small_schema, mode, rows):
+    """Ten runs of real noise on a few rows: no pair depends, some counts are below zero."""
+    codes = np.zeros((rows, 5), dtype=CODE, order="F")
+    table = Codec(small_schema).decode(codes)
+    for _ in range(10):
+        frame = deniable.synthesize(table, small_schema, records=5, mode=mode, epsilon=0.2).frame()
+        assert_fits(frame, small_schema, 5)
+
+
+# Several rows of one person
+
+
+def with_persons(table, persons):
+    """The table, its rows dealt to so many persons, in turn."""
+    numbers = pl.Series("person", [row % persons for row in range(table.height)])
+    return table.with_columns(numbers)
+
+
+def schema_of_persons(small_schema, rows, **more):
+    return Schema(
+        (Identifier(name="person"), *small_schema.attributes),
+        rows_max=10_000,
+        unit="person",
+        max_rows_per_unit=rows,
+        **more,
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_of_every_person_so_many_rows_count(small_table, small_schema, mode):
+    """2,000 rows of 100 persons, three of each: 300 are used, by every mode and stage."""
+    table = with_persons(small_table, 100)
+    schema = schema_of_persons(small_schema, 3)
+    release = synthesize(table, schema, mode, 5, epsilon=INF, k=2)
+    assert release.frame().height == 5
+    assert release.internal["rows"] == 300
+    if release.artefact is not None:
+        assert [int(counts.sum()) for counts in release.artefact.evidence.values] == [300] * 5
+
+
+def test_one_person_with_many_rows_is_no_more_than_one_with_few(small_table, small_schema):
+    """A person with 1,000 rows beside 1,000 with one each: at most two are counted."""
+    numbers = [0] * 1_000 + list(range(1, 1_001))
+    table = small_table.with_columns(person=pl.Series(numbers))
+    artefact = deniable.learn(
+        table, schema_of_persons(small_schema, 2), mode="seedless", epsilon=INF
+    )
+    assert int(artefact.evidence.values[0].sum()) == 1_002
+
+
+def test_what_is_promised_is_promised_to_the_person(small_table, small_schema):
+    schema = schema_of_persons(small_schema, 3)
+    release = synthesize(with_persons(small_table, 100), schema, "seedless", 5, epsilon=1.0)
+    assert "person" in release.guarantee
+    assert "3" in release.guarantee
+    document = release.certificate.document(schema, {})
+    assert "person" in document["guarantee"]["unit"]
+    assert release.certificate.cost.epsilon <= 1.0
+    alone = sum(spend["epsilon"] for spend in release.certificate.spends)
+    plain = synthesize(small_table, small_schema, "seedless", 5, epsilon=1.0)
+    assert alone < 0.5 * sum(spend["epsilon"] for spend in plain.certificate.spends)
+
+
+def test_rows_that_are_all_dropped_are_no_fault_where_there_are_persons(small_table, small_schema):
+    first, *rest = small_schema.attributes
+    dropping = first.__class__(**{**_fields(first), "outside": "drop"})
+    schema = Schema(
+        (Identifier(name="person"), dropping, *rest),
+        rows_max=10_000, unit="person", max_rows_per_unit=2,
+    )  # fmt: skip
+    table = with_persons(small_table.with_columns(years=pl.lit(7, dtype=pl.Int64)), 10)
+    frame = synthesize(table, schema, "seedless", 5, epsilon=1.0).frame()
+    assert frame.height == 5
+
+
+# A draft that was bought
+
+
+def test_what_a_draft_cost_is_told_and_part_of_the_total(small_table, small_schema):
+    schema = replace(small_schema, draft=DraftCost(epsilon=0.25, delta=1e-10))
+    release = synthesize(small_table, schema, "seedless", 5, epsilon=1.0)
+    assert release.certificate.parameters["draft"] == {"epsilon": 0.25, "delta": 1e-10}
+    assert "drafted from this table" in release.guarantee
+    assert 0.9 < release.certificate.cost.epsilon <= 1.0
+    run = deniable.plan(schema, mode="seedless")
+    assert run.noise.cost.epsilon <= 0.75
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_draft_that_leaves_nothing_is_refused_before_a_row_is_read(small_schema, mode):
+    schema = replace(small_schema, draft=DraftCost(epsilon=1.0, delta=1e-10))
+    with pytest.raises(BudgetError, match="nothing is left for the run"):
+        synthesize("absent.csv", schema, mode, 5, epsilon=1.0)
+
+
+# Constraints
+
+
+FORBIDDEN = '[[constraint]]\nforbid = { "pet" = ["axolotl"], "home" = ["windmill"] }\n'
+ORDERED = '[[constraint]]\nforbid = { "boats" = { above = 3 }, "years" = { below = 40 } }\n'
+
+
+@pytest.fixture(scope="module")
+def strict_schema(small_schema):
+    return Schema.parse(small_schema.text() + "\n" + FORBIDDEN + "\n" + ORDERED)
+
+
+def breaking(frame):
+    """The records that no record may be like."""
+    one = (pl.col("pet") == "axolotl") & (pl.col("home") == "windmill")
+    two = (pl.col("boats") > 3) & (pl.col("years") < 40)
+    return frame.filter(one | two)
+
+
+@pytest.mark.parametrize("estimator", ["pairs", "norm-sub"])
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_releases_exactly_n_records_that_keep_the_constraints(
+    small_table, strict_schema, mode, estimator
+):
+    """The table itself breaks them: its rows are never asked."""
+    assert breaking(small_table).height > 20
+    records = MOST.get(mode, 3_000)
+    for epsilon in (1.0, INF):
+        release = synthesize(
+            small_table, strict_schema, mode, records, epsilon=epsilon, estimator=estimator
+        )
+        frame = release.frame()
+        assert_fits(frame, strict_schema, records)
+        assert breaking(frame).height == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_constraints_cost_nothing(small_table, small_schema, strict_schema, mode):
+    free, bound = (
+        synthesize(small_table, schema, mode, 5) for schema in (small_schema, strict_schema)
+    )
+    assert free.certificate.spends == bound.certificate.spends
+    assert free.certificate.cost == bound.certificate.cost
+    assert free.guarantee == bound.guarantee
+
+
+@pytest.mark.parametrize("mode", ["one-shot", "seedless", "randomized"])
+def test_constraints_that_nothing_keeps_end_with_advice(small_table, small_schema, mode):
+    one = '[[constraint]]\nforbid = { "home" = ["houseboat"] }\n'
+    two = '[[constraint]]\nforbid = { "home" = ["windmill"] }\n'
+    schema = Schema.parse(small_schema.text() + "\n" + one + "\n" + two)
+    with pytest.raises(SchemaError, match="check that they do not contradict each other"):
+        synthesize(small_table, schema, mode, 5, epsilon=INF).frame()
+
+
+def test_tested_records_that_nothing_keeps_end_with_advice(small_table, small_schema, monkeypatch):
+    monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", 2**16)
+    nobody = '[[constraint]]\nforbid = { "home" = ["houseboat", "windmill"] }\n'
+    schema = Schema.parse(small_schema.text() + "\n" + nobody)
+    with pytest.raises(BudgetError, match="relax the constraints"):
+        synthesize(small_table, schema, "tested", 5, epsilon=INF, max_attempts=1)
+
+
+# What must not happen
+
+
+def test_a_hopeless_run_is_refused_and_nothing_is_written(
+    small_table, small_schema, tmp_path, monkeypatch
+):
+    """Nobody shares four attributes with 1,999 others."""
+    monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", 2**16)
+    with pytest.raises(BudgetError, match=r"too few of .* passed the deniability test"):
+        synthesize(
+            small_table, small_schema, "tested", k=1_999, omega="1", max_attempts=1, epsilon=INF
+        ).write(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_how_many_passed_is_not_said(small_table, small_schema, monkeypatch):
+    """Pass rates are confidential: the message is the same whether none passed or nearly enough."""
+    monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", BLOCK)
+    options = {"omega": "2", "max_attempts": 1, "epsilon": INF, "noise": NOISE}
+    some = synthesize(small_table, small_schema, "tested", 5_000, k=30, **options)
+    assert some.frame().height == 5_000
+    messages = set()
+    for k in (1_999, 30):
+        with pytest.raises(BudgetError) as refused:
+            synthesize(small_table, small_schema, "tested", BLOCK, k=k, **options)
+        messages.add(str(refused.value))
+    assert len(messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "estimator"), list(itertools.product(MODES, ["pairs", "norm-sub"]))
+)
+def test_a_stage_that_spends_otherwise_than_planned_stops_everything(
+    small_table, small_schema, tmp_path, monkeypatch, mode, *, estimator
+):
+    """Less noise than planned for the counts: the ledger is not the plan, and nothing comes out."""
+    learn_counts = learn_paper_model.learn_counts
+    measure_pairwise = learn_model.measure_pairwise
+
+    def cheat(rng, count_p, attributes, graph, _law):
+        return learn_counts(rng, count_p, attributes, graph, discrete_laplace(2.0))
+
+    def cheat_with_pairs(*args, **more):
+        *before, laws = args
+        args = (*before, replace(laws, pairs=rounded_gaussian(2.0)))
+        return measure_pairwise(*args, **more)
+
+    monkeypatch.setattr(learn_paper_model, "learn_counts", cheat)
+    monkeypatch.setattr(learn_model, "measure_pairwise", cheat_with_pairs)
+    with pytest.raises(
+        InvariantError, match="ledger does not equal the plan, so nothing is released"
+    ):
+        synthesize(small_table, small_schema, mode, 5, estimator=estimator).write(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stage_that_spends_twice_stops_everything(small_table, small_schema, monkeypatch):
+    learn_histogram = api.learn_histogram
+
+    def twice(*args, **more):
+        learn_histogram(*args, **more)
+        histogram, spent = learn_histogram(*args, **more)
+        return histogram, spent.__class__(**{**vars(spent), "moved": 2})
+
+    monkeypatch.setattr(api, "learn_histogram", twice)
+    with pytest.raises(InvariantError, match="ledger does not equal the plan"):
+        synthesize(small_table, small_schema, "one-shot", 5)
+
+
+def test_a_stage_that_drops_a_spend_stops_everything(small_table, small_schema, monkeypatch):
+    learn_correlations = learn_paper_model.learn_correlations
+
+    def forget(*args):
+        correlations, records, spends = learn_correlations(*args)
+        return correlations, records, spends[:1]
+
+    monkeypatch.setattr(learn_paper_model, "learn_correlations", forget)
+    with pytest.raises(InvariantError, match="ledger does not equal the plan"):
+        synthesize(small_table, small_schema, "seedless", 5, estimator="norm-sub")
+
+
+def test_a_second_measurement_that_drops_its_spend_stops_everything(
+    small_table, small_schema, monkeypatch
+):
+    remeasure = learn_model.remeasure
+
+    def forget(*args):
+        return remeasure(*args)[0], []
+
+    monkeypatch.setattr(learn_model, "remeasure", forget)
+    with pytest.raises(InvariantError, match="ledger does not equal the plan"):
+        synthesize(small_table, small_schema, "seedless", 5)
+
+
+def test_the_plan_is_refused_before_a_row_is_read(small_schema, monkeypatch):
+    def read(*_):
+        raise AssertionError("the table was read")
+
+    monkeypatch.setattr(api, "read_table", read)
+    for mode in ("one-shot", "tested"):
+        with pytest.raises(BudgetError):
+            synthesize("absent.csv", small_schema, mode, delta=0.0)
+    with pytest.raises(BudgetError):
+        deniable.synthesize("absent.csv", small_schema, records=10_000, mode="randomized")
+
+
+def test_a_drafted_schema_is_refused_unless_it_is_accepted(small_table, small_schema):
+    first, *rest = small_schema.attributes
+    drafted = Schema(
+        (first.__class__(**{**_fields(first), "confirmed": False}), *rest), rows_max=10_000
+    )
+    for mode in MODES:
+        with pytest.raises(SchemaError, match='for example "years": check each'):
+            synthesize(small_table, drafted, mode)
+    release = synthesize(small_table, drafted, "seedless", accept_drafted_schema=True)
+    document = release.certificate.document(drafted, {})
+    assert document["schema"]["drafted"] == ["years"]
+
+
+def _fields(attribute):
+    return {name: getattr(attribute, name) for name in attribute.__dataclass_fields__}
+
+
+def test_progress_is_reported_for_every_stage_to_its_end(small_table, small_schema):
+    reported = []
+
+    def progress(stage, done, of):
+        reported.append((stage, done, of))
+
+    release = api.synthesize(
+        small_table, small_schema, records=2 * BLOCK + 1, epsilon=INF, mode="seedless",
+        progress=progress,
+    )  # fmt: skip
+    release.frame(progress=progress)
+    assert reported[0] == ("read the table", 0, 1)
+    assert reported[-1] == ("records", 2 * BLOCK + 1, 2 * BLOCK + 1)
+    done = [done for stage, done, _ in reported if stage == "records"]
+    assert done == sorted(done)
+    assert len(done) == 4
+
+
+# What a run shows of itself
+
+
+def test_what_is_printed_of_an_artefact_holds_no_counts(small_table, small_schema):
+    artefact = deniable.learn(small_table, small_schema, epsilon=INF, **MODES["one-shot"])
+    assert "array(" not in repr(artefact)
+    assert not re.search(r"\b2000(\.0)?\b", repr(artefact))
+
+
+def test_missing_cells_come_back_as_missing(small_table, small_schema):
+    frame = synthesize(small_table, small_schema, "one-shot", 2_000, epsilon=INF).frame()
+    assert 0 < frame["trade"].null_count() < 1_000
+    assert small_table["trade"].null_count() > 0
+
+
+def test_the_paper_s_profile_runs(small_table, small_schema):
+    release = deniable.synthesize(
+        small_table, small_schema, records=2, profile="paper", omega="2-4", delta=1e-6
+    )
+    assert release.certificate.mode == "randomized"
+    assert release.certificate.profile == "paper"
+    assert release.certificate.data_use == "split"
+    assert_fits(release.frame(), small_schema, 2)
+
+
+def test_definition_of_the_small_table(small_codes):
+    """What the tests above rely on: attributes that hang together, and rare combinations."""
+    pets, homes = small_codes[:, 4].tolist(), small_codes[:, 2].tolist()
+    assert definitions.correlation(pets, homes) > 0.1
+    assert min(row_counts(small_codes, range(5)).values()) == 1
+    assert (small_codes.shape, small_codes.dtype) == ((2_000, 5), CODE)
+
+
+def test_the_shares_of_the_budget_can_be_chosen_and_the_total_stays(small_schema):
+    usual = api.plan(small_schema)
+    chosen = api.plan(small_schema, seeds_share=0.4, values_share=0.6)
+    assert chosen.noise.seeds.r < usual.noise.seeds.r
+    assert chosen.noise.pairs.pairs.variance > usual.noise.pairs.pairs.variance
+    for run in (usual, chosen):
+        assert 0.98 < run.cost.epsilon <= 1
+    with pytest.raises(ConfigError, match="seeds_share"):
+        api.plan(small_schema, seeds_share=1.5)

@@ -1,0 +1,116 @@
+"""Calibration: budget shares, and the choice of noise for each stage."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from deniable.errors import BudgetError
+from deniable.privacy.calibration import (
+    STRUCTURE_SHARE,
+    PublicFacts,
+    calibrate,
+    default_seeds_share,
+    structure_laws,
+)
+from deniable.privacy.composition import Guarantee
+from deniable.privacy.ledger import compose_spends
+from deniable.privacy.noise_laws import MAX_RADIUS
+from deniable.privacy.plan import SPLIT, make_plan
+from deniable.privacy.randomized_test import plan_randomized_test
+
+
+def facts(*, epsilon=1.0, delta=1e-9, m=5, lengths=1, rows_max=10**6, queries=40):
+    return PublicFacts(
+        limit=Guarantee(epsilon=epsilon, delta=delta),
+        names=tuple(f"x{i}" for i in range(m)),
+        queries=queries,
+        rows_max=rows_max,
+        lengths=lengths,
+    )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rows", "lengths", "share"),
+    [
+        (1.0, 2_000, 1, 0.1),  # 10 · ln(10^9) / 2,000 = 0.1036
+        (1.0, 5_000, 1, 0.04145),
+        (1.0, 5_000, 2, 0.08289),
+        (1.0, 100_000, 1, 0.03),
+        (0.1, 50_000, 1, 0.04145),
+        (math.inf, 10, 1, 0.03),
+    ],
+)
+def test_seeds_get_more_of_epsilon_where_their_noise_would_hide_them(epsilon, rows, lengths, share):
+    asked_for = facts(epsilon=epsilon, rows_max=rows, lengths=lengths)
+    assert default_seeds_share(asked_for, asked_for.limit) == pytest.approx(share, abs=1e-5)
+
+
+def test_the_noise_of_seeds_stays_below_a_tenth_of_the_rows_where_they_may_have_so_much():
+    for rows in (5_000, 10_000, 10**6):
+        assert make_plan(facts(rows_max=rows)).seeds.r < rows / 10
+    given = make_plan(replace(facts(rows_max=10**6), seeds_share=0.1))
+    assert given.seeds.r < make_plan(facts(rows_max=10**6)).seeds.r
+
+
+def test_few_tables_get_laplace_noise_and_many_get_gaussian_noise():
+    limit = Guarantee(epsilon=1.0, delta=1e-9)
+    laws = {m: calibrate(facts(m=m, queries=0), limit).counts.name for m in (1, 2, 40)}
+    assert laws == {1: "discrete_laplace", 2: "discrete_laplace", 40: "rounded_gaussian"}
+
+
+def test_moments_turn_laplace_noise_into_gaussian_noise():
+    """A regression shares the cost of a table among 30 numbers, which suits Gaussian noise."""
+    plain = facts(m=5, queries=0)
+    sums = replace(plain, models=("regression",) * 5)
+    assert calibrate(plain, plain.limit).counts.name == "discrete_laplace"
+    assert calibrate(sums, sums.limit).counts.name == "rounded_gaussian"
+
+
+def test_structure_gets_a_tenth_of_the_squared_mu_or_nothing():
+    """Gaussian noise on 40 tables: σ = √(40 / 0.9) / μ with structure, √40 / μ without."""
+    learnt, given = (
+        calibrate(facts(m=40, lengths=0, queries=queries), facts().limit) for queries in (860, 0)
+    )
+    sigma = dict(learnt.counts.parameters)["sigma"]
+    mu = math.sqrt(40 / (1 - STRUCTURE_SHARE)) / sigma
+    assert learnt.mu_structure == pytest.approx(mu * math.sqrt(STRUCTURE_SHARE))
+    assert given.mu_structure == 0.0
+    assert dict(given.counts.parameters)["sigma"] == pytest.approx(math.sqrt(40) / mu)
+
+
+def test_every_part_of_a_split_gets_the_same_larger_epsilon():
+    """Amplification: each part may cost ln(1 + (e - 1) / 1) = 1 if all are used, more if not."""
+    both = calibrate(replace(facts(), fractions=SPLIT), facts().limit)
+    without = calibrate(replace(facts(lengths=0), fractions=SPLIT), facts().limit)
+    assert without.seeds is None
+    assert both.seeds is not None
+    assert without.mu_structure > both.mu_structure
+
+
+def test_many_tested_records_are_taken_off_the_limit_before_the_model():
+    """Beyond ε = 40 in all, the tests are composed apart: the model gets the rest of ε."""
+    test = plan_randomized_test(
+        Guarantee(epsilon=20.0, delta=1e-6), records=2_000, k=1_000, gamma=1.0
+    ).spend
+    assert test.times * test.each.epsilon > 40
+    alone = facts(epsilon=25.0, delta=1e-5, lengths=0)
+    tested = replace(alone, test=test)
+    noise, free = calibrate(tested, tested.limit), calibrate(alone, alone.limit)
+    assert 0 < noise.mu_structure < free.mu_structure
+    small = replace(facts(epsilon=1.0, delta=1e-5, lengths=0), test=test)
+    with pytest.raises(BudgetError, match="no budget is left for the model"):
+        calibrate(small, small.limit)
+
+
+def test_the_resolution_of_entropies_is_lowered_until_their_noise_fits_a_table():
+    fine, coarse = (structure_laws(facts(queries=10_000), mu) for mu in (0.3, 0.003))
+    assert fine[0].bits > coarse[0].bits
+    assert max(fine[1].r, coarse[1].r) <= MAX_RADIUS
+    with pytest.raises(BudgetError, match="entropies are too many"):
+        structure_laws(facts(queries=10_000), 1e-6)
+
+
+def test_calibrated_noise_costs_the_limit_up_to_the_reserve_for_rounding():
+    plan = make_plan(facts(epsilon=0.7, lengths=0))
+    assert 0.69 < compose_spends(plan.spends, delta=1e-9).epsilon <= 0.7

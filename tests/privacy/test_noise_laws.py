@@ -1,0 +1,342 @@
+"""Noise laws: weights, draws, δ and truncation radii."""
+
+import math
+import pickle
+from collections import Counter
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chance import assert_distribution
+from deniable.errors import BudgetError, InvariantError
+from deniable.privacy import noise_laws, noise_tables
+from deniable.privacy.noise_laws import Law
+from deniable.privacy.noise_tables import TOTAL_WEIGHT
+from deniable.privacy.theorems import gaussian_histogram_cost, geometric_histogram_cost
+from deniable.randomness import Keyed, SystemRng
+
+DELTA = 2.0**-30
+SMALL_LAWS = [
+    noise_laws.exact(),
+    noise_laws.discrete_laplace(1.0),
+    noise_laws.discrete_laplace(5.0),
+    noise_laws.discrete_laplace(1 / 11),
+    noise_laws.truncated_geometric(1.0, 21),
+    noise_laws.truncated_geometric(0.1, 178),
+    noise_laws.truncated_geometric(2.0, 1),
+    noise_laws.rounded_gaussian(0.4),
+    noise_laws.rounded_gaussian(8.5),
+    noise_laws.truncated_discrete_gaussian(12.55, 79),
+    noise_laws.truncated_discrete_gaussian(0.3, 2),
+]
+LONG_LAWS = [  # weighed in doubles
+    noise_laws.discrete_laplace(1 / 3000),
+    noise_laws.truncated_geometric(1 / 5000, 70_000),
+    noise_laws.rounded_gaussian(18.26),
+    noise_laws.rounded_gaussian(5000.0),
+    noise_laws.truncated_discrete_gaussian(8000.0, 50_000),
+]
+BOUNDED_LONG_LAWS = [law for law in LONG_LAWS if law.name.startswith("truncated")]
+
+# ε, L, r, and for Gaussian noise the deviation, at δ = 2^-30: the review, sections 3.1 and 3.2.
+GEOMETRIC_TABLE = [
+    *((1, 1, 21), (0.5, 1, 39), (0.391, 1, 49), (0.1, 1, 178), (1, 2, 41), (1, 3, 61)),
+    *((1, 5, 101), (1, 7, 141), (0.1, 3, 534), (0.1, 7, 1246)),
+]
+GAUSSIAN_TABLE = [
+    *((1, 1, 35, 5.6), (1, 2, 50, 8.0), (1, 3, 61, 9.8), (1, 5, 79, 12.6), (1, 7, 94, 14.9)),
+    *((0.1, 3, 524, None), (0.1, 7, 810, None)),
+]
+
+
+def both_sides(law):
+    return {z: law.weight(z) for z in range(-law.r, law.r + 1)}
+
+
+@pytest.mark.parametrize("law", SMALL_LAWS, ids=str)
+def test_weights_are_symmetric_and_sum_to_exactly_2_to_the_128(law):
+    weights = both_sides(law)
+    assert sum(weights.values()) == TOTAL_WEIGHT
+    assert all(weights[z] == weights[-z] >= 0 for z in weights)
+    assert law.weight(law.r + 1) == law.weight(-law.r - 1) == 0
+    assert sum(map(law.probability, weights)) == 1
+
+
+@pytest.mark.parametrize("law", LONG_LAWS, ids=str)
+def test_long_tables_sum_to_exactly_2_to_the_128_too(law):
+    zero, *others = law.table.weights()
+    assert zero + 2 * sum(others) == TOTAL_WEIGHT
+    assert min(zero, *others) >= 0
+    assert len(others) == law.r
+
+
+def test_draws_keep_the_shape_asked_for():
+    rng = Keyed(1).at("noise")
+    drawn = noise_laws.truncated_geometric(1.0, 5).draw(rng, (3, 4, 5))
+    assert drawn.shape == (3, 4, 5)
+    assert drawn.dtype == np.int64
+    assert noise_laws.exact().draw(rng, (0, 7)).shape == (0, 7)
+    assert noise_laws.exact().draw(SystemRng(), 5).tolist() == [0] * 5
+
+
+def literal_law(name, **of):
+    """The law by its definition, in 60 digits."""
+    mpmath.mp.dps = 60
+    if name == "rounded_gaussian":
+        sigma = mpmath.mpf(of["sigma"])
+        return lambda z: (
+            mpmath.ncdf((z + mpmath.mpf("0.5")) / sigma)
+            - mpmath.ncdf((z - mpmath.mpf("0.5")) / sigma)
+        )
+    if name == "truncated_discrete_gaussian":
+        sigma, r = mpmath.mpf(of["sigma"]), of["r"]
+        whole = mpmath.fsum(mpmath.exp(-(z**2) / (2 * sigma**2)) for z in range(-r, r + 1))
+        return lambda z: mpmath.exp(-(z**2) / (2 * sigma**2)) / whole
+    alpha, r = mpmath.exp(-mpmath.mpf(of["epsilon"])), of.get("r", mpmath.inf)
+    cut = 2 * alpha ** (r + 1) if r < mpmath.inf else 0
+    return lambda z: alpha ** abs(z) * (1 - alpha) / (1 + alpha - cut)
+
+
+@pytest.mark.parametrize("law", SMALL_LAWS[1:], ids=str)
+def test_every_weight_is_the_definition_rounded_to_the_nearest_unit(law):
+    ideal = literal_law(law.name, **dict(law.parameters))
+    for z in range(1, law.r + 1):
+        assert law.weight(z) == int(mpmath.nint(TOTAL_WEIGHT * ideal(z)))
+    moved = mpmath.fsum(
+        abs(TOTAL_WEIGHT * ideal(z) - law.weight(z)) for z in range(-law.r, law.r + 1)
+    )
+    beyond = TOTAL_WEIGHT - mpmath.fsum(TOTAL_WEIGHT * ideal(z) for z in range(-law.r, law.r + 1))
+    assert (moved + abs(beyond)) / 2 <= law.tv * TOTAL_WEIGHT
+
+
+@pytest.mark.parametrize("law", BOUNDED_LONG_LAWS, ids=str)
+def test_doubles_move_a_long_table_by_less_than_its_tv_allows(law, monkeypatch):
+    """Against the same law weighed in decimals, which the test above holds to the definition."""
+    here = law.table.weights()
+    monkeypatch.setattr(noise_tables, "MAX_DECIMAL_RADIUS", noise_laws.MAX_RADIUS)
+    fine = getattr(noise_laws, law.name)(**dict(law.parameters))
+    assert law.relative == 0
+    pairs = zip(here, fine.table.weights(), strict=True)
+    off = sum(abs(here - there) for here, there in pairs)
+    assert 0 < off < law.tv * TOTAL_WEIGHT
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0.05, 8), st.integers(1, 60))
+def test_a_truncated_geometric_table_stays_within_its_tv_of_the_theorem(epsilon, r):
+    """Theorem 7: δ = g(r), plus at most (1 + e^ε) tv for the rounding."""
+    law = noise_laws.truncated_geometric(epsilon, r)
+    ideal = geometric_histogram_cost(epsilon=epsilon, r=r).delta
+    slack = (1 + math.exp(epsilon)) * law.tv
+    assert ideal * (1 - 1e-10) - slack <= law.delta(epsilon) <= ideal + slack
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(SMALL_LAWS), st.floats(0, 6), st.integers(-4, 4).filter(lambda s: s != 0))
+def test_delta_is_the_definition_in_both_directions(law, epsilon, shift):
+    """HS_ε(g ‖ g shifted) as a sum of exact fractions, with e^ε to 60 digits."""
+    mpmath.mp.dps = 60
+    factor = Fraction(int(mpmath.exp(epsilon) * 2**150), 2**150)
+    span = range(-law.r - 4, law.r + 5)
+    literal = sum(max(0, law.probability(z) - factor * law.probability(z - shift)) for z in span)
+    promised = law.delta(epsilon, shift=abs(shift))
+    assert literal <= promised + Fraction(1, 2**140)
+    assert promised <= literal * (1 + Fraction(1, 2**50)) + Fraction(1, 2**140)
+
+
+@pytest.mark.parametrize("law", LONG_LAWS, ids=str)
+@pytest.mark.parametrize("epsilon", [0.0, 1e-4, 0.01, 1.0, 60.0])
+def test_delta_of_a_long_table_bounds_its_exact_value_closely(law, epsilon):
+    exact = law._delta_in_integers(epsilon, 3)
+    assert exact <= law.delta(epsilon, shift=3) <= exact * (1 + 1e-11) + 2.0**-49
+
+
+def test_delta_falls_with_epsilon_and_ends_at_what_no_epsilon_hides():
+    law = noise_laws.truncated_geometric(1.0, 5)
+    assert law.delta(0.0) > law.delta(0.5) > law.delta(1.0) >= law.delta(math.inf)
+    assert law.delta(math.inf) == pytest.approx(float(law.probability(5)), rel=1e-15)
+    assert law.delta(1.0, shift=0) == 0.0
+    assert law.delta(1.0, shift=11) == 1.0
+    assert noise_laws.exact().delta(100.0) == 1.0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 0.9, 2.0])
+def test_delta_agrees_with_dp_accounting(epsilon):
+    """Oracle: dp_accounting's discrete Laplace and truncated discrete Gaussian mechanisms."""
+    gaussian = pld.from_discrete_gaussian_mechanism(5.6, truncation_bound=35, use_connect_dots=True)
+    ours = noise_laws.truncated_discrete_gaussian(5.6, 35).delta(epsilon)
+    assert ours == pytest.approx(gaussian.get_delta_for_epsilon(epsilon), rel=1e-8)
+    laplace = pld.from_discrete_laplace_mechanism(1.0, use_connect_dots=True)
+    ours = noise_laws.discrete_laplace(1.0).delta(epsilon)
+    assert ours == pytest.approx(laplace.get_delta_for_epsilon(epsilon), abs=1e-15)
+
+
+def test_the_scale_of_laplace_noise_is_that_of_opendp():
+    """Oracle: OpenDP's map from the scale of integer noise to ε; there δ is zero, here tiny."""
+    dp.enable_features("contrib")
+    theirs = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=11.0)
+    law = noise_laws.discrete_laplace(1 / 11)
+    assert law.delta(theirs.map(1)) <= (1 + math.exp(1 / 11)) * law.tv
+    assert law.delta(theirs.map(1) * 0.999) > 1e-6
+
+
+def test_the_table_adds_to_the_ideal_delta_what_the_reference_measured():
+    """the review, section 8: 1.8e-18 (r=21), 2.7e-17 (r=178); ours rounds no worse."""
+    for epsilon, r, measured in [(1.0, 21, 1.8e-18), (0.1, 178, 2.7e-17)]:
+        mpmath.mp.dps = 40
+        alpha = mpmath.exp(-mpmath.mpf(epsilon))
+        ideal = (1 - alpha) * alpha**r / (1 + alpha - 2 * alpha ** (r + 1))
+        table = mpmath.mpf(noise_laws.truncated_geometric(epsilon, r).delta(epsilon))
+        assert abs(table - ideal) <= measured
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "lengths", "r"),
+    GEOMETRIC_TABLE,
+)
+def test_the_smallest_geometric_threshold_is_the_reference_table(epsilon, lengths, r):
+    """the review, sections 3.1 and 3.2, δ = 2^-30: worked out there by exact enumeration."""
+    assert noise_laws.geometric_radius(epsilon=epsilon, delta=DELTA, lengths=lengths) == r
+    below = geometric_histogram_cost(epsilon=epsilon, r=r - 1, lengths=lengths)
+    assert below.delta > DELTA
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "lengths", "r", "deviation"),
+    GAUSSIAN_TABLE,
+)
+def test_the_smallest_gaussian_threshold_is_the_reference_table(epsilon, lengths, r, deviation):
+    """the review, section 3.2, δ = 2^-30; it prints deviations to one decimal."""
+    sigma, found = noise_laws.discrete_gaussian_parameters(
+        epsilon=epsilon, delta=DELTA, lengths=lengths
+    )
+    assert found == r
+    law = noise_laws.truncated_discrete_gaussian(sigma, found)
+    assert deviation is None or math.sqrt(law.variance) == pytest.approx(deviation, abs=0.06)
+
+
+def test_one_gaussian_threshold_is_one_below_the_reference_table():
+    """the review prints 297 for ε = 0.1, L = 1; at σ = 51.43 the exact δ of 296 is enough."""
+    sigma, r = noise_laws.discrete_gaussian_parameters(epsilon=0.1, delta=DELTA)
+    assert r == 296
+    assert noise_laws.truncated_discrete_gaussian(sigma, r).delta(0.1) <= DELTA
+
+
+@pytest.mark.parametrize(("lengths", "name"), [(1, "geometric"), (3, "geometric"), (5, "gaussian")])
+def test_mechanism_b_takes_the_law_with_the_lower_threshold(lengths, name):
+    law = noise_laws.bounded_noise(epsilon=1.0, delta=DELTA, lengths=lengths)
+    assert name in law.name
+    assert law.r == {1: 21, 3: 61, 5: 79}[lengths]
+
+
+def test_unreachable_bounded_noise_is_refused():
+    with pytest.raises(BudgetError, match="no bounded noise"):
+        noise_laws.geometric_radius(epsilon=1.0, delta=1e-36)
+    with pytest.raises(BudgetError, match="no bounded noise"):
+        noise_laws.discrete_gaussian_parameters(epsilon=1.0, delta=1e-36, lengths=2)
+
+
+def test_gaussian_lengths_agree_with_a_literal_convolution():
+    """Definition: all sums of L noises, each pair of probabilities compared, one by one."""
+    sigma, r, lengths, epsilon = 2.0, 5, 3, 0.7
+    ideal = literal_law("truncated_discrete_gaussian", sigma=sigma, r=r)
+    g = {z: ideal(z) for z in range(-r, r + 1)}
+    literal = sum(
+        max(0, g[a] * g[b] * g[c] - mpmath.exp(epsilon) * moved(g, a) * moved(g, b) * moved(g, c))
+        for a in g
+        for b in g
+        for c in g
+    )
+    promised = gaussian_histogram_cost(epsilon=epsilon, sigma=sigma, r=r, lengths=lengths).delta
+    assert literal <= promised <= literal * (1 + 1e-9)
+
+
+def moved(g, z):
+    return g.get(z + 1, mpmath.mpf(0))
+
+
+@pytest.mark.parametrize("law", [SMALL_LAWS[i] for i in (1, 4, 7, 9)], ids=str)
+def test_draws_come_up_as_often_as_the_table_says(law):
+    """False-alarm rate 1e-6, over the choice of key."""
+    drawn = law.draw(Keyed(7).at("noise"), 300_000)
+    assert_distribution(Counter(drawn.tolist()), {z: law.probability(z) for z in both_sides(law)})
+
+
+def test_that_assertion_notices_a_scale_five_percent_too_wide():
+    """The test above is worth something only if a wrong scale fails it."""
+    law, wrong = noise_laws.discrete_laplace(1.0), noise_laws.discrete_laplace(0.95)
+    drawn = wrong.draw(Keyed(7).at("noise"), 300_000)
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(
+            Counter(drawn.tolist()), {z: law.probability(z) for z in both_sides(law)}
+        )
+
+
+def test_variances_are_the_closed_forms():
+    """2α/(1-α)² of the discrete Laplace law; σ² + 1/12 of a rounded normal, for wide σ."""
+    alpha = math.exp(-1 / 11)
+    assert noise_laws.discrete_laplace(1 / 11).variance == pytest.approx(
+        2 * alpha / (1 - alpha) ** 2
+    )
+    assert noise_laws.rounded_gaussian(18.26).variance == pytest.approx(18.26**2 + 1 / 12)
+    assert noise_laws.exact().variance == 0.0
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: noise_laws.discrete_laplace(0.0),
+        lambda: noise_laws.discrete_laplace(math.nan),
+        lambda: noise_laws.discrete_laplace(math.inf),
+        lambda: noise_laws.discrete_laplace(90.0),
+        lambda: noise_laws.discrete_laplace(1e-8),
+        lambda: noise_laws.truncated_geometric(-1.0, 3),
+        lambda: noise_laws.truncated_geometric(1.0, 0),
+        lambda: noise_laws.rounded_gaussian(0.0),
+        lambda: noise_laws.rounded_gaussian(0.01),
+        lambda: noise_laws.rounded_gaussian(1e9),
+        lambda: noise_laws.truncated_discrete_gaussian(math.inf, 3),
+        lambda: noise_laws.truncated_discrete_gaussian(1.0, 0),
+        lambda: noise_laws.exact().delta(-1.0),
+    ],
+)
+def test_a_law_outside_what_a_table_can_hold_is_refused(build):
+    with pytest.raises(BudgetError):
+        build()
+
+
+def test_a_law_that_is_none_is_a_bug():
+    table = noise_laws.truncated_geometric(1.0, 3).table
+    with pytest.raises(InvariantError, match="invalid table errors"):
+        Law(name="far", r=3, make=lambda: table, tv=2.0)
+    with pytest.raises(InvariantError, match="invalid table errors"):
+        Law(name="far", r=3, make=lambda: table, relative=1.0)
+    with pytest.raises(InvariantError, match="radius 3, not 4"):
+        Law(name="longer", r=4, make=lambda: table).weight(0)
+
+
+def test_a_law_is_known_before_its_table_is_made():
+    """A plan with noise of millions of weights takes no time, and a law can be sent to others."""
+    law = noise_laws.rounded_gaussian(5e6)
+    assert law.r == 62_500_000
+    assert "table" not in vars(law)
+    sent = pickle.loads(pickle.dumps(noise_laws.rounded_gaussian(3.0)))  # noqa: S301 - our own bytes
+    assert sent == noise_laws.rounded_gaussian(3.0)
+    assert sent.weight(1) == noise_laws.rounded_gaussian(3.0).weight(1)
+
+
+def test_laws_are_values_equal_by_name_and_parameters():
+    assert (
+        noise_laws.discrete_laplace(0.5)
+        == noise_laws.discrete_laplace(0.5)
+        != noise_laws.discrete_laplace(0.6)
+    )
+    assert str(noise_laws.truncated_geometric(1.0, 21)) == "truncated_geometric(epsilon=1.0, r=21)"
+    with pytest.raises(ValueError, match="read-only"):
+        noise_laws.discrete_laplace(0.5).table.low[0] = 1

@@ -1,0 +1,465 @@
+"""The artefact on disk: what is loaded is what was saved, and nothing else is loaded."""
+
+import json
+import pickle
+import shutil
+import zipfile
+from io import BytesIO
+
+import numpy as np
+import polars as pl
+import pytest
+
+import deniable
+from deniable.errors import ArtefactError, ConfigError, OutputError
+from deniable.randomness import Keyed
+from deniable.release.artefact import load
+from deniable.release.atomic_files import file_hash, pack_npz
+from deniable.release.generation import BLOCK
+
+
+@pytest.fixture(scope="module")
+def artefact(small_table, small_schema):
+    """Two prefix lengths, noise of a fixed key."""
+    promise = {"k": 5, "epsilon": 5.0, "delta": 1e-6}
+    return deniable.learn(
+        small_table, small_schema, omega="2-3", seeds_share=0.1, noise=Keyed(3), **promise
+    )
+
+
+@pytest.fixture(scope="module")
+def saved(artefact, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("artefact") / "saved"
+    artefact.save(folder)
+    return folder
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    """A copy to break."""
+    return shutil.copytree(saved, tmp_path / "copy")
+
+
+@pytest.fixture(scope="module")
+def saved_tables(small_table, small_schema, tmp_path_factory):
+    """The same, of a graph and its tables."""
+    folder = tmp_path_factory.mktemp("tables") / "saved"
+    deniable.learn(
+        small_table,
+        small_schema,
+        mode="seedless",
+        epsilon=5.0,
+        estimator="norm-sub",
+        noise=Keyed(3),
+    ).save(folder)
+    return folder
+
+
+@pytest.fixture
+def copy_of(saved, saved_tables, tmp_path):
+    """A copy, to break, of an artefact that has an array of such a name; and the whole name."""
+
+    def copy(start):
+        source = saved_tables if start.startswith("counts") else saved
+        name = next(name for name in arrays_of(source) if name.startswith(start))
+        return shutil.copytree(source, tmp_path / "copy"), name
+
+    return copy
+
+
+def arrays_of(folder):
+    with np.load(folder / "tables.npz", allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays}
+
+
+def change_json(path, change):
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+def change_arrays(folder, change):
+    arrays = arrays_of(folder)
+    change(arrays)
+    (folder / "tables.npz").write_bytes(pack_npz(arrays))
+
+
+# Round trip
+
+
+def test_the_artefact_of_these_tests_keeps_prefixes_of_both_lengths(artefact):
+    """Else the round trip below would be of empty arrays."""
+    assert artefact.omegas == (2, 3)
+    assert [level.length for level in artefact.histogram.levels] == [2, 3]
+    assert all(len(level.counts) >= 3 for level in artefact.histogram.levels)
+
+
+def test_what_is_loaded_is_what_was_saved(artefact, saved):
+    loaded = load(saved)
+    assert loaded.schema == artefact.schema
+    assert loaded.network.graph == artefact.network.graph
+    assert loaded.network.order == artefact.network.order
+    assert loaded.omegas == artefact.omegas
+    assert loaded.guarantee == artefact.guarantee
+    assert loaded.files() == artefact.files()
+    document = artefact.certificate.document(artefact.schema, {})
+    assert loaded.certificate.document(loaded.schema, {}) == document
+
+
+def test_what_is_loaded_generates_the_same_records(artefact, saved):
+    here, there = artefact.generate(3_000, key=7), load(saved).generate(3_000, key=7)
+    assert isinstance(there, pl.DataFrame)
+    assert here.equals(there)
+
+
+def test_another_key_gives_other_records(artefact):
+    assert not artefact.generate(500, key=7).equals(artefact.generate(500, key=8))
+    assert not artefact.generate(500).equals(artefact.generate(500))
+
+
+def test_the_number_of_workers_changes_nothing(artefact):
+    records = 2 * BLOCK + 5
+    one = artefact.generate(records, key=7, workers=1)
+    assert one.height == records
+    assert artefact.generate(records, key=7, workers=3).equals(one)
+
+
+def test_as_many_records_come_as_were_asked_for(artefact):
+    for number in (1, 100, BLOCK - 1, BLOCK, BLOCK + 100):
+        assert artefact.generate(number, key=7).height == number
+
+
+@pytest.mark.parametrize("records", [0, -1])
+def test_no_records_cannot_be_asked_for(artefact, records):
+    with pytest.raises(ConfigError, match=f"records = {records}: ask for at least 1"):
+        artefact.generate(records)
+
+
+@pytest.mark.parametrize("key", [-1, 2**128])
+def test_a_key_out_of_bounds_is_refused(artefact, key):
+    with pytest.raises(ConfigError, match="key"):
+        artefact.generate(1, key=key)
+
+
+def test_the_same_content_is_the_same_bytes(artefact, saved, tmp_path):
+    artefact.save(tmp_path / "again")
+    names = sorted(path.name for path in saved.iterdir())
+    assert names == ["artefact.json", "manifest.json", "schema.toml", "tables.npz"]
+    for name in names:
+        assert (saved / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_saved_again_after_loading_it_is_the_same_bytes(saved, tmp_path):
+    load(saved).save(tmp_path / "again")
+    for path in saved.iterdir():
+        assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()
+
+
+def test_a_folder_that_holds_something_is_not_overwritten(artefact, saved):
+    before = (saved / "manifest.json").read_bytes()
+    with pytest.raises(OutputError, match="not empty"):
+        artefact.save(saved)
+    assert (saved / "manifest.json").read_bytes() == before
+
+
+def test_an_artefact_without_a_claim_is_marked_confidential(saved, small_table, small_schema):
+    """Noise of a test key claims nothing; the system's does."""
+    assert json.loads((saved / "artefact.json").read_text())["confidential"] is True
+    claimed = deniable.learn(small_table, small_schema, mode="seedless")
+    assert json.loads(claimed.files()["artefact.json"])["confidential"] is False
+    exact = deniable.learn(small_table, small_schema, mode="seedless", epsilon=float("inf"))
+    assert json.loads(exact.files()["artefact.json"])["confidential"] is True
+
+
+# What is refused
+
+
+def test_a_folder_that_is_no_artefact(tmp_path):
+    with pytest.raises(ArtefactError, match=r"is not an artefact: it has no artefact\.json"):
+        load(tmp_path)
+    with pytest.raises(ArtefactError, match="is not an artefact"):
+        load(tmp_path / "absent")
+
+
+def test_a_file_in_place_of_a_folder(copy):
+    with pytest.raises(ArtefactError, match="is not an artefact"):
+        load(copy / "tables.npz")
+
+
+@pytest.mark.parametrize("facts", [{}, {"format": "sdv"}, [], "deniable artefact", 5])
+def test_a_foreign_artefact(copy, facts):
+    (copy / "artefact.json").write_text(json.dumps(facts))
+    with pytest.raises(ArtefactError, match="was not written by deniable"):
+        load(copy)
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_an_artefact_of_another_version(copy, version):
+    change_json(copy / "artefact.json", lambda facts: facts.update(format_version=version))
+    with pytest.raises(ArtefactError, match=f"format version {version}; this program reads 1"):
+        load(copy)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe", b"{'format': 1}"])
+def test_an_artefact_json_that_is_none(copy, text):
+    (copy / "artefact.json").write_bytes(text)
+    with pytest.raises(ArtefactError, match=r"broken artefact .artefact\.json is not readable"):
+        load(copy)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "schema.toml", "tables.npz"])
+def test_a_file_is_missing(copy, name):
+    (copy / name).unlink()
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "schema.toml", "tables.npz"])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_a_file_is_cut_off(copy, name, share):
+    content = (copy / name).read_bytes()
+    (copy / name).write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+@pytest.mark.parametrize("name", ["graph", "order", "omegas", "seeds", "evidence"])
+def test_a_fact_is_missing(copy, name):
+    change_json(copy / "artefact.json", lambda facts: facts.pop(name))
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("graph", {"stranger": []}),
+        ("graph", {"pet": ["pet"]}),
+        ("graph", {"pet": ["home"], "home": ["pet"]}),
+        ("graph", 3),
+        ("order", ["pet"]),
+        ("order", ["pet"] * 5),
+        ("order", ["stranger", "home", "boats", "trade", "years"]),
+        ("order", 3),
+        ("omegas", []),
+        ("omegas", [0]),
+        ("omegas", [6]),
+        ("omegas", [1]),  # no histogram of that length
+        ("omegas", ["two"]),
+        ("omegas", None),
+        ("seeds", []),  # ω below m, and no histogram
+        ("seeds", [{"length": 2}]),
+        ("seeds", [{"length": 4, "records": 3}]),
+        ("seeds", [{"length": 2, "records": "many"}]),
+        ("seeds", 3),
+    ],
+)
+def test_a_fact_is_wrong(copy, name, value):
+    change_json(copy / "artefact.json", lambda facts: facts.update({name: value}))
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+def test_a_manifest_is_wrong(copy):
+    for change in (
+        lambda document: document.pop("guarantee"),
+        lambda document: document.pop("mode"),
+    ):
+        change_json(copy / "manifest.json", change)
+        with pytest.raises(ArtefactError, match="broken artefact"):
+            load(copy)
+    for text in ("[]", "null", '{"guarantee": {}}'):
+        (copy / "manifest.json").write_text(text)
+        with pytest.raises(ArtefactError, match="broken artefact"):
+            load(copy)
+
+
+@pytest.mark.parametrize("epsilon", ["much", -1, None, "nan"])
+def test_a_manifest_with_an_impossible_cost(copy, epsilon):
+    change_json(copy / "manifest.json", lambda m: m["guarantee"].update(epsilon=epsilon))
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+OF_PAIRS = ["values_0", "bins_1", "pair_0_1", "again", "groups"]
+
+
+@pytest.mark.parametrize(
+    "name", ["counts_0", "probabilities_4", "prefixes_2", "seeds_3", *OF_PAIRS]
+)
+def test_an_array_is_missing(copy_of, name):
+    copy, name = copy_of(name)
+    change_arrays(copy, lambda arrays: arrays.pop(name))
+    with pytest.raises(ArtefactError, match=r"broken artefact \(KeyError"):
+        load(copy)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("counts_0", np.float64),
+        ("probabilities_0", np.float32),
+        ("prefixes_2", np.int64),
+        ("seeds_2", np.uint64),
+        *((name, np.int32) for name in OF_PAIRS),
+    ],
+)
+def test_an_array_is_of_another_kind(copy_of, name, dtype):
+    copy, name = copy_of(name)
+    change_arrays(copy, lambda arrays: arrays.update({name: arrays[name].astype(dtype)}))
+    with pytest.raises(ArtefactError, match="arrays of another kind"):
+        load(copy)
+
+
+def put_hashes_right(folder):
+    """So that it is not the hash by which a change is found."""
+
+    def change(document):
+        document["files"] = {name: file_hash(folder / name) for name in document["files"]}
+
+    change_json(folder / "manifest.json", change)
+
+
+@pytest.mark.parametrize(
+    "name", ["counts_1", "probabilities_1", "prefixes_2", "prefixes_3", "seeds_2", *OF_PAIRS]
+)
+def test_an_array_is_of_another_shape(copy_of, name):
+    copy, name = copy_of(name)
+    if name.startswith("prefixes"):
+        change_arrays(copy, lambda arrays: arrays.update({name: arrays[name][:, :-1]}))
+    else:
+        change_arrays(copy, lambda arrays: arrays.update({name: arrays[name][:-1]}))
+    put_hashes_right(copy)
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+@pytest.mark.parametrize("change", [1, -1])
+def test_groups_of_a_parent_are_others_than_its_table_has(copy, change):
+    """One more, or one below the first."""
+
+    def move(arrays):
+        groups = next(array for name, array in arrays.items() if name.startswith("groups"))
+        place = groups.argmax() if change > 0 else groups.argmin()
+        groups[place] += change
+
+    change_arrays(copy, move)
+    put_hashes_right(copy)
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kind", "guesses"),
+        ("sigmas", [1.0]),
+        ("sigmas", "none"),
+        ("sigma", "little"),
+        ("ratio", None),
+        ("pairs", [["years", "stranger", 0]]),
+        ("pairs", [["years", "trade"]]),
+        ("pairs", 3),
+    ],
+)
+def test_what_is_told_of_noisy_counts_is_wrong(copy, name, value):
+    change_json(copy / "artefact.json", lambda facts: facts["evidence"].update({name: value}))
+    put_hashes_right(copy)
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+def test_prefixes_are_shorter_than_their_length(copy):
+    change_arrays(copy, lambda arrays: arrays.update(prefixes_3=arrays["prefixes_3"][:, :2]))
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+@pytest.mark.parametrize("value", [-0.25, np.nan, np.inf, 0.9])
+def test_probabilities_are_none(copy, value):
+    def change(arrays):
+        arrays["probabilities_2"][0, 0] = value
+
+    change_arrays(copy, change)
+    with pytest.raises(ArtefactError, match="must be a distribution"):
+        load(copy)
+
+
+def test_a_prefix_is_outside_its_domain(copy):
+    def change(arrays):
+        arrays["prefixes_2"][0, 0] = 60_000
+
+    change_arrays(copy, change)
+    with pytest.raises(ArtefactError, match="does not fit the schema"):
+        load(copy)
+
+
+def test_a_noisy_count_is_below_one(copy):
+    def change(arrays):
+        arrays["seeds_2"][0] = 0
+
+    change_arrays(copy, change)
+    with pytest.raises(ArtefactError, match="below 1"):
+        load(copy)
+
+
+def test_a_file_was_changed_after_it_was_saved(copy):
+    """The manifest holds its hash; ``load`` promises to refuse an artefact "that was changed"."""
+
+    def change(arrays):
+        arrays["seeds_2"][0] += 1
+
+    change_arrays(copy, change)
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+class Trap:
+    """What a pickle runs when it is read."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was read",))
+
+
+def test_a_pickle_inside_is_refused_and_not_read(copy):
+    """An array of objects is stored as a pickle; reading it would run anything."""
+    arrays = arrays_of(copy)
+    member = BytesIO()
+    np.lib.format.write_array(member, np.array([Trap()], dtype=object), allow_pickle=True)
+    with zipfile.ZipFile(copy / "tables.npz", "w") as archive:
+        for name, array in arrays.items():
+            plain = BytesIO()
+            np.lib.format.write_array(plain, array, allow_pickle=False)
+            content = member if name == "values_0" else plain
+            archive.writestr(f"{name}.npy", content.getvalue())
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+def test_a_pickle_in_place_of_the_arrays_is_refused_and_not_read(copy):
+    (copy / "tables.npz").write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+def test_one_array_in_place_of_the_archive(copy):
+    single = BytesIO()
+    np.save(single, np.zeros(3))
+    (copy / "tables.npz").write_bytes(single.getvalue())
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+def test_a_byte_of_an_array_is_damaged(copy):
+    content = bytearray((copy / "tables.npz").read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    (copy / "tables.npz").write_bytes(bytes(content))
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+def test_the_schema_is_of_another_table(copy):
+    text = (copy / "schema.toml").read_text().replace("windmill", "lighthouse")
+    (copy / "schema.toml").write_text(text)
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)

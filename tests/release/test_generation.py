@@ -1,0 +1,176 @@
+"""Records generated from an artefact: their law, with and without constraints; read twice."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import definitions
+from chance import assert_distribution
+from deniable.arrays import CODE
+from deniable.errors import ConfigError, SchemaError
+from deniable.randomness import Keyed
+from deniable.release.generation import (
+    _MAX_REDRAWS,
+    BLOCK,
+    GeneratedRecords,
+    always_feasible,
+    draw_feasible,
+)
+from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
+from worlds import codes_of, constrained, impossible, is_possible, records_of, small_world
+
+KEY = 77
+
+
+def kept_prefixes() -> SeedHistogram:
+    """Of length 1: c = 0 or c = 1, noisily 5 and 3 of 10 seeds. Of length 2: one, 4 of 10."""
+    return SeedHistogram(
+        (
+            KeptPrefixes(
+                prefixes=np.array([[0], [1]], dtype=CODE), counts=np.array([5, 3]), records=10
+            ),
+            KeptPrefixes(prefixes=np.array([[0, 1]], dtype=CODE), counts=np.array([4]), records=10),
+        )
+    )
+
+
+def _without_kept(length: int) -> dict:
+    """Seedless records, drawn anew while their prefix is kept, in the last round whatever it is."""
+    _, model = small_world()
+    drawn = {y: definitions.record_probability(model, y) for y in model.universe()}
+    level = {level.length: level.prefixes.tolist() for level in kept_prefixes().levels}
+    columns = list(model.order[:length])
+    kept = {y for y in drawn if length and [y[c] for c in columns] in level[length]}
+    again = sum(drawn[y] for y in kept)
+    rounds = sum(again**r for r in range(_MAX_REDRAWS))
+    last = again ** (_MAX_REDRAWS - 1)
+    return {y: p * (last if y in kept else rounds) for y, p in drawn.items()}
+
+
+def artefact_law(omegas) -> dict:
+    """ω, then a kept prefix in proportion to its noisy count, else none; the rest is drawn."""
+    _, model = small_world()
+    universe = model.universe()
+    total = dict.fromkeys(universe, Fraction(0))
+    kept = {level.length: level for level in kept_prefixes().levels}
+    for omega in omegas:
+        length = 3 - omega
+        level = kept.get(length)
+        left = Fraction(1)
+        listed = [] if level is None else zip(level.prefixes, level.counts, strict=True)
+        for prefix, noisy in listed:
+            share = Fraction(int(noisy), 10)
+            left -= share
+            seed = [0, 0, 0]
+            for place, code in zip(model.order[:length], prefix.tolist(), strict=True):
+                seed[place] = code
+            for y in universe:
+                chance = definitions.synthesis_probability(model, y, tuple(seed), omega)
+                total[y] += share * chance / len(omegas)
+        for y, p in _without_kept(length).items():
+            total[y] += left * p / len(omegas)
+    assert sum(total.values()) == 1
+    return total
+
+
+def generated(omegas, feasible=always_feasible, key=KEY) -> Counter:
+    network = small_world()[0]
+    levels = [level for level in kept_prefixes().levels if 3 - level.length in omegas]
+    records = GeneratedRecords(
+        network=network,
+        histogram=SeedHistogram(tuple(levels)),
+        omegas=omegas,
+        randomness=Keyed(key),
+        number=BLOCK,
+        feasible=feasible,
+    )
+    counts: Counter = Counter()
+    for block in records.blocks():
+        counts.update(records_of(block))
+    assert counts.total() == BLOCK
+    return counts
+
+
+@pytest.mark.parametrize("omegas", [(1,), (2,), (3,), (1, 2), (1, 2, 3)])
+def test_an_artefact_generates_records_of_its_law(omegas):
+    """The first block is stratified, so frequencies scatter less than independent draws; a wrong
+    probability shows all the same. False-alarm rate 1e-6 each, fixed key."""
+    assert_distribution(generated(omegas), artefact_law(omegas))
+
+
+@pytest.mark.parametrize("omegas", [(1,), (3,), (1, 2, 3)])
+def test_under_constraints_an_artefact_generates_records_of_its_law_among_those_that_can_be(omegas):
+    """Pr{y | possible}, exactly: not a record more or less likely than another."""
+    law = {y: p for y, p in artefact_law(omegas).items() if is_possible(y)}
+    can_be = sum(law.values())
+    assert 0.2 < can_be < 0.9
+    counts = generated(omegas, feasible=constrained)
+    assert_distribution(counts, {y: p / can_be for y, p in law.items()})
+
+
+def test_that_assertion_notices_records_that_are_repaired_and_not_drawn_anew():
+    """As if the attribute that breaks a constraint were changed until it does not."""
+    law = {y: p for y, p in artefact_law((3,)).items() if is_possible(y)}
+    can_be = sum(law.values())
+    counts: Counter = Counter()
+    for y, number in generated((3,)).items():
+        counts[y if is_possible(y) else (*y[:2], 0)] += number
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(counts, {y: p / can_be for y, p in law.items()})
+
+
+def test_constraints_that_leave_nothing_end_with_advice():
+    with pytest.raises(SchemaError, match=r"constraints allow less than one in.*contradict"):
+        generated((2,), feasible=impossible)
+
+
+def test_only_what_cannot_be_is_drawn_anew():
+    """Records that can be stay; the others are drawn until they can."""
+    sizes = []
+
+    def draw(number, rng):
+        sizes.append(number)
+        return codes_of([(int(v),) for v in rng.integers(4, number)], 1)
+
+    def not_zero(records):
+        return records[:, 0] > 0
+
+    first = draw(1_000, Keyed(1).at("records"))
+    sizes.clear()
+    records = draw_feasible(draw, 1_000, Keyed(1).at("records"), not_zero)
+    stayed = first[:, 0] > 0
+    np.testing.assert_array_equal(records[stayed], first[stayed])
+    assert (records > 0).all()
+    assert sizes[0] == 1_000
+    assert sizes[1] == (~stayed).sum()
+    assert sizes == sorted(sizes, reverse=True)
+    assert_distribution(Counter(records[:, 0].tolist()), {1: 1 / 3, 2: 1 / 3, 3: 1 / 3})
+
+
+def some_records(number: int, workers: int | None = None) -> GeneratedRecords:
+    return GeneratedRecords(
+        network=small_world()[0],
+        histogram=kept_prefixes(),
+        omegas=(1, 2),
+        randomness=Keyed(KEY),
+        number=number,
+        workers=workers,
+    )
+
+
+@pytest.mark.parametrize("number", [1, 1_000, BLOCK, BLOCK + 1, 3 * BLOCK - 7])
+def test_records_can_be_read_twice_on_any_number_of_workers(number):
+    records = some_records(number, workers=1)
+    first = np.concatenate(list(records.blocks()))
+    assert len(first) == number
+    np.testing.assert_array_equal(first, np.concatenate(list(records.blocks())))
+    np.testing.assert_array_equal(
+        first, np.concatenate(list(some_records(number, workers=3).blocks()))
+    )
+
+
+def test_no_records_are_refused():
+    with pytest.raises(ConfigError, match="records = 0: ask for at least 1"):
+        some_records(0)

@@ -1,0 +1,348 @@
+"""Seed histogram: compared with noise on every cell of the domain. Choice of ω: its definition."""
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chance import assert_distribution, assert_rate
+from deniable.arrays import CODE
+from deniable.counting.prefix_counts import PrefixCounts
+from deniable.errors import InvariantError
+from deniable.model.bayesian_network import ConditionalTable, Network, empty_codes
+from deniable.model.graph import Graph
+from deniable.privacy.ledger import Spend
+from deniable.privacy.noise_laws import exact, truncated_geometric
+from deniable.randomness import Keyed
+from deniable.release import seed_histogram as module
+from deniable.release.seed_histogram import (
+    KeptPrefixes,
+    SeedHistogram,
+    choose_omega,
+    learn_histogram,
+)
+from worlds import (
+    codes_of,
+    plain_attribute,
+    property_test,
+    records_of,
+    schemas,
+    small_world,
+    tables,
+)
+
+KEY = 5
+LAW = truncated_geometric(0.7, 3)
+
+
+class Listed:
+    """A stream of given words, so that a test knows which cell gets which word."""
+
+    def __init__(self, words):
+        self._words = list(words)
+
+    def words(self, size):
+        taken, self._words = self._words[:size], self._words[size:]
+        return np.array(taken, dtype=np.uint64)
+
+
+def prefix_counts(seeds, order, lengths, sizes):
+    return PrefixCounts.of(seeds, order, lengths, sizes)
+
+
+def learn(rng, table, sizes, order, lengths, *, k, law=LAW, records=100):
+    seeds = codes_of(table, len(sizes))
+    counts = prefix_counts(seeds, order, lengths, sizes)
+    return learn_histogram(rng, seeds, counts, k=k, law=law, records=records)
+
+
+def kept_by_definition(words, table, sizes, order, length, *, k):
+    """Mechanism B as Theorem 7.1 reads it: noise on **every** cell, keep where c + Z ≥ k + r.
+
+    ``words`` gives the word of a cell; the cell's own, whoever else has how many.
+    """
+    kept = {}
+    for cell in product(*[range(sizes[i]) for i in order[:length]]):
+        c = sum(tuple(record[i] for i in order[:length]) == cell for record in table)
+        noisy = c + int(LAW.draw(Listed([words[cell]]), 1)[0])
+        if noisy >= k + LAW.r:
+            kept[cell] = noisy
+    return kept
+
+
+@st.composite
+def situations(draw):
+    schema = draw(schemas(least=2, most=3))
+    table = draw(tables(schema, most=30))
+    order = draw(st.permutations(range(len(schema))))
+    length = draw(st.integers(1, len(schema)))
+    key = draw(st.integers(0, 2**32))
+    k = draw(st.integers(1, 6))
+    return [a.size for a in schema], table, tuple(order), length, key, k
+
+
+@property_test
+@given(situations())
+def test_the_kept_prefixes_are_those_of_dense_noise(situation):
+    """Same word, same cell: also the cells of 0 … k - 1 seeds get noise, and never get through."""
+    sizes, table, order, length, key, k = situation
+    cells = list(product(*[range(sizes[i]) for i in order[:length]]))
+    words = dict(zip(cells, Keyed(key).at("noise").words(len(cells)).tolist(), strict=True))
+    shared = Counter(tuple(record[i] for i in order[:length]) for record in table)
+    frequent = [cell for cell in cells if shared[cell] >= k]
+
+    rng = Listed(words[cell] for cell in frequent)
+    histogram, _ = learn(rng, table, sizes, order, [length], k=k)
+
+    level = histogram.of_length(length)
+    found = dict(zip(map(tuple, level.prefixes.tolist()), level.counts.tolist(), strict=True))
+    assert found == kept_by_definition(words, table, sizes, order, length, k=k)
+
+
+@property_test
+@given(situations())
+def test_every_kept_prefix_has_k_seeds_and_its_count_is_within_r(situation):
+    """Theorem 7.3: with certainty."""
+    sizes, table, order, length, key, k = situation
+    histogram, _ = learn(Keyed(key).at("noise"), table, sizes, order, [length], k=k)
+    level = histogram.of_length(length)
+    shared = Counter(tuple(record[i] for i in order[:length]) for record in table)
+    for prefix, noisy in zip(level.prefixes.tolist(), level.counts.tolist(), strict=True):
+        assert shared[tuple(prefix)] >= k
+        assert abs(noisy - shared[tuple(prefix)]) <= LAW.r
+        assert noisy >= k + LAW.r
+
+
+@property_test
+@given(situations(), st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_matter(situation, random):
+    """the review 9, 10b: same words, rows in another order, the same histogram, rows ascending."""
+    sizes, table, order, length, key, k = situation
+    turned = list(table)
+    random.shuffle(turned)
+    one, _ = learn(Keyed(key).at("noise"), table, sizes, order, [length], k=k)
+    two, _ = learn(Keyed(key).at("noise"), turned, sizes, order, [length], k=k)
+    (a,), (b,) = one.levels, two.levels
+    assert a.prefixes.tolist() == b.prefixes.tolist()
+    assert a.counts.tolist() == b.counts.tolist()
+    assert a.prefixes.tolist() == sorted(a.prefixes.tolist())
+
+
+@pytest.mark.parametrize("count", range(12))
+def test_a_prefix_is_kept_with_the_probability_of_the_table_of_noise(count):
+    """Pr{c + Z ≥ k + r} if c ≥ k, else never: 20,000 cells of equal count, 1e-6."""
+    k, cells = 4, 20_000
+    values = np.repeat(np.arange(cells), count)
+    seeds = np.asfortranarray(np.stack([values // 256, values % 256], axis=1).astype(CODE))
+    counts = prefix_counts(seeds, (0, 1), [2], (256, 256))
+    rng = Keyed(KEY).at("noise", count)
+    histogram, _ = learn_histogram(rng, seeds, counts, k=k, law=LAW, records=1)
+    chance = sum(LAW.probability(z) for z in range(-LAW.r, LAW.r + 1) if count + z >= k + LAW.r)
+    assert (chance == 0) == (count < k)
+    assert_rate(len(histogram.levels[0].counts), cells, float(chance))
+
+
+def test_that_assertion_notices_a_threshold_one_too_low():
+    k, cells, count = 4, 20_000, 6
+    values = np.repeat(np.arange(cells), count)
+    seeds = np.asfortranarray(np.stack([values // 256, values % 256], axis=1).astype(CODE))
+    counts = prefix_counts(seeds, (0, 1), [2], (256, 256))
+    histogram, _ = learn_histogram(Keyed(KEY).at("noise"), seeds, counts, k=k, law=LAW, records=1)
+    lower = sum(LAW.probability(z) for z in range(-LAW.r, LAW.r + 1) if count + z >= k - 1 + LAW.r)
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_rate(len(histogram.levels[0].counts), cells, float(lower))
+
+
+def test_several_lengths_get_independent_noise_and_one_spend():
+    table = [(0, 0), (0, 0), (0, 1), (1, 0)] * 10
+    histogram, spent = learn(Keyed(KEY).at("noise"), table, (2, 2), (0, 1), [1, 2], k=2)
+    assert [level.length for level in histogram.levels] == [1, 2]
+    assert spent == Spend(what="seed prefixes", part="seeds", law=LAW, moved=2)
+    # Prefix (1,) and (1, 0) are the same ten seeds; were the noise the same, so would they be.
+    counts = set()
+    for key in range(50):
+        histogram, _ = learn(Keyed(key).at("noise"), table, (2, 2), (0, 1), [1, 2], k=2)
+        one, two = histogram.levels
+        counts.add(int(one.counts[-1]) - int(two.counts[-1]))
+    assert len(counts) > 1
+
+
+def test_without_noise_every_prefix_of_k_seeds_is_kept_with_its_count():
+    table = [(0, 0)] * 3 + [(0, 1)] * 2 + [(1, 1)]
+    histogram, spent = learn(
+        Keyed(KEY).at("noise"), table, (2, 2), (1, 0), [2], k=2, law=exact(), records=6
+    )
+    level = histogram.of_length(2)
+    assert level.prefixes.tolist() == [[0, 0], [1, 0]]  # in the order of σ: second column first
+    assert level.counts.tolist() == [3, 2]
+    assert spent.law.name == "exact"
+    assert level.records == 6
+
+
+def test_no_seeds_keep_nothing():
+    histogram, spent = learn(Keyed(KEY).at("noise"), [], (2, 3), (0, 1), [1, 2], k=1, records=7)
+    assert [level.prefixes.shape for level in histogram.levels] == [(0, 1), (0, 2)]
+    assert spent.moved == 2
+    for level in histogram.levels:
+        assert level.draw(100, Keyed(KEY).at("records")).tolist() == [-1] * 100
+
+
+# Drawing
+
+
+def kept(counts, records):
+    prefixes = np.arange(len(counts), dtype=CODE)[:, None]
+    return KeptPrefixes(prefixes=prefixes, counts=np.array(counts, dtype=np.int64), records=records)
+
+
+@pytest.mark.parametrize(
+    ("counts", "records", "share"),
+    [
+        ([3, 5], 10, 0.8),
+        ([3, 5], 8, 1.0),
+        ([3, 5], 5, 1.0),  # noise put the total below what is kept
+        ([3, 5], -4, 1.0),
+        ([], 10, 0.0),
+        ([], 0, 0.0),
+        ([], -3, 0.0),
+    ],
+)
+def test_the_share_of_records_with_a_prefix_follows_from_noisy_totals(counts, records, share):
+    """One stratum per record: the share is met up to one record at either end."""
+    drawn = kept(counts, records).draw(1_000, Keyed(KEY).at("records"), stratified=True)
+    assert np.mean(drawn >= 0) == pytest.approx(share, abs=2 / 1_000)
+
+
+@pytest.mark.parametrize(("counts", "records"), [([10, 1, 5], 40), ([10, 1, 5], 3), ([7], 7)])
+def test_a_prefix_is_drawn_in_proportion_to_its_noisy_count(counts, records):
+    """And none in proportion to what was suppressed. 200,000 draws, fixed key, 1e-6."""
+    level = kept(counts, records)
+    whole = max(records, sum(counts))
+    drawn = Counter(level.draw(200_000, Keyed(KEY).at("records")).tolist())
+    expected = {i: count / whole for i, count in enumerate(counts)}
+    assert_distribution(drawn, expected | {-1: 1 - sum(expected.values())})
+
+
+@pytest.mark.parametrize(("counts", "records"), [([10, 1, 5], 40), ([10, 1, 5], 3), ([7], 7)])
+def test_stratified_draws_match_the_noisy_counts_closely(counts, records):
+    """Of 10,000 records; independent draws would miss by 50."""
+    level = kept(counts, records)
+    whole = max(records, sum(counts))
+    drawn = Counter(level.draw(10_000, Keyed(KEY).at("records"), stratified=True).tolist())
+    for i, count in enumerate([*counts, whole - sum(counts)]):
+        number = drawn[i] if i < len(counts) else drawn[-1]
+        assert abs(number - 10_000 * count / whole) < 6
+
+
+@property_test
+@given(
+    st.lists(st.integers(1, 40), max_size=9), st.integers(-5, 300), st.sampled_from([1, 2, 4, 16])
+)
+def test_every_seed_has_the_prefix_that_it_is_counted_under(counts, records, slots):
+    """For any number of look-up slots."""
+    level = kept(counts, records)
+    whole = max(records, sum(counts), 1)
+    owner = [i for i, count in enumerate(counts) for _ in range(count)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_LOG2_SLOTS", slots)
+        found = level._prefix_of(np.arange(whole))
+    assert found.tolist() == owner + [-1] * (whole - len(owner))
+
+
+def test_that_assertion_notices_one_seed_too_many():
+    drawn = Counter(kept([10, 1, 5], 40).draw(200_000, Keyed(KEY).at("records")).tolist())
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(drawn, {0: 11 / 41, 1: 1 / 41, 2: 5 / 41, -1: 24 / 41})
+
+
+# Validation
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "counts"),
+    [
+        (np.zeros(2, dtype=CODE), [1, 1]),  # not rows
+        (np.zeros((2, 1), dtype=CODE), [1]),  # one count missing
+        (np.zeros((1, 1), dtype=CODE), [0]),  # nobody there
+        (np.zeros((1, 1), dtype=CODE), [-2]),
+    ],
+)
+def test_invalid_kept_prefixes_are_refused(prefixes, counts):
+    with pytest.raises(InvariantError, match="kept prefix"):
+        KeptPrefixes(prefixes=prefixes, counts=np.array(counts, dtype=np.int64), records=1)
+
+
+def test_levels_are_found_by_their_length():
+    one = kept([1], 1)
+    assert SeedHistogram((one,)).of_length(1) is one
+    assert SeedHistogram().levels == ()
+
+
+def uniform_network(m, values=2):
+    """Independent attributes, each value equally likely."""
+    attributes = tuple(plain_attribute(f"x{i}", values) for i in range(m))
+    table = ConditionalTable(np.full((1, values), 1 / values))
+    return Network(attributes, Graph.without_edges(m), tuple(range(m)), (table,) * m)
+
+
+def skewed_network(rare):
+    """Two attributes: of the first, a share of ``rare`` has a value of its own."""
+    attributes = (plain_attribute("a", 2), plain_attribute("b", 2), plain_attribute("c", 2))
+    tables = [[1.0, 0.0], [1 - rare, rare], [0.5, 0.5]]
+    conditionals = tuple(ConditionalTable(np.array([row])) for row in tables)
+    return Network(attributes, Graph.without_edges(3), (0, 1, 2), conditionals)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
+def test_omega_of_uniform_bits_keeps_the_longest_frequent_prefix(length):
+    """A prefix of ℓ bits has 2^-ℓ of the rows; twice the threshold is asked for, and 1.4 given."""
+    threshold, m = 50, 6
+    records = round(1.4 * 2 * threshold * 2**length)
+    assert choose_omega(uniform_network(m), records=records, threshold=threshold) == m - length
+
+
+@pytest.mark.parametrize(("rare", "omega"), [(0.05, 1), (0.2, 2)])
+def test_omega_needs_frequent_prefixes_for_nine_seeds_in_ten(rare, omega):
+    """Rare values spoil a length only if more than one seed in ten has one."""
+    assert choose_omega(skewed_network(rare), records=10_000, threshold=1_100) == omega
+
+
+@pytest.mark.parametrize("records", [-5, 0, 1, 10])
+def test_at_least_one_attribute_is_kept_however_few_the_rows(records):
+    assert choose_omega(uniform_network(4), records=records, threshold=50) == 3
+
+
+def test_at_least_one_attribute_is_drawn_however_many_the_rows():
+    assert choose_omega(uniform_network(4), records=10**9, threshold=1) == 1
+
+
+def test_a_single_attribute_is_drawn():
+    assert choose_omega(uniform_network(1), records=10**6, threshold=1) == 1
+
+
+@pytest.mark.parametrize("records", [40, 100, 400, 2_000, 20_000])
+def test_omega_is_its_definition(records):
+    """Word for word, by a Counter, on a network with a graph, an order and buckets."""
+    network, model = small_world()
+    threshold = 10
+    drawn = empty_codes(2**15, network.attributes)
+    network.draw(drawn, Keyed(1).at("candidates"), kept=0)
+    longest = 1
+    for length in (1, 2):
+        prefixes = [tuple(r[i] for i in model.order[:length]) for r in records_of(drawn)]
+        shared = Counter(prefixes)
+        good = sum(shared[p] * records / 2**15 >= 2 * threshold for p in prefixes)
+        longest = length if good >= 0.9 * 2**15 else longest
+    assert choose_omega(network, records=records, threshold=threshold) == 3 - longest
+
+
+def test_omega_is_monotone_in_rows_and_threshold():
+    network = uniform_network(6)
+    by_records = [choose_omega(network, records=2**n, threshold=20) for n in range(16)]
+    assert by_records == sorted(by_records, reverse=True)
+    by_threshold = [choose_omega(network, records=10_000, threshold=2**n) for n in range(16)]
+    assert by_threshold == sorted(by_threshold)
+    assert len(set(by_records)) > 2

@@ -1,0 +1,437 @@
+"""Checks of an artefact with a pairwise model: every change of its release is detected."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from deniable.data.codec import Codec
+from deniable.errors import VerificationError
+from deniable.pipeline.api import generate, learn, synthesize
+from deniable.randomness import Keyed
+from deniable.release.atomic_files import encode_json, pack_npz
+from deniable.schema.schema import Schema
+from deniable.verification import artefact_checks
+from deniable.verification.verify import VerificationReport, verify
+from tampering import Release, changes, undetected
+
+SCHEMA = Schema.parse(
+    """
+format = 1
+rows_max = 5_000
+
+[[attribute]]
+name = "trade"
+type = "categorical"
+values = ["cooper", "fletcher", "wainwright", "chandler", "thatcher", "turner"]
+
+[[attribute]]
+name = "years"
+type = "integer"
+min = 0
+max = 11
+
+[[attribute]]
+name = "home"
+type = "categorical"
+values = ["barge, moored", "yurt", "mill", "tower", "cave"]
+missing = ["?", ""]
+
+[[attribute]]
+name = "boats"
+type = "integer"
+min = 1
+max = 6
+"""
+)
+
+
+def table(rows: int = 3_000) -> pl.DataFrame:
+    """Years and home follow trade."""
+    rng = np.random.default_rng(5)
+    trade = rng.choice(6, rows, p=[0.4, 0.2, 0.2, 0.1, 0.05, 0.05])
+    years = np.clip(rng.binomial(11, 0.1 + 0.14 * trade), 0, 11)
+    home = np.where(rng.random(rows) < 0.7, trade % 6, rng.integers(0, 6, rows))
+    boats = rng.integers(0, 6, rows)
+    columns = np.stack([trade, years, home, boats], axis=1)
+    return Codec(SCHEMA).decode(np.asfortranarray(columns.astype(np.uint16)))
+
+
+TABLE = table()
+# Few configurations, so that the refit in every verification is fast.
+USUAL = {"epsilon": 4.0, "delta": 1e-6, "k": 50, "omega": "2", "max_cost": 12}
+
+
+def make(folder: Path, *, records: int = 300, file_format: str = "csv", **options: Any) -> Path:
+    release = synthesize(TABLE, SCHEMA, records=records, key=7, **{**USUAL, **options})
+    release.write(folder / "out", file_format=file_format)
+    return folder / "out"
+
+
+def failing(report: VerificationReport) -> list[str]:
+    return [check.name for check in report.failed]
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory) -> Release:
+    """Enough records that one seed more or less changes them."""
+    return Release(make(tmp_path_factory.mktemp("pairs"), records=20_000))
+
+
+def arrays_in(release: Release) -> dict[str, np.ndarray]:
+    with np.load(release.folder / "artefact" / "tables.npz", allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays}
+
+
+def test_the_unchanged_release_passes_and_has_every_kind_of_array(release):
+    verify(release.folder, against=TABLE).require()
+    kinds = {name.partition("_")[0] for name in arrays_in(release)}
+    of_pairs = {"values", "bins", "pair", "again", "groups"}
+    assert kinds == of_pairs | {"probabilities", "prefixes", "seeds"}
+    assert not release.is_detected({})
+
+
+# Arrays
+
+
+def other_elements(array: np.ndarray) -> list[np.ndarray]:
+    """Copies of the array with its first, and its last, element changed by one."""
+    changed = []
+    for place in (0, -1):
+        other = array.copy()
+        flat = other.reshape(-1)
+        flat[place] = int(flat[place]) + (-1 if flat[place] > 0 else 1)
+        changed.append(other)
+    return changed
+
+
+def exchanged(array: np.ndarray) -> list[np.ndarray]:
+    """A copy with two unequal probabilities of a row swapped: still a distribution."""
+    other = array.copy()
+    row = other[-1]
+    low, high = int(row.argmin()), int(row.argmax())
+    row[[low, high]] = row[[high, low]]
+    return [other] if low != high else []
+
+
+@pytest.mark.parametrize(
+    "kind", ["values", "bins", "pair", "again", "groups", "probabilities", "prefixes", "seeds"]
+)
+def test_a_changed_element_is_detected_in_every_kind_of_array(release, kind):
+    """Changed by one, or two swapped; in two arrays of each kind, with corrected hashes."""
+    arrays = arrays_in(release)
+    names = [name for name in arrays if name.startswith(kind)]
+    tried = 0
+    for name in {names[0], names[-1]}:
+        array = arrays[name]
+        others = exchanged(array) if kind == "probabilities" else other_elements(array)
+        for other in others:
+            tried += 1
+            packed = pack_npz({**arrays, name: other})
+            assert release.is_detected({"artefact/tables.npz": packed}), name
+    assert tried > 0
+
+
+def test_an_added_or_moved_array_is_detected(release):
+    arrays = arrays_in(release)
+    assert release.is_detected({"artefact/tables.npz": pack_npz({**arrays, "more": np.zeros(3)})})
+    turned = dict(reversed(arrays.items()))
+    assert release.is_detected({"artefact/tables.npz": pack_npz(turned)})
+
+
+def test_swapped_tables_of_two_attributes_are_detected(release):
+    """Noisy counts of the ledger, under another name."""
+    arrays = arrays_in(release)
+    one, two = (name for name in arrays if name in ("values_0", "values_2"))
+    assert arrays[one].shape == arrays[two].shape
+    swapped = {**arrays, one: arrays[two], two: arrays[one]}
+    assert release.is_detected({"artefact/tables.npz": pack_npz(swapped)})
+
+
+# Documents
+
+# Nothing depends on it if the refitted tables are equal.
+UNKNOWABLE = {".evidence.fitted_with", ".evidence.fitted_with cut"}
+
+
+def test_a_changed_entry_of_the_artefact_is_detected(release):
+    """Every fifth entry, with corrected hashes."""
+    places = undetected(release, "artefact/artefact.json", step=5)
+    assert set(places) <= UNKNOWABLE
+
+
+def test_a_changed_entry_of_the_manifest_is_detected(release):
+    assert undetected(release, "manifest.json", step=31) == []
+
+
+def both_manifests(release: Release, change) -> dict[str, bytes]:
+    """Apply a change to both manifests, so that they do not contradict each other."""
+    changed = {}
+    for name in ("manifest.json", "artefact/manifest.json"):
+        document = release.document(name)
+        change(document)
+        changed[name] = encode_json(document)
+    return changed
+
+
+def spends_called(document: dict[str, Any], what: str) -> list[dict[str, Any]]:
+    return [spend for spend in document["spends"] if spend["what"].startswith(what)]
+
+
+@pytest.mark.parametrize(
+    "what", ["values of", "pairs of attributes", "second look at pairs", "seed prefixes"]
+)
+def test_less_noise_than_in_the_ledger_is_detected(release, what):
+    """In both manifests and in the artefact: only the second accountant can detect it."""
+
+    def change(document):
+        for spend in spends_called(document, what):
+            spend["law"] = {
+                name: value * 0.5 if isinstance(value, float) else value
+                for name, value in spend["law"].items()
+            }
+
+    facts = release.document("artefact/artefact.json")
+    evidence = facts["evidence"]
+    if what == "values of":
+        evidence["sigmas"] = [sigma * 0.5 for sigma in evidence["sigmas"]]
+    elif what != "seed prefixes":
+        evidence["sigma" if what.startswith("pairs") else "sigma_again"] *= 0.5
+    files = both_manifests(release, change) | {"artefact/artefact.json": encode_json(facts)}
+    assert release.is_detected(files)
+
+
+@pytest.mark.parametrize("what", ["values of trade", "pairs of attributes", "second look at pairs"])
+@pytest.mark.parametrize("field", ["moved", "sensitivity", "times"])
+def test_a_spend_with_another_sensitivity_is_detected(release, what, field):
+    for step in (1, -1):
+
+        def change(document, step=step):
+            (spend,) = spends_called(document, what)
+            spend[field] += step
+
+        assert release.is_detected(both_manifests(release, change))
+
+
+def test_a_missing_spend_is_detected(release):
+    for at in range(len(release.document("manifest.json")["spends"])):
+
+        def change(document, at=at):
+            document["spends"].pop(at)
+
+        assert release.is_detected(both_manifests(release, change))
+
+
+# Another computer
+
+
+def test_tables_fitted_on_another_computer_may_differ_by_rounding_only(release, monkeypatch):
+    """A model fitted on this computer must be equal to the last digit."""
+    home = release.folder / "artefact"
+    facts = release.document("artefact/artefact.json")
+    facts["evidence"]["fitted_with"] = "numpy 1.0, scipy 1.0, abacus"
+    fit = artefact_checks.fit_network
+
+    def refit(far):
+        def fitted(*args, **more):
+            network = fit(*args, **more)
+            tables = list(network.tables)
+            tilted = tables[0].probabilities.copy()
+            tilted[0, 0] += far
+            tilted[0, 1] -= far
+            tables[0] = replace(tables[0], probabilities=tilted)
+            return replace(network, tables=tuple(tables))
+
+        return fitted
+
+    assert home.is_dir()
+    elsewhere = {"artefact/artefact.json": encode_json(facts)}
+    for far, found_here, found_elsewhere in (
+        (0.0, False, False),
+        (1e-6, True, False),
+        (1e-3, True, True),
+    ):
+        monkeypatch.setattr(artefact_checks, "fit_network", refit(far))
+        assert release.is_detected({}) == found_here, far
+        assert release.is_detected(elsewhere) == found_elsewhere, far
+
+
+# Units, drafts, constraints, bins
+
+RICH = """
+format = 1
+rows_max = 5_000
+unit = "person"
+max_rows_per_unit = 3
+
+[draft]
+epsilon = 0.5
+delta = 1e-07
+unit = "person"
+
+[[attribute]]
+name = "person"
+type = "identifier"
+
+[[attribute]]
+name = "trade"
+type = "categorical"
+values = ["cooper", "fletcher", "wainwright"]
+
+[[attribute]]
+name = "wage"
+type = "integer"
+min = 0
+max = 999
+bins = { width = 100 }
+
+[[attribute]]
+name = "boats"
+type = "integer"
+min = 0
+max = 3
+
+[[constraint]]
+forbid = { trade = ["cooper"], boats = { above = 1 } }
+"""
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory) -> Release:
+    """A release with several rows per person, a draft, constraints and bins."""
+    rng = np.random.default_rng(2)
+    rows = 3_000
+    frame = pl.DataFrame(
+        {
+            "person": rng.integers(0, 900, rows),
+            "trade": rng.choice(["cooper", "fletcher", "wainwright"], rows),
+            "wage": rng.integers(0, 1_000, rows),
+            "boats": rng.integers(0, 4, rows),
+        }
+    )
+    folder = tmp_path_factory.mktemp("rich") / "out"
+    schema = Schema.parse(RICH)
+    options = {"epsilon": 8.0, "delta": 1e-5, "k": 20, "max_cost": 12, "key": 3}
+    synthesize(frame, schema, records=500, **options).write(folder, file_format="parquet")
+    verify(folder, against=frame).require()
+    return Release(folder)
+
+
+def test_a_release_with_units_a_draft_and_constraints_passes(rich):
+    document = rich.document("manifest.json")
+    assert document["parameters"]["unit"] == "person"
+    assert document["parameters"]["rows_per_unit"] == 3
+    assert document["parameters"]["draft"] == {"epsilon": 0.5, "delta": 1e-7}
+    assert document["guarantee"]["epsilon"] <= 8.0
+    frame = pl.read_parquet(rich.folder / "synthetic.parquet")
+    assert frame.filter((pl.col("trade") == "cooper") & (pl.col("boats") > 1)).height == 0
+    assert frame["wage"].n_unique() > 50, "values are drawn inside bins"
+    assert frame.height == 500
+
+
+def forged(release: Release, **moved: float) -> dict[str, bytes]:
+    """Forge ε everywhere in both manifests, the sentence included; and the cost of the draft."""
+    changed = {}
+    epsilon = release.document("manifest.json")["guarantee"]["epsilon"]
+    for name in ("manifest.json", "artefact/manifest.json"):
+        text = json.dumps(release.document(name), ensure_ascii=False)
+        said = repr(round(epsilon + moved["epsilon"], 6))
+        document = json.loads(text.replace(repr(epsilon), said))
+        if "draft" in moved:
+            document = json.loads(
+                json.dumps(document, ensure_ascii=False).replace(
+                    "ε = 0.5, δ = 1e-07", f"ε = {moved['draft']!r}, δ = 1e-07"
+                )
+            )
+            document["parameters"]["draft"]["epsilon"] = moved["draft"]
+        changed[name] = encode_json(document)
+    return changed
+
+
+def test_a_draft_cost_below_the_schemas_is_detected(rich):
+    """Total and sentence are lowered as well: only the schema reveals it."""
+    assert rich.is_detected(forged(rich, epsilon=-0.3, draft=0.2))
+
+
+def test_rows_per_unit_that_differ_from_the_schema_are_detected(rich):
+    for rows in (1, 2, 4):
+
+        def change(document, rows=rows):
+            document["parameters"]["rows_per_unit"] = rows
+
+        assert rich.is_detected(both_manifests(rich, change))
+
+
+def test_an_omitted_unit_or_draft_is_detected(rich):
+    for names in (("unit", "rows_per_unit"), ("draft",)):
+
+        def change(document, names=names):
+            for name in names:
+                document["parameters"].pop(name)
+
+        assert rich.is_detected(both_manifests(rich, change))
+
+
+def test_a_changed_entry_of_a_manifest_with_units_is_detected(rich):
+    assert undetected(rich, "manifest.json", step=41) == []
+
+
+def test_records_that_violate_a_constraint_are_detected(rich, tmp_path):
+    """They fit every column, but the artefact does not generate them."""
+    frame = pl.read_parquet(rich.folder / "synthetic.parquet")
+    wrong = frame.with_columns(
+        trade=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("cooper")).otherwise("trade"),
+        boats=pl.when(pl.int_range(pl.len()) == 0)
+        .then(3)
+        .otherwise("boats")
+        .cast(frame["boats"].dtype),
+    )
+    wrong.write_parquet(tmp_path / "wrong.parquet")
+    assert rich.is_detected({"synthetic.parquet": (tmp_path / "wrong.parquet").read_bytes()})
+
+
+def test_generated_files_of_a_pairwise_artefact_pass_until_changed(tmp_path):
+    artefact = learn(TABLE, SCHEMA, **USUAL)
+    artefact.save(tmp_path / "artefact")
+    verify(tmp_path / "artefact", against=TABLE).require()
+    for name in ("a.csv", "a.parquet"):
+        generate(artefact, 100, key=1).write_file(tmp_path / name)
+        verify(tmp_path / name).require()
+        content = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(content[:-1])
+        assert "files" in failing(verify(tmp_path / name))
+
+
+def test_every_tried_change_differs_from_the_original(release):
+    """Otherwise the other tests would be meaningless."""
+    document = release.document("artefact/artefact.json")
+    assert all(other != document for _, other in changes(document))
+
+
+def test_bins_and_repeats_that_do_not_follow_from_noisy_counts_are_refused(
+    small_table, small_schema
+):
+    """They could encode exact counts, and the model fitted to them would be consistent."""
+    learnt = learn(small_table, small_schema, mode="seedless", noise=Keyed(3))
+    measured = learnt.evidence
+    artefact_checks._require_bins_and_repeats(measured, small_schema)
+    joined = tuple(np.zeros_like(groups) for groups in measured.bins)
+    pairs = {pair: np.array([[int(t.sum())]]) for pair, t in measured.pairs.items()}
+    again = {pair: np.array([[int(t.sum())]]) for pair, t in measured.remeasured.items()}
+    with pytest.raises(VerificationError, match="bins"):
+        artefact_checks._require_bins_and_repeats(
+            replace(measured, bins=joined, pairs=pairs, remeasured=again), small_schema
+        )
+    first = next(iter(measured.remeasure_counts))
+    elsewhere = {
+        **dict.fromkeys(measured.remeasure_counts, 0),
+        first: sum(measured.remeasure_counts.values()),
+    }
+    with pytest.raises(VerificationError, match="remeasured pairs"):
+        artefact_checks._require_bins_and_repeats(
+            replace(measured, remeasure_counts=elsewhere), small_schema
+        )

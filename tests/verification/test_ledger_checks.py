@@ -1,0 +1,93 @@
+"""Checks of a manifest's ledger: missing spends, too little noise and wrong costs are refused."""
+
+from copy import deepcopy
+
+import pytest
+
+from deniable.config import Config
+from deniable.pipeline.certificate import certify
+from deniable.pipeline.run_plan import Run, plan_run
+from deniable.randomness import Secret
+from deniable.schema.schema import Schema
+from deniable.schema.unmodelled_columns import Identifier
+from deniable.verification import second_accountant
+from deniable.verification.claims import PAIR_SPENDS, ManifestClaims
+from deniable.verification.manifest_checks import run_manifest_checks
+from releases import cheaper, plan_manifest, refused
+from worlds import plain_attribute
+
+
+def test_a_claim_too_low_too_high_or_above_the_budget_is_refused(release):
+    document = release.document("manifest.json")
+    assert refused(document) == []
+    assert refused(cheaper(document, 0.999)) == ["total cost"]
+    assert refused(cheaper(document, 1.0005)) == []
+    assert refused(cheaper(document, 1.03)) == ["total cost", "requested budget"]
+
+
+def test_less_noise_than_the_claim_needs_is_refused(release):
+    document = release.document("manifest.json")
+    for spend in document["spends"]:
+        if spend["what"].startswith("counts of"):
+            spend["law"] = {
+                name: v if name == "name" else v * 0.9 for name, v in spend["law"].items()
+            }
+    assert refused(document) == ["cost of each spend", "total cost"]
+
+
+def test_a_missing_duplicated_or_renamed_spend_is_refused(release):
+    document = release.document("manifest.json")
+    spends = document["spends"]
+    for other in (spends[1:], spends[:-1], [*spends, spends[-1]], spends[::-1]):
+        assert "ledger" in refused(document | {"spends": other})
+    renamed = [spends[0], *spends[1:-1], spends[-1] | {"part": "structure"}]
+    assert "ledger" in refused(document | {"spends": renamed})
+
+
+def test_the_cost_of_tests_may_be_added_to_the_models(randomized):
+    """The first accountant adds them where composing very many tests would take too long."""
+    document = deepcopy(randomized)
+    document["parameters"]["epsilon"] = 4.0
+    cost, spends = (
+        document["guarantee"],
+        ManifestClaims(document=document, subject="release").spends,
+    )
+    parts = spends[-1:], spends[:-1]
+    added = sum(second_accountant.compute_epsilon(part, delta=cost["delta"] / 2) for part in parts)
+    factor = added / cost["epsilon"]
+    assert factor > 1 + 2 * second_accountant.MAX_EXCESS
+    assert refused(cheaper(document, factor)) == []
+    assert refused(cheaper(document, factor * (1 + 2 * second_accountant.MAX_EXCESS))) == [
+        "total cost"
+    ]
+
+
+def failed_checks(document, schema) -> list[str]:
+    """Names of the manifest checks that fail."""
+    claims = ManifestClaims(document=document, subject="release", schema=schema)
+    return [check.name for check in run_manifest_checks(claims) if not check.passed]
+
+
+@pytest.mark.parametrize("rows_max", [5_000, 10**6])
+@pytest.mark.parametrize("what", PAIR_SPENDS)
+def test_another_split_of_the_pairs_budget_is_refused(rows_max, what):
+    """More noise in one stage would cost less, and no count reveals that stage's noise."""
+    document, schema, _ = plan_manifest(11, rows_max, 0.5)
+    assert "noise" not in failed_checks(document, schema)
+    listed = [spend for spend in document["spends"] if spend["what"] == what]
+    for spend in listed:
+        spend["law"] = {**spend["law"], "sigma": 1.01 * spend["law"]["sigma"]}
+    assert ("noise" in failed_checks(document, schema)) == bool(listed)
+
+
+def test_both_accountants_agree_on_long_noise_tables():
+    """200 rows per unit need much noise: the seeds' noise table is long, in double precision."""
+    attributes = (*(plain_attribute(f"x{i}", 3) for i in range(6)), Identifier(name="who"))
+    schema = Schema(attributes, unit="who", max_rows_per_unit=200)
+    config = Config.assemble({"epsilon": 0.5, "omega": "3"})
+    run = plan_run(schema, config)
+    assert run.noise.seeds.r > 2**15
+    made = certify(
+        Run(schema=schema, config=config, plan=run, noise=Secret()), omegas=(3,), extra={}
+    )
+    assert "total cost" not in failed_checks(made.document(schema, {}), schema)

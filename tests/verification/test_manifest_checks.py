@@ -1,0 +1,75 @@
+"""Checks of a manifest's form, sentence and parameters: forged manifests are refused."""
+
+import pytest
+
+from deniable.verification.claims import ManifestClaims
+from deniable.verification.manifest_checks import run_manifest_checks
+from deniable.verification.verify import verify
+from perturbation_model import PerturbationModel
+from releases import SCHEMA, failing, forged, make, refused
+from tampering import changes
+
+
+def test_every_change_breaks_the_checksum(release):
+    """Changes with a corrected checksum are tested in ``test_verify.py``."""
+    document = release.document("manifest.json")
+    for part in ("parameters", "spends", "files", "schema"):
+        for place, other in changes(document[part]):
+            if place.endswith((" removed", ".extra")):
+                continue
+            claims = ManifestClaims(
+                document=document | {part: other}, subject="release", schema=SCHEMA
+            )
+            form = next(check for check in run_manifest_checks(claims) if check.name == "manifest")
+            assert not form.passed, f"{part}{place}"
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"t": 1}, "ledger"),
+        ({"dummies": 1}, "ledger"),
+        ({"k": 299}, "ledger"),
+        ({"epsilon0": 0.5}, "ledger"),
+        ({"gamma": 4.0}, "parameters"),
+        ({"records": 3}, "ledger"),
+        ({"order": ["trade", "years", "home", "home"]}, "parameters"),
+        ({"order": ["trade", "years", "home", "boat"]}, "parameters"),
+        ({"omega": [2, 4]}, "parameters"),
+        ({"omega": [5]}, "parameters"),
+        ({"omega": []}, "parameters"),
+    ],
+)
+def test_parameters_of_the_randomized_test_must_meet_its_theorem(randomized, change, found):
+    parameters = randomized["parameters"] | change
+    assert found in refused(randomized | {"parameters": parameters})
+
+
+def test_a_file_manifest_of_a_mode_without_artefact_is_refused(randomized):
+    claims = ManifestClaims(document=randomized, subject="file", schema=None)
+    names = [check.name for check in run_manifest_checks(claims) if not check.passed]
+    assert "manifest" in names
+
+
+def test_a_claimed_cost_of_a_users_own_model_is_refused(tmp_path):
+    model = PerturbationModel.of(SCHEMA.attributes, stay=0.5, step=2.0)
+    folder = make(tmp_path, mode="tested", model=model, k=5)
+
+    def claim(document):
+        for place in (document["guarantee"], document["accountants"][0]):
+            place["epsilon"], place["delta"] = 0.01, 1e-9
+
+    assert verify(folder).passed
+    assert "manifest" in failing(verify(forged(folder, claim)))
+
+
+def test_other_fractions_of_the_data_split_are_refused(tmp_path):
+    """Smaller fractions would make the same noise look cheaper."""
+    folder = make(tmp_path, mode="tested", data_use="split")
+
+    def shrink(document):
+        parts = document["parameters"]["fractions"]
+        document["parameters"]["fractions"] = {part: p / 10 for part, p in parts.items()}
+
+    assert verify(folder).passed
+    assert "parameters" in failing(verify(forged(folder, shrink)))

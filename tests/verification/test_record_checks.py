@@ -1,0 +1,169 @@
+"""Checks of released records: changed cells, damaged files, and the confidential table."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from deniable.errors import DataError
+from deniable.pipeline.api import generate, learn
+from deniable.release.atomic_files import encode_json, file_hash
+from deniable.release.manifest import add_checksum
+from deniable.verification.verify import verify
+from releases import SCHEMA, TABLE, USUAL, failing, make
+from tampering import Release
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory) -> Release:
+    fast = {"key": 7, "max_cost": 12, "omega": "2"}
+    return Release(make(tmp_path_factory.mktemp("parquet"), file_format="parquet", **fast))
+
+
+def verdict(folder: Path) -> int:
+    """Exit code of the command: reading a damaged Parquet file may crash the process."""
+    run = subprocess.run(
+        [sys.executable, "-m", "deniable", "verify", folder],
+        capture_output=True,
+        check=False,
+        timeout=240,
+    )
+    return run.returncode
+
+
+def changed_bytes(content: bytes, number: int) -> Iterator[tuple[int, bytes]]:
+    for at in np.linspace(0, len(content) - 1, number).astype(int).tolist():
+        other = bytearray(content)
+        other[at] ^= 1
+        yield at, bytes(other)
+
+
+def test_a_changed_byte_of_a_parquet_file_is_detected(parquet):
+    """Bytes across the file, its statistics and its footer, with a corrected hash."""
+    assert verdict(parquet.folder) == 0
+    path, name = parquet.folder / "synthetic.parquet", "synthetic.parquet"
+    document = parquet.document("manifest.json")
+    try:
+        for at, other in changed_bytes(parquet.files[name], 12):
+            path.write_bytes(other)
+            document["files"][name] = file_hash(path)
+            (parquet.folder / "manifest.json").write_bytes(encode_json(add_checksum(document)))
+            assert verdict(parquet.folder) != 0, f"byte {at}"
+    finally:
+        for file, content in parquet.files.items():
+            (parquet.folder / file).write_bytes(content)
+
+
+def test_a_damaged_parquet_file_is_detected_by_its_hash_and_not_read(parquet):
+    """For bytes across the file, in this process."""
+    path = parquet.folder / "synthetic.parquet"
+    content = parquet.files["synthetic.parquet"]
+    try:
+        for at, other in changed_bytes(content, 12):
+            path.write_bytes(other)
+            found = {check.name: check.explanation for check in verify(parquet.folder).failed}
+            assert set(found) == {"files", "records"}, f"byte {at}"
+            assert "was not read" in found["records"]
+    finally:
+        path.write_bytes(content)
+
+
+def test_a_parquet_file_of_another_writer_is_detected(parquet, tmp_path):
+    """The same values in other bytes: another compression."""
+    frame = pl.read_parquet(parquet.folder / "synthetic.parquet")
+    frame.write_parquet(tmp_path / "other.parquet", compression="gzip")
+    assert parquet.is_detected({"synthetic.parquet": (tmp_path / "other.parquet").read_bytes()})
+
+
+def test_a_parquet_file_of_another_polars_version_is_compared_by_values(parquet, tmp_path):
+    """Bytes may differ, values may not."""
+    document = parquet.document("manifest.json")
+    document["parameters"]["writer"] = "polars 0.20.1"
+    frame = pl.read_parquet(parquet.folder / "synthetic.parquet")
+    frame.write_parquet(tmp_path / "same.parquet", compression="gzip")
+    frame[::-1].write_parquet(tmp_path / "turned.parquet")
+    for name, found in (("same", False), ("turned", True)):
+        content = (tmp_path / f"{name}.parquet").read_bytes()
+        document["files"]["synthetic.parquet"] = file_hash(tmp_path / f"{name}.parquet")
+        files = {"synthetic.parquet": content, "manifest.json": encode_json(document)}
+        assert parquet.is_detected(files) == found, name
+
+
+def test_changed_cells_of_a_parquet_file_are_detected(tmp_path):
+    """Including a value outside the range, which a reader would normally clip."""
+    folder = make(tmp_path, file_format="parquet")
+    frame = pl.read_parquet(folder / "synthetic.parquet")
+    row = frame["years"].arg_max()
+    outside = frame.with_columns(
+        years=pl.when(pl.int_range(pl.len()) == row).then(99).otherwise(pl.col("years"))
+    )
+    swapped = frame.select(reversed(frame.columns))
+    for changed, check_name in (
+        (outside, "records"),
+        (swapped, "records"),
+        (frame[::-1], "regenerated"),
+    ):
+        other = Release(folder)
+        changed.write_parquet(folder / "synthetic.parquet")
+        document = other.document("manifest.json")
+        document["files"]["synthetic.parquet"] = file_hash(folder / "synthetic.parquet")
+        (folder / "manifest.json").write_bytes(encode_json(add_checksum(document)))
+        assert [name for name in failing(verify(folder)) if check_name in name]
+
+
+def test_changed_generated_records_are_detected(tmp_path):
+    artefact = learn(TABLE, SCHEMA, **USUAL)
+    for name in ("a.csv", "a.parquet"):
+        file, manifest = tmp_path / name, tmp_path / f"{name}.manifest.json"
+        generate(artefact, 100, key=1).write_file(file)
+        document = json.loads(manifest.read_bytes())
+        frame = generate(artefact, 99, key=1).frame()
+        frame.write_csv(file) if name.endswith("csv") else frame.write_parquet(file)
+        assert failing(verify(file)) == ["files", "records"]
+        document["files"][name] = file_hash(file)
+        manifest.write_bytes(encode_json(add_checksum(document)))
+        assert failing(verify(file)) == ["records"]
+
+
+def test_kept_prefixes_shared_by_too_few_rows_are_detected(tmp_path):
+    folder = make(tmp_path)
+    report = verify(folder, against=TABLE.head(5))
+    assert failing(report) == ["kept prefixes in the table"]
+    other = verify(folder, against=pl.concat([TABLE, TABLE]))
+    assert failing(other) == ["kept prefixes in the table"]
+    assert "further than r" in other.failed[0].explanation
+    for value in SCHEMA.attributes[0].values:
+        assert str(value) not in report.failed[0].explanation
+
+
+def test_with_a_split_the_noise_is_not_compared_with_the_table(tmp_path):
+    folder = make(tmp_path, data_use="split")
+    verify(folder, against=pl.concat([TABLE, TABLE])).require()
+
+
+def test_records_that_fail_the_deniability_test_are_detected(tmp_path):
+    folder = make(tmp_path, mode="tested", omega="2")
+    assert failing(verify(folder, against=TABLE.head(5))) == ["deniability test in the table"]
+
+
+def test_a_table_that_does_not_fit_the_schema_is_a_data_error(tmp_path):
+    folder = make(tmp_path)
+    with pytest.raises(DataError):
+        verify(folder, against=TABLE.drop("home"))
+
+
+def test_the_writer_is_in_the_manifest_for_parquet_only(release, parquet):
+    assert "writer" not in release.document("manifest.json")["parameters"]
+    assert "writer" in parquet.document("manifest.json")["parameters"]
+
+    def add(document):
+        document["parameters"]["writer"] = "polars 2.1.0"
+
+    document = release.document("manifest.json")
+    add(document)
+    assert release.is_detected({"manifest.json": encode_json(document)})
