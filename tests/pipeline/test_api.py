@@ -2,9 +2,7 @@
 
 import itertools
 import json
-import math
 import re
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -17,49 +15,18 @@ from chance import assert_distribution
 from deniable.arrays import CODE
 from deniable.data.codec import Codec
 from deniable.errors import BudgetError, ConfigError, DataError, InvariantError, SchemaError
-from deniable.model.seed_based import NetworkModel
-from deniable.pipeline import api, learn_model, learn_paper_model, seed_modes
+from deniable.pipeline import api, learn_model, learn_paper_model
 from deniable.privacy.noise_laws import discrete_laplace, rounded_gaussian
 from deniable.randomness import Keyed
 from deniable.release.atomic_files import encode_json
-from deniable.release.generation import BLOCK
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import DraftCost, Schema
 from deniable.schema.unmodelled_columns import Identifier
 from deniable.verification.claims import ManifestClaims
 from deniable.verification.manifest_checks import run_manifest_checks
-from perturbation_model import PerturbationModel
-
-INF = math.inf
-NOISE = Keyed(17)
-MODES = {
-    "one-shot": {"k": 20, "omega": "3"},
-    "seedless": {},
-    "tested": {"k": 20, "omega": "3"},
-    "randomized": {"k": 400, "omega": "3", "delta": 1e-6},
-}
-
+from small_runs import INF, MODES, MOST, NOISE, assert_fits, row_counts, synthesize
 
 # More would cost more than there is.
-MOST = {"randomized": 5}
-
-
-def synthesize(table, schema, mode, records=40, **more):
-    records = min(records, MOST.get(mode, records))
-    return deniable.synthesize(table, schema, records=records, mode=mode, **{**MODES[mode], **more})
-
-
-def assert_fits(frame, schema, records):
-    """Exactly so many records, each of which the schema allows."""
-    assert frame.height == records
-    assert frame.columns == list(schema.names)
-    assert len(Codec(schema).encode(frame)) == records
-
-
-def row_counts(codes, columns):
-    return Counter(map(tuple, codes[:, list(columns)].tolist()))
-
-
 # Every mode
 
 
@@ -300,53 +267,6 @@ def test_a_constant_column_will_do(small_table, small_schema, mode):
 # Structure that the user gives
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_given_graph_is_used_and_not_paid_for(small_table, small_schema, mode):
-    graph = {"pet": ["home"], "boats": ["home", "pet"]}
-    release = synthesize(small_table, small_schema, mode, 5, graph=graph, epsilon=INF)
-    whats = {spend["what"] for spend in release.certificate.spends}
-    assert not whats & {"entropies", "number of records"}
-    assert release.certificate.parameters["graph"] == "given"
-    if release.artefact is not None:
-        parents = release.artefact.network.graph.parents
-        assert parents == ((), (), (), (2, 4), (2,))
-
-
-def test_a_given_order_is_the_one_that_is_drawn_in(small_table, small_schema):
-    order = ["home", "pet", "boats", "years", "trade"]
-    artefact = deniable.learn(
-        small_table, small_schema, graph={"pet": ["home"]}, order=order, epsilon=INF, omega="3"
-    )
-    assert [small_schema.names[i] for i in artefact.network.order] == order
-    assert [level.length for level in artefact.histogram.levels] == [2]
-
-
-def test_a_graph_without_edges_is_the_paper_s_marginals(small_table, small_schema):
-    artefact = deniable.learn(small_table, small_schema, graph={}, epsilon=INF, mode="seedless")
-    assert artefact.network.graph.parents == ((),) * 5
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"graph": {"stranger": []}}, "stranger"),
-        ({"graph": {"pet": ["stranger"]}}, "stranger"),
-        ({"graph": {"pet": ["pet"]}}, "itself"),
-        ({"graph": {"pet": ["home"], "home": ["pet"]}}, "cycle"),
-        ({"graph": {}, "order": ["pet"]}, "every attribute once"),
-        ({"graph": {}, "order": ["pet"] * 5}, "every attribute once"),
-        ({"graph": {}, "order": ["stranger", "home", "boats", "trade", "years"]}, "stranger"),
-        (
-            {"graph": {"pet": ["home"]}, "order": ["pet", "home", "boats", "trade", "years"]},
-            "before one of its parents",
-        ),
-    ],
-)
-def test_a_structure_that_cannot_be_is_refused(small_table, small_schema, options, complaint):
-    with pytest.raises(ConfigError, match=complaint):
-        deniable.learn(small_table, small_schema, epsilon=INF, **options)
-
-
 @pytest.mark.parametrize("estimator", ["pairs", "norm-sub", "clip"])
 @pytest.mark.parametrize("parameters", ["mean", "drawn"])
 def test_every_way_to_estimate_gives_records(small_table, small_schema, estimator, parameters):
@@ -388,63 +308,6 @@ def test_every_omega_will_do(small_table, small_schema, omega):
 # What a record kept
 
 
-def kept_columns(release, small_schema, omega):
-    order = release.certificate.parameters.get("order") or [
-        small_schema.names[i] for i in release.artefact.network.order
-    ]
-    return [small_schema.names.index(name) for name in order[: len(order) - omega]]
-
-
-@pytest.mark.parametrize("omega", [1, 2, 3, 4])
-@pytest.mark.parametrize("noise", [None, NOISE])
-def test_what_a_tested_record_kept_is_shared_by_k_rows(
-    small_table, small_schema, small_codes, omega, noise
-):
-    """Brute force: the kept values of every released record, counted in the table."""
-    more = {"noise": noise} if noise else {}
-    release = synthesize(small_table, small_schema, "tested", 2_000, omega=str(omega), **more)
-    kept = kept_columns(release, small_schema, omega)
-    shared = row_counts(small_codes, kept)
-    released = row_counts(Codec(small_schema).encode(release.frame()), kept)
-    assert min(shared[prefix] for prefix in released) >= 20
-    if omega < 3:
-        assert min(shared.values()) < 20  # so that the test had something to refuse
-
-
-def test_what_a_tested_record_of_a_range_kept_is_shared_by_k_rows(
-    small_table, small_schema, small_codes
-):
-    """Whichever ω it had, its first two attributes are shared; with ω = 2 three would be."""
-    release = synthesize(small_table, small_schema, "tested", 2_000, omega="2-3")
-    kept = kept_columns(release, small_schema, 3)
-    shared = row_counts(small_codes, kept)
-    released = row_counts(Codec(small_schema).encode(release.frame()), kept)
-    assert min(shared[prefix] for prefix in released) >= 20
-
-
-def test_a_tested_record_of_a_hidden_omega_has_k_plausible_seeds(small_schema, small_codes):
-    """Definition 1 by its word: k rows that give it with probabilities within γ of each other."""
-    schema = Schema(small_schema.attributes[2:], rows_max=10_000)
-    codes = np.asfortranarray(small_codes[:300, 2:])
-    graph, gamma, k = {"pet": ["home"]}, 4, 40
-    release = deniable.synthesize(
-        Codec(schema).decode(codes), schema, records=60, mode="tested", omega="1-2", k=k,
-        gamma=gamma, omega_known=False, graph=graph, epsilon=INF, noise=NOISE,
-    )  # fmt: skip
-    learnt = deniable.learn(
-        Codec(schema).decode(codes), schema, graph=graph, epsilon=INF, omega="1-2", noise=NOISE
-    )
-    model = NetworkModel(learnt.network, (1, 2))
-    records = Codec(schema).encode(release.frame())
-    logs = model.log_probability(records, codes)
-    for row in logs:
-        probabilities = np.exp(row[row > -np.inf])
-        assert any(
-            ((probabilities >= low) & (probabilities <= gamma * low * (1 + 1e-9))).sum() >= k
-            for low in probabilities
-        )
-
-
 def test_what_a_one_shot_record_may_keep_is_shared_by_k_rows(
     small_table, small_schema, small_codes
 ):
@@ -464,103 +327,7 @@ def test_what_a_one_shot_record_may_keep_is_shared_by_k_rows(
 # A model of the user's own
 
 
-def perturbation(schema):
-    return PerturbationModel.of(schema.attributes, stay=0.7, step=2.0)
-
-
-@pytest.mark.parametrize("data_use", ["whole", "split"])
-def test_a_model_of_one_s_own_is_tested_by_scan(small_schema, small_codes, data_use):
-    codes = np.asfortranarray(small_codes[:400])
-    table, model = Codec(small_schema).decode(codes), perturbation(small_schema)
-    release = deniable.synthesize(
-        table, small_schema, records=30, mode="tested", k=8, gamma=4, model=model, data_use=data_use
-    )
-    frame = release.frame()
-    assert_fits(frame, small_schema, 30)
-    logs = model.log_probability(Codec(small_schema).encode(frame), codes)
-    for row in np.exp(logs):
-        assert any(((row >= low) & (row <= 4 * low * (1 + 1e-9))).sum() >= 8 for low in row)
-    assert release.certificate.spends == []
-    assert not release.certificate.claims_privacy
-
-
-@pytest.mark.parametrize("mode", ["one-shot", "seedless", "randomized"])
-def test_a_model_of_one_s_own_needs_mode_tested(small_table, small_schema, mode):
-    with pytest.raises(ConfigError, match="model of your own needs mode = tested"):
-        synthesize(small_table, small_schema, mode, model=perturbation(small_schema))
-
-
-def test_the_limits_of_a_scan_are_kept(small_schema, small_codes, monkeypatch):
-    """max_plausible below k: no candidate can pass, whatever the table."""
-    monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", 2**10)
-    options = {"mode": "tested", "k": 5, "model": perturbation(small_schema), "max_attempts": 1}
-    table = Codec(small_schema).decode(small_codes[:50])
-    enough = deniable.synthesize(table, small_schema, records=1, max_plausible=5, **options)
-    assert enough.frame().height == 1
-    for limits in ({"max_plausible": 4}, {"max_check_plausible": 4}):
-        with pytest.raises(BudgetError, match="too few of"):
-            deniable.synthesize(table, small_schema, records=1, **options, **limits)
-
-
 # Values and pairs
-
-
-def two_way_distance(frame, table, schema):
-    """The mean total variation distance of all pairs of attributes."""
-    ours, theirs = Codec(schema).encode(frame), Codec(schema).encode(table)
-    distances = []
-    for i, j in itertools.combinations(range(len(schema.names)), 2):
-        one, two = (
-            np.bincount(
-                codes[:, i].astype(int) * schema.sizes[j] + codes[:, j],
-                minlength=schema.sizes[i] * schema.sizes[j],
-            )
-            / len(codes)
-            for codes in (ours, theirs)
-        )
-        distances.append(0.5 * np.abs(one - two).sum())
-    return float(np.mean(distances))
-
-
-@pytest.fixture(scope="module")
-def paired(small_schema, small_codes):
-    """Four small attributes that hang together: trade, home, boats, pet."""
-    schema = Schema(small_schema.attributes[1:], rows_max=10_000)
-    return Codec(schema).decode(np.asfortranarray(small_codes[:, 1:])), schema
-
-
-def test_without_noise_pairs_of_the_records_are_those_of_the_table(paired):
-    table, schema = paired
-    with_edges = deniable.learn(table, schema, mode="seedless", epsilon=INF)
-    alone = deniable.learn(table, schema, mode="seedless", epsilon=INF, graph={})
-    near, far = (
-        two_way_distance(artefact.generate(30_000, key=1), table, schema)
-        for artefact in (with_edges, alone)
-    )
-    assert near < 0.03
-    assert far > 3 * near
-
-
-def test_with_noise_pairs_are_nearer_than_those_of_attributes_alone(paired):
-    table, schema = paired
-    big = pl.concat([table] * 5)
-    with_edges = deniable.learn(big, schema, mode="seedless", epsilon=2.0, noise=NOISE)
-    alone = deniable.learn(big, schema, mode="seedless", epsilon=INF, graph={})
-    near, far = (
-        two_way_distance(artefact.generate(30_000, key=1), big, schema)
-        for artefact in (with_edges, alone)
-    )
-    assert near < far / 2
-
-
-@pytest.mark.parametrize("mode", ["one-shot", "seedless"])
-def test_what_is_learnt_does_not_depend_on_the_number_of_workers(paired, mode):
-    table, schema = paired
-    files = [
-        deniable.learn(table, schema, mode=mode, noise=NOISE, workers=workers).files()
-        for workers in (1, 2, 5)
-    ]
-    assert files[0] == files[1] == files[2]
 
 
 def many_attributes(m):
@@ -675,16 +442,6 @@ def test_rows_that_are_all_dropped_are_no_fault_where_there_are_persons(small_ta
 # A draft that was bought
 
 
-def test_what_a_draft_cost_is_told_and_part_of_the_total(small_table, small_schema):
-    schema = replace(small_schema, draft=DraftCost(epsilon=0.25, delta=1e-10))
-    release = synthesize(small_table, schema, "seedless", 5, epsilon=1.0)
-    assert release.certificate.parameters["draft"] == {"epsilon": 0.25, "delta": 1e-10}
-    assert "drafted from this table" in release.guarantee
-    assert 0.9 < release.certificate.cost.epsilon <= 1.0
-    run = deniable.plan(schema, mode="seedless")
-    assert run.noise.cost.epsilon <= 0.75
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_a_draft_that_leaves_nothing_is_refused_before_a_row_is_read(small_schema, mode):
     schema = replace(small_schema, draft=DraftCost(epsilon=1.0, delta=1e-10))
@@ -747,41 +504,7 @@ def test_constraints_that_nothing_keeps_end_with_advice(small_table, small_schem
         synthesize(small_table, schema, mode, 5, epsilon=INF).frame()
 
 
-def test_tested_records_that_nothing_keeps_end_with_advice(small_table, small_schema, monkeypatch):
-    monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", 2**16)
-    nobody = '[[constraint]]\nforbid = { "home" = ["houseboat", "windmill"] }\n'
-    schema = Schema.parse(small_schema.text() + "\n" + nobody)
-    with pytest.raises(BudgetError, match="relax the constraints"):
-        synthesize(small_table, schema, "tested", 5, epsilon=INF, max_attempts=1)
-
-
 # What must not happen
-
-
-def test_a_hopeless_run_is_refused_and_nothing_is_written(
-    small_table, small_schema, tmp_path, monkeypatch
-):
-    """Nobody shares four attributes with 1,999 others."""
-    monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", 2**16)
-    with pytest.raises(BudgetError, match=r"too few of .* passed the deniability test"):
-        synthesize(
-            small_table, small_schema, "tested", k=1_999, omega="1", max_attempts=1, epsilon=INF
-        ).write(tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_how_many_passed_is_not_said(small_table, small_schema, monkeypatch):
-    """Pass rates are confidential: the message is the same whether none passed or nearly enough."""
-    monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", BLOCK)
-    options = {"omega": "2", "max_attempts": 1, "epsilon": INF, "noise": NOISE}
-    some = synthesize(small_table, small_schema, "tested", 5_000, k=30, **options)
-    assert some.frame().height == 5_000
-    messages = set()
-    for k in (1_999, 30):
-        with pytest.raises(BudgetError) as refused:
-            synthesize(small_table, small_schema, "tested", BLOCK, k=k, **options)
-        messages.add(str(refused.value))
-    assert len(messages) == 1
 
 
 @pytest.mark.parametrize(
@@ -824,31 +547,6 @@ def test_a_stage_that_spends_twice_stops_everything(small_table, small_schema, m
         synthesize(small_table, small_schema, "one-shot", 5)
 
 
-def test_a_stage_that_drops_a_spend_stops_everything(small_table, small_schema, monkeypatch):
-    learn_correlations = learn_paper_model.learn_correlations
-
-    def forget(*args):
-        correlations, records, spends = learn_correlations(*args)
-        return correlations, records, spends[:1]
-
-    monkeypatch.setattr(learn_paper_model, "learn_correlations", forget)
-    with pytest.raises(InvariantError, match="ledger does not equal the plan"):
-        synthesize(small_table, small_schema, "seedless", 5, estimator="norm-sub")
-
-
-def test_a_second_measurement_that_drops_its_spend_stops_everything(
-    small_table, small_schema, monkeypatch
-):
-    remeasure = learn_model.remeasure
-
-    def forget(*args):
-        return remeasure(*args)[0], []
-
-    monkeypatch.setattr(learn_model, "remeasure", forget)
-    with pytest.raises(InvariantError, match="ledger does not equal the plan"):
-        synthesize(small_table, small_schema, "seedless", 5)
-
-
 def test_the_plan_is_refused_before_a_row_is_read(small_schema, monkeypatch):
     def read(*_):
         raise AssertionError("the table was read")
@@ -876,24 +574,6 @@ def test_a_drafted_schema_is_refused_unless_it_is_accepted(small_table, small_sc
 
 def _fields(attribute):
     return {name: getattr(attribute, name) for name in attribute.__dataclass_fields__}
-
-
-def test_progress_is_reported_for_every_stage_to_its_end(small_table, small_schema):
-    reported = []
-
-    def progress(stage, done, of):
-        reported.append((stage, done, of))
-
-    release = api.synthesize(
-        small_table, small_schema, records=2 * BLOCK + 1, epsilon=INF, mode="seedless",
-        progress=progress,
-    )  # fmt: skip
-    release.frame(progress=progress)
-    assert reported[0] == ("read the table", 0, 1)
-    assert reported[-1] == ("records", 2 * BLOCK + 1, 2 * BLOCK + 1)
-    done = [done for stage, done, _ in reported if stage == "records"]
-    assert done == sorted(done)
-    assert len(done) == 4
 
 
 # What a run shows of itself

@@ -78,18 +78,13 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
     if records is not None:
         require_record_count(records)
     config = resolve_estimator(config, schema)
-    mode = config.mode or "one-shot"
-    if config.profile == "paper" and mode == "one-shot":
-        raise ConfigError(
-            "the paper has no one-shot release: leave --profile paper out, or use --mode "
-            "randomized, tested or seedless"
-        )
+    mode = _mode(config)
     omegas = _omegas(schema, config, mode)
     fractions = _fractions(config, mode)
     draft = _draft(schema)
     limit = row_limit(_limit_after_draft(config, draft), rows=schema.max_rows_per_unit)
     test = None
-    if mode == "randomized" and config.epsilon < float("inf"):
+    if mode == "randomized" and config.epsilon < math.inf:
         test = _test(limit, config, omegas, records)
     facts = PublicFacts(
         limit=limit,
@@ -134,6 +129,16 @@ class Run:
     plan: RunPlan
     noise: Randomness = field(repr=False)
     progress: Progress = field(default=no_progress, repr=False)
+
+
+def _mode(config: Config) -> Mode:
+    mode = config.mode or "one-shot"
+    if config.profile == "paper" and mode == "one-shot":
+        raise ConfigError(
+            "the paper has no one-shot release: leave --profile paper out, or use --mode "
+            "randomized, tested or seedless"
+        )
+    return mode
 
 
 def resolve_estimator(config: Config, schema: Schema) -> Config:

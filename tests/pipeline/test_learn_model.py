@@ -1,0 +1,85 @@
+"""The learnt model: the default from pairs of columns, or the paper's."""
+
+import itertools
+
+import numpy as np
+import polars as pl
+import pytest
+
+import deniable
+from deniable.data.codec import Codec
+from deniable.errors import InvariantError
+from deniable.pipeline import learn_model
+from deniable.schema.schema import Schema
+from small_runs import INF, NOISE, synthesize
+
+
+def two_way_distance(frame, table, schema):
+    """The mean total variation distance of all pairs of attributes."""
+    ours, theirs = Codec(schema).encode(frame), Codec(schema).encode(table)
+    distances = []
+    for i, j in itertools.combinations(range(len(schema.names)), 2):
+        one, two = (
+            np.bincount(
+                codes[:, i].astype(int) * schema.sizes[j] + codes[:, j],
+                minlength=schema.sizes[i] * schema.sizes[j],
+            )
+            / len(codes)
+            for codes in (ours, theirs)
+        )
+        distances.append(0.5 * np.abs(one - two).sum())
+    return float(np.mean(distances))
+
+
+@pytest.fixture(scope="module")
+def paired(small_schema, small_codes):
+    """Four small attributes that hang together: trade, home, boats, pet."""
+    schema = Schema(small_schema.attributes[1:], rows_max=10_000)
+    return Codec(schema).decode(np.asfortranarray(small_codes[:, 1:])), schema
+
+
+def test_without_noise_pairs_of_the_records_are_those_of_the_table(paired):
+    table, schema = paired
+    with_edges = deniable.learn(table, schema, mode="seedless", epsilon=INF)
+    alone = deniable.learn(table, schema, mode="seedless", epsilon=INF, graph={})
+    near, far = (
+        two_way_distance(artefact.generate(30_000, key=1), table, schema)
+        for artefact in (with_edges, alone)
+    )
+    assert near < 0.03
+    assert far > 3 * near
+
+
+def test_with_noise_pairs_are_nearer_than_those_of_attributes_alone(paired):
+    table, schema = paired
+    big = pl.concat([table] * 5)
+    with_edges = deniable.learn(big, schema, mode="seedless", epsilon=2.0, noise=NOISE)
+    alone = deniable.learn(big, schema, mode="seedless", epsilon=INF, graph={})
+    near, far = (
+        two_way_distance(artefact.generate(30_000, key=1), big, schema)
+        for artefact in (with_edges, alone)
+    )
+    assert near < far / 2
+
+
+@pytest.mark.parametrize("mode", ["one-shot", "seedless"])
+def test_what_is_learnt_does_not_depend_on_the_number_of_workers(paired, mode):
+    table, schema = paired
+    files = [
+        deniable.learn(table, schema, mode=mode, noise=NOISE, workers=workers).files()
+        for workers in (1, 2, 5)
+    ]
+    assert files[0] == files[1] == files[2]
+
+
+def test_a_second_measurement_that_drops_its_spend_stops_everything(
+    small_table, small_schema, monkeypatch
+):
+    remeasure = learn_model.remeasure
+
+    def forget(*args):
+        return remeasure(*args)[0], []
+
+    monkeypatch.setattr(learn_model, "remeasure", forget)
+    with pytest.raises(InvariantError, match="ledger does not equal the plan"):
+        synthesize(small_table, small_schema, "seedless", 5)
