@@ -18,14 +18,9 @@ from speed import candidates_kernel, learn_exactly, learning, run_blocks, scan
 from deniable.model.seed_based import NetworkModel
 from deniable.randomness import Keyed
 from deniable.release.deniability_test import ScanLimits, pass_deterministic_test
-from deniable.release.generation import (
-    BLOCK,
-    SCAN_BLOCK,
-    SeedMechanism,
-    artefact_kernel,
-    own_omega_kernel,
-)
+from deniable.release.generation import BLOCK, GeneratedRecords
 from deniable.release.seed_histogram import SeedHistogram
+from deniable.release.seed_mechanism import SCAN_BLOCK, SeedMechanism, own_omega_kernel
 
 COLUMNS, ROWS, SEEDS, BLOCKS = 11, 1_300_000, 300_000, 60
 HEAVY = ("dp_accounting", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn")
@@ -80,7 +75,14 @@ def imports(limits):
 def draws(network, seeds, limits):
     """A candidate costs one number for its seed, one an attribute drawn if it passes; no more."""
     drawn, tested = Tallied(), Tallied()
-    artefact_kernel(network, SeedHistogram(), (len(network.order),), drawn, records=BLOCK)(99)
+    records = GeneratedRecords(
+        network=network,
+        histogram=SeedHistogram(),
+        omegas=(len(network.order),),
+        randomness=drawn,
+        number=100 * BLOCK,
+    )
+    records.draw_block(99)
     limits.at_most("numbers drawn a record, per attribute", drawn.numbers / BLOCK / COLUMNS, 1)
     mechanism = SeedMechanism(
         seeds=seeds,

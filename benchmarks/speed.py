@@ -29,7 +29,8 @@ from deniable.release.deniability_test import (
     pass_deterministic_test,
     scan_plausible_seeds,
 )
-from deniable.release.generation import BLOCK, SCAN_BLOCK, SeedMechanism, own_omega_kernel
+from deniable.release.generation import BLOCK
+from deniable.release.seed_mechanism import SCAN_BLOCK, SeedMechanism, own_omega_kernel
 from deniable.workers import count_cores, map_in_order
 
 BLOCKS = 200

@@ -127,8 +127,8 @@ def plan_manifest(m: int, rows_max: int, epsilon: float) -> tuple[dict, Schema, 
     config = Config.assemble({"epsilon": epsilon, "omega": "2", "mode": "tested"})
     run = plan_run(schema, config, records=5)
     made = certify(
-        Run(schema=schema, config=config, plan=run, noise=Secret()),
+        Run(schema=schema, config=config, plan=run, randomness=Secret()),
         omegas=(2,),
         extra={"records": 5, "order": []},
     )
-    return made.document(schema, {}), schema, run.noise.pairs.measured
+    return made.document(schema, {}), schema, run.privacy.pairs.measured

@@ -20,16 +20,18 @@ MOST = {"randomized": 5}
 
 
 def synthesize(table, schema, mode, records=40, **more):
+    """Synthesize in ``mode`` with its options; fewer records where the mode allows no more."""
     records = min(records, MOST.get(mode, records))
     return deniable.synthesize(table, schema, records=records, mode=mode, **{**MODES[mode], **more})
 
 
 def assert_fits(frame, schema, records):
-    """Exactly so many records, each of which the schema allows."""
+    """Check the number of records, and that the schema allows each of them."""
     assert frame.height == records
     assert frame.columns == list(schema.names)
     assert len(Codec(schema).encode(frame)) == records
 
 
 def row_counts(codes, columns):
+    """Count the combinations of values in ``columns``."""
     return Counter(map(tuple, codes[:, list(columns)].tolist()))

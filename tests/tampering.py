@@ -9,7 +9,7 @@ from typing import Any
 
 from deniable.release.atomic_files import encode_json, file_hash
 from deniable.release.manifest import add_checksum
-from deniable.verification.verify import verify
+from deniable.verification.verify import VerificationReport, verify
 
 
 @dataclass
@@ -31,11 +31,19 @@ class Release:
 
     def is_detected(self, changed: dict[str, bytes]) -> bool:
         """Write the changed files, correct every hash, and test whether verification fails."""
+        return not self.report(changed).passed
+
+    def report(
+        self, changed: dict[str, bytes], *, manifest: dict[str, Any] | None = None, **options: Any
+    ) -> VerificationReport:
+        """Write the changed files and manifest, correct every hash, and verify."""
+        if manifest is not None:
+            changed = {**changed, "manifest.json": encode_json(manifest)}
         try:
             for name, content in changed.items():
                 (self.folder / name).write_bytes(content)
             self._correct_hashes()
-            return not verify(self.folder).passed
+            return verify(self.folder, **options)
         finally:
             for name, content in self.files.items():
                 (self.folder / name).write_bytes(content)

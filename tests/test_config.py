@@ -1,6 +1,7 @@
 """Config: who wins where an option is given twice, and what is refused."""
 
 import math
+import os
 from dataclasses import fields
 
 import pytest
@@ -277,11 +278,21 @@ def test_a_file_that_is_not_toml_is_refused(write, text):
         Config.assemble({}, path)
 
 
-def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path):
+@pytest.mark.parametrize("text", ["k = " + "[" * 100_000, "k = " + "9" * 100_000])
+def test_a_file_that_nests_or_counts_too_far_is_refused(write, text):
+    path = write(text)
+    with pytest.raises(ConfigError, match=r"options\.toml: .*(too deeply|not a TOML file)"):
+        Config.assemble({}, path)
+
+
+def test_a_file_that_is_not_there_or_no_file_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"absent\.toml: cannot be read"):
         Config.assemble({}, tmp_path / "absent.toml")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="is a folder"):
         Config.assemble({}, tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="is a pipe"):
+        Config.assemble({}, tmp_path / "pipe")
 
 
 def test_the_fault_of_a_file_is_found_by_name(write):

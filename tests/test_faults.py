@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+# Replays of noisy answers on another table: what a fault of post-processing turns red.
+REPLAY = "test_replay.py"
 
 
 @dataclass(frozen=True)
@@ -213,6 +215,161 @@ FAULTS = [
         "rounding=ROUND_CEILING",
         'rounding="ROUND_HALF_EVEN"',
         "release/test_manifest.py",
+    ),
+    Fault(
+        "ω is chosen with the exact number of rows",
+        "pipeline/api.py",
+        "(learnt, run)\n    histogram, spent = ",
+        "(replace(learnt, seeds=len(rows)), run)\n    histogram, spent = ",
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[omega chosen, split]",
+    ),
+    Fault(
+        "bins and expected counts follow from the exact number of rows",
+        "model/pairwise/measure.py",
+        "    total = estimate_records(values, sigmas)\n    shares",
+        "    total = max(1.0, float(count_values([(QueryAxis(0),)])[0].records))\n    shares",
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[pairs are chosen]",
+    ),
+    Fault(
+        "every prefix length has the same noise",
+        "release/seed_histogram.py",
+        "    by_length = np.split(noisy, np.cumsum([len(shared) for shared in exact])[:-1])",
+        "    drawn = noisy - np.concatenate(exact)\n"
+        "    by_length = [shared + drawn[: len(shared)] for shared in exact]",
+        f"{REPLAY}::test_the_noise_of_every_prefix_length_is_independent",
+    ),
+    Fault(
+        "the system's words are drawn from NumPy",
+        "randomness.py",
+        'return np.frombuffer(os.urandom(8 * size), dtype="<u8")',
+        "return np.random.default_rng().integers(0, 2**64, size, dtype=np.uint64)",
+        f"{REPLAY}::test_words_of_the_system_are_its_bytes",
+    ),
+    Fault(
+        "the system's half words are drawn from NumPy",
+        "randomness.py",
+        'return np.frombuffer(os.urandom(4 * size), dtype="<u4")',
+        "return np.random.default_rng().integers(0, 2**32, size, dtype=np.uint32)",
+        f"{REPLAY}::test_integers_of_the_system_follow_from_its_bytes",
+    ),
+    Fault(
+        "a private draft lists texts in the order of their exact frequency",
+        "drafting/noisy_histograms.py",
+        "        texts = dict(sorted(zip(released, rows[rows > 0].tolist(), strict=True)))",
+        "        exact = dict(zip(listed.texts, listed.counts, strict=True))\n"
+        "        pairs = zip(released, rows[rows > 0].tolist(), strict=True)\n"
+        "        texts = dict(sorted(pairs, key=lambda pair: -exact[pair[0]]))",
+        f"{REPLAY}::test_a_private_draft_follows_from_its_noisy_answers",
+    ),
+    Fault(
+        "the rows_max of a private draft is the exact number of rows",
+        "drafting/private_draft.py",
+        "    rows, unsupported = int(classes.sum()), ",
+        "    rows, unsupported = int(column.counts.sum()) + column.nulls, ",
+        f"{REPLAY}::test_a_private_draft_follows_from_its_noisy_answers",
+    ),
+    Fault(
+        "the number of seeds is at least the exact one",
+        "pipeline/learn_model.py",
+        'seeds=round(measured.records * run.plan.ratio("seeds", "structure")),',
+        'seeds=max(len(parts["seeds"]), round(measured.records)),',
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[several omegas]",
+    ),
+    Fault(
+        "bins follow from exact counts",
+        "model/pairwise/measure.py",
+        "    shares = value_distributions(attributes, values, sigmas)",
+        "    exact = count_values([(QueryAxis(i),) for i in range(len(attributes))])\n"
+        "    shares = value_distributions(attributes, [t.dense() for t in exact], sigmas)",
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[numbers]",
+    ),
+    Fault(
+        "pairs are measured again by the strength of their exact counts",
+        "pipeline/learn_model.py",
+        "        scores = dependence_scores(measured, attributes)",
+        "        from dataclasses import replace\n"
+        "        from deniable.model.pairwise.measure import _pair_query\n"
+        "        counted = counters[-1]([_pair_query(pair) for pair in measured.pairs])\n"
+        "        exact = dict(zip(measured.pairs, [t.dense() for t in counted], strict=True))\n"
+        "        scores = dependence_scores(replace(measured, pairs=exact), attributes)",
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[seedless]",
+    ),
+    Fault(
+        "the threshold of kept prefixes is applied to exact counts",
+        "release/seed_histogram.py",
+        "    for prefixes, counted in zip(labels, by_length, strict=True):\n"
+        "        kept = counted >= k + law.r",
+        "    for prefixes, counted, shared in zip(labels, by_length, exact, strict=True):\n"
+        "        kept = shared >= k + law.r",
+        f"{REPLAY}::test_kept_prefixes_follow_from_their_noisy_counts",
+    ),
+    Fault(
+        "a seed histogram stores the exact number of seeds",
+        "release/seed_histogram.py",
+        "counts=counted[kept], records=records))",
+        "counts=counted[kept], records=len(seeds)))",
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[several omegas]",
+    ),
+    Fault(
+        "the noise of single columns has half of the σ that is charged",
+        "model/pairwise/measure.py",
+        'rng, exact.dense(), law, what=f"values of {attribute.name}", part="structure"\n        )',
+        "rng,\n            exact.dense(),\n"
+        "            __import__('deniable').privacy.noise_laws.rounded_gaussian("
+        "gaussian_sigma(law) / 2),\n"
+        '            what=f"values of {attribute.name}",\n            part="structure",\n'
+        "        )\n        spent = replace(spent, law=law)",
+        f"{REPLAY}::test_the_noise_that_is_drawn_is_the_noise_of_the_plan[seedless]",
+    ),
+    Fault(
+        "half of the noise is drawn and all of it is charged",
+        "privacy/noise.py",
+        "law.draw(rng, counts.shape)",
+        "law.draw(rng, counts.shape) // 2",
+        f"{REPLAY}::test_noise_has_the_law_of_its_ledger_entry",
+    ),
+    Fault(
+        "noise is drawn once for all tables of a shape",
+        "privacy/noise.py",
+        "law.draw(rng, counts.shape)",
+        "add_noise.__dict__.setdefault(f'{law} {counts.shape}', law.draw(rng, counts.shape))",
+        f"{REPLAY}::test_no_two_questions_share_their_noise",
+    ),
+    Fault(
+        "the first rows of a unit are kept",
+        "data/partition.py",
+        "np.lexsort((rng.words(len(units)), units))",
+        "np.lexsort((np.arange(len(units)), units))",
+        "data/test_partition.py",
+    ),
+    Fault(
+        "parts are assigned by the number of the row",
+        "data/partition.py",
+        'drawn = np.searchsorted(bounds, rng.random(len(batch)), side="right")',
+        'drawn = np.searchsorted(bounds, np.arange(len(batch)) / 7 % 1, side="right")',
+        "data/test_partition.py",
+    ),
+    Fault(
+        "a table without kept rows takes another path",
+        "pipeline/api.py",
+        "    parts = partition_rows(rows, run)\n    learnt = learn_model(parts, run)\n    omegas",
+        '    if not len(rows):\n        raise BudgetError("no row is left")\n'
+        "    parts = partition_rows(rows, run)\n    learnt = learn_model(parts, run)\n    omegas",
+        f"{REPLAY}::test_rows_that_are_dropped_leave_no_trace[units-outside1]",
+    ),
+    Fault(
+        "tables of a graph are estimated with the exact number of rows",
+        "pipeline/learn_paper_model.py",
+        "variance = count_variance(law.name, dict(law.parameters))",
+        'variance = count_variance(law.name, dict(law.parameters)) * len(parts["parameters"])',
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[back-off]",
+    ),
+    Fault(
+        "the order of a graph follows from exact entropies",
+        "model/paper/correlation.py",
+        "    entropies = noisy + half_sensitivity * noisy_records[0]",
+        "    entropies = noisy + half_sensitivity * records",
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[norm-sub]",
     ),
 ]
 

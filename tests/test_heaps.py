@@ -55,8 +55,8 @@ def test_heaps_survive_in_every_way_to_learn(wages):
 def test_heaps_are_in_the_plan_and_only_where_they_are_declared():
     declared, plain = Schema.parse(SCHEMA), Schema.parse(SCHEMA.replace("heaps = [10, 500]", ""))
     what = "values of wage is a multiple of"
-    assert what in [spend.what for spend in plan(declared).noise.spends]
-    assert what not in [spend.what for spend in plan(plain).noise.spends]
+    assert what in [spend.what for spend in plan(declared).privacy.spends]
+    assert what not in [spend.what for spend in plan(plain).privacy.spends]
     assert plan(declared).cost.epsilon <= 1.0
 
 

@@ -18,6 +18,7 @@ import deniable
 
 ROOT = Path(deniable.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
+TESTS = Path(__file__).parent
 
 MOST_LINES = 400
 MOST_FUNCTION_LINES = 40
@@ -38,7 +39,7 @@ LAYERS: list[set[str]] = [
     {"counting"},
     {"data"},
     {"schema", "privacy"},
-    {"arrays", "errors", "progress", "randomness", "workers"},
+    {"arrays", "errors", "output_tracker", "progress", "randomness", "regular_files", "workers"},
 ]
 # Single modules that may import each other, as modules of one package may: never in a cycle.
 FOUNDATION = LAYERS[-1]
@@ -65,6 +66,10 @@ def module_of(path: Path) -> str:
 
 def package_modules() -> set[str]:
     return {module_of(path) for path in FILES}
+
+
+# Folders, by the dotted names of their __init__.py.
+PACKAGES = {module_of(path) for path in FILES if path.stem == "__init__"}
 
 
 # Sizes
@@ -209,6 +214,16 @@ def test_a_repeated_class_is_found():
     assert repeated(classes_of("class A: ...\nclass B:\n    class A: ...")) == ["A"]
 
 
+def untested_modules(_source: str, module: str) -> Iterator[str]:
+    """Every module has a test file of its name: tests/model/test_graph.py for model/graph.py."""
+    if module in PACKAGES:
+        return
+    *folders, name = module.split(".")
+    path = Path(*folders, f"test_{name.strip('_')}.py")
+    if not (TESTS / path).is_file():
+        yield f"there is no tests/{path}"
+
+
 # Randomness, pickles, prints
 
 
@@ -335,6 +350,14 @@ CASES: dict[Callable, tuple[list[tuple[str, str]], list[tuple[str, str]]]] = {
             ("pipeline.api", "from deniable.release.artefact import Artefact"),
             ("model.pairwise.fit", "from deniable.model.graph import Graph"),
         ],
+    ),
+    untested_modules: (
+        [
+            ("stranger", ""),
+            ("model.stranger", ""),
+            ("model.config", ""),  # tests/test_config.py is of another module
+        ],
+        [("config", ""), ("model.graph", ""), ("model.paper.moments", ""), ("__main__", "")],
     ),
     hidden_randomness: (
         [

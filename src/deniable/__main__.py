@@ -7,78 +7,106 @@ import threading
 import traceback
 from pathlib import Path
 
+from deniable.cli.terminal import guarded_streams, open_missing_streams, print_error
+from deniable.output_tracker import OutputTracker, tracked_outputs
+
 _INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command line. No traceback is shown: it might quote confidential cells."""
+    open_missing_streams()
     sys.exit(run())
 
 
 def run() -> int:
-    """Run the command line and return its exit code."""
-    from deniable.cli.commands import app
-    from deniable.errors import DeniableError
+    """Run the command line and return its exit code.
 
+    Once everything that a command writes is in place, it has succeeded: an output that cannot be
+    printed, an interruption or a bug is reported, and the exit code is 0.
+    """
     if threading.current_thread() is threading.main_thread():
         # SIGTERM, as from a scheduler, is an interrupt: nothing half-written stays behind.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with guarded_streams() as output, tracked_outputs() as tracker:
+        code = _run_command(tracker)
+        output.flush()
+        if tracker.is_complete:
+            return 0
+        if code == 0 and output.fault is not None:
+            print_error(_describe_fault(output.fault))
+            return 2
+        return code
+
+
+def _run_command(tracker: OutputTracker) -> int:
+    """Run the command; print what went wrong, and return its exit code."""
+    from deniable.cli.commands import app
+    from deniable.errors import DeniableError
+
     try:
         app()
     except SystemExit as end:
-        if end.code == _INTERRUPTED:
-            kept = "finished parts are kept" if "reproduce" in sys.argv else "nothing was written"
-            _print_error(f"interrupted: {kept}")
-        return _code_of(end)
+        return _code_of(end, tracker)
     except DeniableError as error:
-        _print_error(f"{type(error).__name__}: {error}")
+        print_error(f"{type(error).__name__}: {error}")
+        _report_written(tracker)
         return error.exit_code
     except KeyboardInterrupt:
-        _print_error("interrupted: nothing was written")
-        return _INTERRUPTED
+        return _code_of(SystemExit(_INTERRUPTED), tracker)
     except OSError as fault:
-        return _unprinted(fault)
-    except Exception as error:
-        _print_error(_bug(error))
+        print_error(_describe_fault(fault))
+        _report_written(tracker)
+        return 2
+    except BaseException as error:
+        # Also what is no Exception, such as a panic of polars: no traceback may be shown.
+        for line in _bug(error, tracker).splitlines():
+            print_error(line)
         return 4
     return 0
 
 
-def _code_of(end: SystemExit) -> int:
-    """Flush the output, then return the exit code.
+def _code_of(end: SystemExit, tracker: OutputTracker) -> int:
+    """Return the exit code of the command line library; report an interruption.
 
-    1 is reserved for a failed verification. The command line library uses it for a closed output;
-    here that is 2.
+    1 is reserved for a failed verification. The library uses it for an aborted dialogue; here that
+    is 2.
     """
-    try:
-        sys.stdout.flush()
-    except OSError as fault:
-        return _unprinted(fault)
     code = end.code if isinstance(end.code, int) else 0
+    if code == _INTERRUPTED:
+        kept = "finished parts are kept" if "reproduce" in sys.argv else "nothing was written"
+        print_error("interrupted" if tracker.paths else f"interrupted: {kept}")
+        _report_written(tracker)
     return 2 if code == 1 else code
 
 
-def _unprinted(fault: OSError) -> int:
-    """Report that the output is closed, or that a file cannot be reached."""
-    sys.stdout = None  # so that the interpreter does not try again
-    _print_error(f"OutputError: something could not be written ({fault.strerror}); free some space")
-    return 2
+def _describe_fault(fault: OSError) -> str:
+    return f"OutputError: something could not be written ({fault.strerror}); free some space"
 
 
-def _bug(error: Exception) -> str:
+def _report_written(tracker: OutputTracker) -> None:
+    """Name the outputs that are in place in spite of what went wrong."""
+    if tracker.paths:
+        print_error(_describe_written(tracker))
+
+
+def _describe_written(tracker: OutputTracker) -> str:
+    written = ", ".join(map(str, tracker.paths))
+    rest = "Everything is" if tracker.is_complete else "Not everything was written, but this is"
+    return f"{rest} in place, and its cost is spent: {written}"
+
+
+def _bug(error: BaseException, tracker: OutputTracker) -> str:
     """Describe where a bug is, without its message, which might quote a cell."""
     if os.environ.get("DENIABLE_DEBUG"):
         return "".join(traceback.format_exception(error))
     frame = traceback.extract_tb(error.__traceback__)[-1]
+    outcome = _describe_written(tracker) if tracker.paths else "Nothing was released"
     return (
         f"bug: {type(error).__name__} in {Path(frame.filename).name}:{frame.lineno} (its "
-        "message is not shown, as it may quote the table). Nothing was released. Please report it; "
+        f"message is not shown, as it may quote the table). {outcome}. Please report it; "
         "DENIABLE_DEBUG=1 shows the whole traceback, which is confidential."
     )
-
-
-def _print_error(text: str) -> None:
-    sys.stderr.write(text + "\n")
 
 
 if __name__ == "__main__":

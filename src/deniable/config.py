@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, get_type_hints
 
 from deniable.errors import ConfigError
-from deniable.option import Option, described, without_none
+from deniable.option import Option, option_field, without_none
+from deniable.regular_files import require_regular_file
 
 Mode = Literal["one-shot", "seedless", "tested", "randomized"]
 DataUse = Literal["whole", "split"]
@@ -25,7 +26,7 @@ Estimator = Literal["pairs", "back-off", "norm-sub", "clip"]
 # The default of ``max_cost``: for the pairwise model, and for the tables of a graph.
 MAX_COST_PAIRS = 12_000
 MAX_COST_GRAPH = 300
-_LARGEST = 2**53
+_MAX_INTEGER = 2**53
 
 # The paper's choices (Sec. 6.1); ours where it is silent.
 _PROFILES: dict[str, dict[str, Any]] = {
@@ -51,168 +52,168 @@ class Config:
     ``options()`` lists them with their descriptions.
     """
 
-    epsilon: float = described(
+    epsilon: float = option_field(
         1.0,
         "ε of the whole release (mode tested: of the model); inf for no noise and no guarantee.",
         "Common",
         bounds=(0, math.inf),
     )
-    mode: Mode | None = described(
+    mode: Mode | None = option_field(
         None,
         "one-shot and seedless: one cost for any number of records; tested and randomized: each "
-        "record passes a test of the paper.",
+        "candidate is tested (the paper).",
         "Common",
-        shown_default="one-shot",
+        default_label="one-shot",
     )
-    profile: Profile = described("default", "Preset of options: ours, or the paper's.", "Common")
-    delta: float = described(
+    profile: Profile = option_field("default", "Preset of options: ours, or the paper's.", "Common")
+    delta: float = option_field(
         1e-9, "δ of the whole release (mode tested: of the model).", "Privacy", bounds=(0, 1)
     )
-    k: int = described(
+    k: int = option_field(
         50,
-        "Input rows that must share the attributes a record keeps.",
+        "Least number of input rows behind every copied combination of values.",
         "Privacy",
-        bounds=(1, _LARGEST),
+        bounds=(1, _MAX_INTEGER),
         applies_to="one-shot, tested, randomized",
     )
-    omega: str = described(
+    omega: str = option_field(
         "auto",
-        "Number of attributes drawn anew: 9, a range 9-11 (one drawn per record), or auto.",
+        "Number ω of attributes drawn from the model, the rest are copied: 9, 9-11, or auto.",
         "Privacy",
         applies_to="one-shot, tested, randomized",
     )
-    data_use: DataUse = described(
-        "whole", "Whether every row serves all stages, or each row one of them.", "Privacy"
+    data_use: DataUse = option_field(
+        "whole", "whole: every row is used in every stage; split: each row in one.", "Privacy"
     )
-    rows_max: int | None = described(
+    rows_max: int | None = option_field(
         None,
-        "Public guess of the number of rows; steers noise, never the guarantee.",
+        "Public estimate of the number of rows; affects accuracy, never the guarantee.",
         "Privacy",
-        shown_default="the schema's",
-        bounds=(1, _LARGEST),
+        default_label="the schema's",
+        bounds=(1, _MAX_INTEGER),
     )
-    accept_drafted_schema: bool = described(
+    accept_drafted_schema: bool = option_field(
         False, "Use schema entries that were read off the data and are not confirmed.", "Privacy"
     )
-    estimator: Estimator | None = described(
+    estimator: Estimator | None = option_field(
         None,
-        "Model: pairs of columns, or the tables of a graph by back-off, norm-sub or clip.",
+        "pairs: two-way tables; others: the paper's network, estimated in this way.",
         "Model",
-        shown_default="pairs; norm-sub where a graph is given",
+        default_label="pairs; norm-sub where a graph is given",
     )
-    max_cost: int | None = described(
+    max_cost: int | None = option_field(
         None,
         "Largest number of parent configurations of an attribute.",
         "Model",
-        shown_default=f"{MAX_COST_PAIRS:,}; {MAX_COST_GRAPH} for the tables of a graph",
+        default_label=f"{MAX_COST_PAIRS:,}; {MAX_COST_GRAPH} for the tables of a graph",
         bounds=(1, 2**31),
     )
-    alpha: float = described(
+    alpha: float = option_field(
         1.0,
         "Prior count of every value in the tables of a graph.",
         "Model",
-        bounds=(2.0**-40, _LARGEST),
+        bounds=(2.0**-40, _MAX_INTEGER),
         applies_to="back-off, norm-sub, clip",
     )
-    parameters: Parameters = described(
+    parameters: Parameters = option_field(
         "mean",
         "Posterior mean of each table of a graph, or one draw from the posterior.",
         "Model",
         applies_to="norm-sub, clip",
         has_flag=False,
     )
-    graph: Mapping[str, list[str]] | None = described(
+    graph: Mapping[str, list[str]] | None = option_field(
         None,
         "Parents of each attribute, by name; must be public.",
         "Model",
-        shown_default="learnt",
+        default_label="learnt",
         applies_to="back-off, norm-sub, clip",
         has_flag=False,
     )
-    order: tuple[str, ...] | None = described(
+    order: tuple[str, ...] | None = option_field(
         None,
         "All attributes in the order they are drawn, parents first; must be public.",
         "Model",
-        shown_default="chosen from noisy values",
+        default_label="chosen from noisy values",
         applies_to="back-off, norm-sub, clip",
         has_flag=False,
     )
-    seeds_share: float | None = described(
+    seeds_share: float | None = option_field(
         None,
         "Share of ε for the seed histogram.",
         "Model",
-        shown_default="0.03 to 0.1, by a public rule",
+        default_label="0.03 to 0.1, by a public rule",
         bounds=(0.001, 0.9),
         applies_to="one-shot",
         has_flag=False,
     )
-    values_share: float | None = described(
+    values_share: float | None = option_field(
         None,
         "Share of the pairwise model's μ² for one-way tables.",
         "Model",
-        shown_default="0.3 to 0.8, by a public rule",
+        default_label="0.3 to 0.8, by a public rule",
         bounds=(0.01, 0.99),
         applies_to="pairs",
         has_flag=False,
     )
-    omega_known: bool = described(
+    omega_known: bool = option_field(
         True,
         "Whether each candidate is tested under its own ω (yes), or with ω hidden (no).",
         "The paper's modes",
-        shown_default="yes",
+        default_label="yes",
         applies_to="tested, randomized",
     )
-    gamma: float = described(
+    gamma: float = option_field(
         4.0,
         "Width γ of the ranges of probabilities, for a hidden ω or your own model.",
         "The paper's modes",
-        bounds=(1, _LARGEST),
+        bounds=(1, _MAX_INTEGER),
         applies_to="tested, randomized",
     )
-    epsilon0: float | None = described(
+    epsilon0: float | None = option_field(
         None,
         "ε0 of the noisy threshold of Privacy Test 2.",
         "The paper's modes",
-        shown_default="the best",
-        bounds=(0, _LARGEST),
+        default_label="optimized",
+        bounds=(0, _MAX_INTEGER),
         applies_to="randomized",
     )
-    t: int | None = described(
+    t: int | None = option_field(
         None,
         "Parameter t of the proof of Theorem 1: a larger t lowers ε and raises δ.",
         "The paper's modes",
-        shown_default="the best",
-        bounds=(1, _LARGEST),
+        default_label="optimized",
+        bounds=(1, _MAX_INTEGER),
         applies_to="randomized",
     )
-    max_plausible: int | None = described(
+    max_plausible: int | None = option_field(
         None,
         "Plausible seeds at which a scan stops counting.",
         "The paper's modes",
-        shown_default="no limit",
-        bounds=(1, _LARGEST),
+        default_label="no limit",
+        bounds=(1, _MAX_INTEGER),
         applies_to="your own model",
         has_flag=False,
     )
-    max_check_plausible: int | None = described(
+    max_check_plausible: int | None = option_field(
         None,
         "Seeds that a scan looks at.",
         "The paper's modes",
-        shown_default="all",
-        bounds=(1, _LARGEST),
+        default_label="all",
+        bounds=(1, _MAX_INTEGER),
         applies_to="your own model",
         has_flag=False,
     )
-    max_attempts: int = described(
+    max_attempts: int = option_field(
         1000,
         "Candidates tried for each requested record before giving up.",
         "The paper's modes",
-        bounds=(1, _LARGEST),
+        bounds=(1, _MAX_INTEGER),
         applies_to="tested",
         has_flag=False,
     )
-    workers: int | None = described(
-        None, "Threads.", "Execution", shown_default="one for each core", bounds=(1, 1024)
+    workers: int | None = option_field(
+        None, "Number of threads.", "Execution", default_label="one for each core", bounds=(1, 1024)
     )
 
     def __post_init__(self) -> None:
@@ -345,6 +346,8 @@ def parse_omega(text: str) -> tuple[int, ...] | None:
 
 def read_options(path: str | Path) -> dict[str, Any]:
     """Read the options of a configuration file; dashes in names become underscores."""
+    absent = "cannot be read (there is no such file); check --config"
+    require_regular_file(Path(path), ConfigError, absent=absent)
     try:
         text = Path(path).read_text(encoding="utf-8")
         return {name.replace("-", "_"): value for name, value in tomllib.loads(text).items()}
@@ -352,6 +355,11 @@ def read_options(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: cannot be read ({fault.strerror}); check --config") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise ConfigError(f"{path}: not a TOML file ({fault}); see docs/options.md") from None
+    except (RecursionError, ValueError):
+        raise ConfigError(
+            f"{path}: lists are nested too deeply, or a number has too many digits; see "
+            "docs/options.md"
+        ) from None
 
 
 def require_known(names: Iterable[str]) -> None:

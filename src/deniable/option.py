@@ -19,7 +19,7 @@ class Option:
         section: The panel of ``--help``.
         kind: The type of its value, without None.
         default: The default value.
-        shown_default: The default in words, where it is computed.
+        default_label: The default in words, where it is computed.
         bounds: The least and the largest number.
         applies_to: The modes or estimators it matters for.
         has_flag: Whether the command line has it; else Python and the configuration file only.
@@ -30,7 +30,7 @@ class Option:
     section: Section
     kind: Any
     default: Any
-    shown_default: str = ""
+    default_label: str = ""
     bounds: tuple[float, float] | None = None
     applies_to: str = "all"
     has_flag: bool = True
@@ -50,7 +50,7 @@ class Option:
         """The default, for a reader."""
         plain = {True: "yes", False: "no"}
         is_switch = isinstance(self.default, bool)
-        return self.shown_default or (plain[self.default] if is_switch else f"{self.default}")
+        return self.default_label or (plain[self.default] if is_switch else f"{self.default}")
 
     def require_allowed(self, value: Any) -> None:
         """Refuse a number out of bounds, or a text that is not one of the choices."""
@@ -96,7 +96,7 @@ class Option:
         return int(value)
 
 
-def described(default: Any, text: str, section: Section, **facts: Any) -> Any:
+def option_field(default: Any, text: str, section: Section, **facts: Any) -> Any:
     """Declare a field of a dataclass together with the description of its option."""
     return field(default=default, metadata={"text": text, "section": section, **facts})
 

@@ -1,4 +1,4 @@
-"""The commands around the road: drafting a schema, evaluation, the paper's experiments."""
+"""The commands init, evaluate and reproduce."""
 
 import json
 import shutil

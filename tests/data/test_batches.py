@@ -1,5 +1,7 @@
 """Batches are in row order, even if polars returns them out of order; rows have owners."""
 
+import gc
+import threading
 from datetime import date
 
 import numpy as np
@@ -19,8 +21,8 @@ def batches(monkeypatch, *rows):
     """Run ``iter_batches`` on a polars that returns batches of these rows."""
     monkeypatch.setattr(
         pl.LazyFrame,
-        "collect_batches",
-        lambda self, **_: (self.collect()[list(batch)] for batch in rows),
+        "sink_batches",
+        lambda self, queue, **_: [queue(self.collect()[list(batch)]) for batch in rows],
     )
     return list(iter_batches(TABLE.lazy(), [pl.col("a"), (pl.col("a") * 2).alias("b")]))
 
@@ -41,6 +43,27 @@ def test_batches_of_polars_cover_the_table_in_order():
     whole = pl.concat(iter_batches(TABLE.lazy(), [pl.col("a")]))
     assert whole.equals(TABLE)
     assert list(iter_batches(TABLE.head(0).lazy(), [pl.col("a")])) == []
+
+
+def test_a_panic_of_polars_is_no_end_of_the_table():
+    """polars 2.1 ends ``collect_batches`` without an error where one of its threads panics."""
+    days = pl.Series("a", [2**31 - 1] * 3, dtype=pl.Int32).cast(pl.Date).to_frame()
+    with pytest.raises(pl.exceptions.PanicException):
+        list(iter_batches(days.lazy(), [pl.col("a").cast(pl.Datetime("us"))]))
+
+
+def test_an_error_of_polars_is_raised():
+    with pytest.raises(pl.exceptions.InvalidOperationError):
+        list(iter_batches(pl.LazyFrame({"a": ["x"]}), [pl.col("a").cast(pl.Int64)]))
+
+
+def test_polars_stops_when_no_more_batches_are_wanted():
+    table = pl.LazyFrame({"a": range(2_000_000)})
+    for batch in iter_batches(table, [pl.col("a").sin()]):
+        assert batch.height
+        break
+    gc.collect()
+    assert not any(thread.name == "batches" for thread in threading.enumerate())
 
 
 # Row owners

@@ -1,9 +1,14 @@
+import csv
 import gzip
 import itertools
+import tempfile
 from decimal import Decimal
+from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from deniable.data import csv_reader
 from deniable.data.codec import CellSource, Codec
@@ -12,6 +17,7 @@ from deniable.errors import DataError
 from deniable.schema.attribute import Attribute
 from deniable.schema.grid import Grid
 from deniable.schema.schema import Schema
+from deniable.schema.unmodelled_columns import Identifier
 
 AGE = Attribute(name="age", kind="integer", values=range(17, 97))
 JOB = Attribute(name="job", kind="categorical", values=("cook", "nurse"))
@@ -204,7 +210,7 @@ def test_a_file_that_cannot_be_opened_is_refused(tmp_path):
     with pytest.raises(DataError, match="there is no such file"):
         read_csv(tmp_path / "t.csv", BOTH)
     (tmp_path / "d.csv").mkdir()
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match=r"d\.csv is a folder, not a regular file"):
         read_csv(tmp_path / "d.csv", BOTH)
 
 
@@ -214,11 +220,79 @@ def test_a_name_with_brackets_is_no_pattern(tmp_path):
     assert read_csv(path, BOTH).codes.tolist() == [[0, 0]]
 
 
-def test_only_a_file_of_bare_even_lines_is_plain(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "is_full"),
+    [
+        ("a,b\n1,2\n", True),
+        ("a,b\r\n1,2\r\n", True),
+        ('a,b\n"1","x,y"\n', True),
+        ('"a","b ""c"""\n"1 ""x"", y",""\n', True),
+        ("a,b\n1\n", False),
+        ("a,b\n1,2,3\n", False),
+        ("a,b\n1,2\n\n", False),
+        ('a,b\n1,"x\ny"\n', False),
+        ('a,b\n1,x"y,z"\n', False),
+        ('a,b\n1,"x"y\n', False),
+        ('a\n"1,2\n', False),
+        ('a\nx"1,2"y\n', False),
+    ],
+)
+def test_lines_that_are_full_records_are_recognized(tmp_path, content, is_full):
     path = tmp_path / "t.csv"
-    for content, plain in [("a,b\n1,2\n", True), ("a,b\n1\n", False), ('a,b\n"1",2\n', False)]:
-        path.write_text(content)
-        assert CsvFile.open(path).is_plain is plain
+    path.write_text(content, newline="")
+    assert CsvFile.open(path).has_full_lines is is_full
+
+
+NAME = Identifier(name="name")
+
+
+@pytest.mark.parametrize("first", [NAME, JOB, MAYBE])
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize(
+    ("cells", "count"), [("cook,40,5,3", 4), ("cook,40,5,", 4), ("cook,40,5,3,x,y", 6)]
+)
+def test_surplus_cells_are_refused_even_if_a_column_is_not_read(
+    tmp_path, first, quote, cells, count
+):
+    """polars cuts such a record off where it does not read every column."""
+    broken = ",".join(f"{quote}{cell}{quote}" for cell in cells.split(","))
+    required = Attribute(name="kids", kind="integer", values=range(10))
+    for last in (required, KIDS, Identifier(name="kids", release="omit")):
+        content = f"{first.name},age,kids\ncook,20,1\n{broken}\ncook,20,1\n"
+        message = refusal(tmp_path, content, first, AGE, last)
+        assert f"line 3 of t.csv has {count} cells where the header has 3. 1 record" in message
+
+
+def test_a_comma_at_the_end_of_every_line_is_refused(tmp_path):
+    assert "line 2 of t.csv has 3 cells where the header has 2. 2 records do not" in refusal(
+        tmp_path, "age,job\n17,cook,\n18,cook,\n"
+    )
+    assert "column 3 of t.csv has no name" in refusal(tmp_path, "age,job,\n17,cook,\n")
+
+
+CELL_PARTS = st.sampled_from(['"', '""', ",", "\n", "\r\n", "a", "é", " ", ""])
+CELLS_OF_ANY_FORM = st.one_of(
+    st.lists(CELL_PARTS, max_size=4).map("".join),
+    st.lists(CELL_PARTS, max_size=4).map(lambda p: '"' + "".join(p).replace('"', '""') + '"'),
+)
+
+
+@settings(max_examples=400, deadline=None, derandomize=True, database=None)
+@given(st.lists(st.lists(CELLS_OF_ANY_FORM, min_size=1, max_size=4), max_size=4), st.integers(1, 3))
+def test_polars_and_the_csv_module_read_the_same_cells_or_the_file_is_refused(rows, width):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.csv"
+        text = "\n".join([",".join("xyz"[:width]), *map(",".join, rows)]) + "\n"
+        path.write_text(text, newline="", encoding="utf-8")
+        try:
+            file = CsvFile.open(path)
+            file.require_full_records()
+            scanned = file.scan(dict.fromkeys(file.names, pl.String())).collect()
+        except (DataError, pl.exceptions.PolarsError):
+            return
+        with path.open(newline="", encoding="utf-8") as stream:
+            _, *records = csv.reader(stream, strict=True)
+        assert [list(row) for row in scanned.rows()] == [row or [""] for row in records]
 
 
 def test_a_large_table_takes_the_fast_path(tmp_path, monkeypatch):

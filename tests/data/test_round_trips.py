@@ -33,7 +33,7 @@ GRIDS = {
     ],
 }
 NUMBERS = st.integers(-(2**62) + 1, 2**62 - 1)
-LAWS = settings(max_examples=150, deadline=None)
+LAWS = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
 
 @st.composite
@@ -138,7 +138,7 @@ def test_decoding_undoes_encoding(table):
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(table=tables(), size=st.integers(1, 5))
 def test_a_file_gives_back_what_was_written(name, table, size):
     schema, codes = table
@@ -153,7 +153,7 @@ def test_a_file_gives_back_what_was_written(name, table, size):
 @pytest.mark.parametrize(
     "convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, pl.DataFrame.lazy]
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(table=tables())
 def test_a_frame_gives_back_what_it_held(convert, table):
     schema, codes = table

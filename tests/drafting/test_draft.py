@@ -164,6 +164,19 @@ def test_a_source_that_is_not_a_table_is_rejected(source):
         draft_schema(source)
 
 
+@pytest.mark.parametrize("epsilon", [None, 1.0])
+def test_a_panic_of_polars_is_an_error_that_quotes_no_cell(monkeypatch, table, epsilon):
+    def panic(*_args):
+        raise pl.exceptions.PanicException("axolotl")
+
+    monkeypatch.setattr("deniable.drafting.draft.guess_column", panic)
+    monkeypatch.setattr("deniable.drafting.private_draft._draft_column", panic)
+    with pytest.raises(DataError, match="cannot be drafted") as error:
+        draft_schema(table, draft_epsilon=epsilon)
+    assert "axolotl" not in str(error.value)
+    assert error.value.__cause__ is None
+
+
 def test_one_row_can_be_drafted_and_few_rows_get_a_note(tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("a,b,c,d\n1,oak,2020-01-01,2.5\n")

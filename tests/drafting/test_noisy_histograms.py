@@ -154,7 +154,7 @@ CELLS = st.one_of(
 
 def columns_of(cells):
     frame = pl.DataFrame({"cell": pl.Series(cells, dtype=pl.String)})
-    return open_table(frame).read()[0]
+    return open_table(frame, private=True).read_texts()[0]
 
 
 @settings(deadline=None)
@@ -172,7 +172,18 @@ def test_one_row_moves_one_count_of_every_histogram_by_one(cells, more):
 @given(st.lists(st.floats(), min_size=1, max_size=12), st.floats())
 def test_one_row_moves_one_count_of_typed_numbers(cells, more):
     def read(values):
-        return open_table(pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64)})).read()[0]
+        frame = pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64)})
+        return open_table(frame, private=True).read_texts()[0]
 
     before, after = read(cells), read([*cells, more])
     assert np.abs(count_classes(after) - count_classes(before)).sum() == 1
+
+
+def test_texts_are_released_in_their_own_order_and_after_public_cells():
+    column = columns_of(["oak"] * 50 + ["elm"] * 70 + ["yew"] + ["ash"] * 30)
+    law = truncated_geometric(2.0, 5)
+    measured = HistogramMeasurer(law, Keyed(4).at("noise"), 1).measure(np.array([0, 40]), column)
+    assert [*measured.texts] == ["ash", "elm", "oak"]
+    assert measured.public[0] == 0
+    assert abs(measured.public[1] - 40) <= 5
+    assert abs(measured.texts["elm"] - 70) <= 5

@@ -5,7 +5,9 @@ import datetime as dt
 import polars as pl
 import pytest
 
-from deniable.drafting.column_profile import ColumnProfile, open_table
+from deniable.drafting.cell_patterns import CLASS_INDEX
+from deniable.drafting.cell_texts import CountedTexts, count_texts
+from deniable.drafting.column_profile import open_table
 from deniable.drafting.noisy_histograms import HistogramMeasurer, count_classes
 from deniable.drafting.noisy_ranges import (
     count_log_intervals,
@@ -17,12 +19,13 @@ from deniable.drafting.noisy_ranges import (
 )
 from deniable.privacy.noise_laws import truncated_geometric
 from deniable.randomness import Keyed
+from drafted_columns import parse_column
 
 REACH = 5
 
 
-def read(cells) -> ColumnProfile:
-    return open_table(pl.DataFrame({"x": cells})).read()[0]
+def read(cells) -> CountedTexts:
+    return open_table(pl.DataFrame({"x": cells}), private=True).read_texts()[0]
 
 
 def measurer() -> HistogramMeasurer:
@@ -72,12 +75,47 @@ def test_too_few_numbers_are_omitted():
 
 def test_bounds_of_dates_are_the_frequent_years():
     days = [dt.date(year, 5, 5) for year in range(2003, 2018)] * 40 + [dt.date(1900, 1, 1)]
-    draft = draft_dates(read(days), measurer(), None, "date")
+    draft = draft_dates(read(days), measurer(), "%Y-%m-%d", "date")
     assert bounds(draft) == (dt.date(2003, 1, 1), dt.date(2017, 12, 31))
 
 
 def test_numbers_are_counted_and_texts_are_not():
     assert count_numbers(count_classes(read(["1", "2.5", "7.0", "1e5", "oak", "", "007"]))) == 4
+
+
+@pytest.mark.parametrize("cell", ["1e19", "-1e19", "1e18", "-1e18", "0.5e19"])
+@pytest.mark.parametrize("others", [[], ["1"], ["0.25"], ["0.123456789012"]])
+def test_numbers_of_any_size_are_drafted_or_omitted(cell, others):
+    """10^18 and above is the last interval, which has no upper edge."""
+    column = read([cell] * 300 + others * 300)
+    draft = draft_numbers(column, measurer(), count_classes(column))
+    if draft.is_modelled:
+        low, high = bounds(draft)
+        assert low < high
+        parse_column(draft)
+    else:
+        assert "too large" in draft.notes[0]
+
+
+def test_bounds_of_the_last_interval_are_its_lower_edge():
+    column = read(["1e19"] * 300 + ["1"] * 300)
+    counts = count_log_intervals(column, count_classes(column))
+    # On a grid of millionths, as half of the numbers are in scientific notation.
+    assert log_bounds(counts, total=600) == (10**6, 10**18, ())
+    low, high, notes = log_bounds(counts, total=10_000)
+    assert (low, high) == (0, 10**18)
+    assert notes
+
+
+def test_a_grid_that_doubles_cannot_tell_apart_is_coarsened():
+    cells = pl.Series("x", ["0.25"] * 300 + ["90000000000000.25"] * 300)
+    column = count_texts(cells, is_csv=True)
+    classes = count_classes(column)
+    assert classes[CLASS_INDEX["decimals 2"]] == 600
+    draft = draft_numbers(column, measurer(), classes)
+    [decimals] = [field.value for field in draft.fields if field.key == "decimals"]
+    assert decimals == 1
+    parse_column(draft)
 
 
 @pytest.mark.parametrize(("fresh", "release"), [(True, "fresh"), (False, "omit")])

@@ -4,6 +4,7 @@ import datetime as dt
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -79,6 +80,23 @@ def test_a_private_draft_describes_its_table(drafted, table):
     assert len(codes) == len(table)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "polars", "pandas", "arrow"])
+def test_a_private_draft_of_typed_columns_describes_them(table, tmp_path, kind):
+    typed = table.with_columns(smokes=pl.col("smokes") == "yes", weight=pl.col("weight") + 0.05)
+    typed = typed.with_columns(seen=pl.col("born").cast(pl.Datetime("us")).dt.offset_by("90m"))
+    typed.write_parquet(tmp_path / "table.parquet")
+    source = {"polars": typed, "pandas": typed.to_pandas(), "arrow": typed.to_arrow()}.get(
+        kind, tmp_path / "table.parquet"
+    )
+    schema = Schema.parse(draft_schema(source, draft_epsilon=1.0).text)
+    kinds = {column.name: column.kind for column in schema.columns}
+    assert kinds["smokes"] == "boolean"
+    assert kinds["born"] == ("datetime" if kind == "pandas" else "date")
+    assert (kinds["seen"], kinds["weight"], kinds["years"]) == ("datetime", "real", "integer")
+    codes, _ = read_codes(source, schema)
+    assert len(codes) == len(typed)
+
+
 def test_ranges_among_numbers_are_values_and_do_not_mean_missing(tmp_path):
     """Counts of birds: 0, 1, 2-10, and two ranges that are too rare to be released."""
     cells = ["1"] * 20_000 + ["2-10"] * 6_000 + ["11-100"] * 40 + ["Over 100"] * 10 + ["0"] * 20
@@ -93,19 +111,41 @@ def test_ranges_among_numbers_are_values_and_do_not_mean_missing(tmp_path):
     assert np.bincount(codes[:, 0]).tolist() == [20_000, 6_000, 70]
 
 
+def nearly_whole(share: float, n: int = 5_000) -> np.ndarray:
+    """Floats, nearly all of them whole."""
+    draws = np.random.default_rng(2)
+    return np.where(draws.random(n) < share, draws.uniform(10, 44, n).round(2), 45.0)
+
+
 @pytest.mark.parametrize(("share", "step"), [(0.01, "1.0"), (0.3, "0.01")])
 def test_a_fraction_too_rare_to_be_seen_is_rounded_and_does_not_stop_a_run(tmp_path, share, step):
-    """Floats, nearly all of them integers: the few fractions must not be invalid."""
-    draws, n = np.random.default_rng(2), 5_000
-    cells = np.where(draws.random(n) < share, draws.uniform(10, 44, n).round(2), 45.0)
+    """The decimal points of a CSV file are part of its cells: 45.0 is drafted as a real."""
     path = tmp_path / "table.csv"
-    pl.DataFrame({"result": cells}).write_csv(path)
-    for source in (path, pl.read_csv(path)):
-        schema = Schema.parse(draft_schema(source, draft_epsilon=0.3).text)
-        codes, _ = read_codes(source, schema)
-        assert len(codes) == n
-        [attribute] = schema.attributes
-        assert (attribute.kind, str(attribute.grid.step)) == ("real", step)
+    pl.DataFrame({"result": nearly_whole(share)}).write_csv(path)
+    schema = Schema.parse(draft_schema(path, draft_epsilon=0.3).text)
+    codes, _ = read_codes(path, schema)
+    assert len(codes) == 5_000
+    [attribute] = schema.attributes
+    assert (attribute.kind, str(attribute.grid.step)) == ("real", step)
+
+
+def test_whole_floats_of_a_frame_are_integers():
+    """One missing cell makes integers floats, so that they are floats means nothing."""
+    kinds = []
+    for share in (0.0, 0.01, 0.3):
+        cells = pl.DataFrame({"result": nearly_whole(share)})
+        [column] = Schema.parse(draft_schema(cells, draft_epsilon=0.3).text).columns
+        kinds.append(column.kind)
+    assert kinds == ["integer", "integer", "real"]
+
+
+@pytest.mark.parametrize("gap", [None, float("nan"), "NA", 2.5, True])
+def test_the_type_of_a_pandas_column_does_not_hang_on_one_row(gap):
+    """Issue: integer without the row, real with it, ten times in ten."""
+    cells = [1, 5, 9, 35] * 1_000
+    for frame in (pd.DataFrame({"x": cells}), pd.DataFrame({"x": [*cells, gap]})):
+        [column] = Schema.parse(draft_schema(frame, draft_epsilon=1.0).text).columns
+        assert column.kind == "integer"
 
 
 def test_the_fix_that_notes_give_for_a_rare_fraction_works(tmp_path):
@@ -171,7 +211,7 @@ def test_what_is_spent_is_at_most_what_was_planned(table):
     assert noisy_histograms.compose_spends((whole,), delta=1e-9).within(LIMIT)
 
 
-def exact_histograms(frame: pl.DataFrame, **options) -> list[np.ndarray]:
+def exact_histograms(source: object, **options) -> list[np.ndarray]:
     """The exact counts of every histogram, with the planned law but without noise."""
     histograms: list[np.ndarray] = []
 
@@ -181,7 +221,7 @@ def exact_histograms(frame: pl.DataFrame, **options) -> list[np.ndarray]:
 
     with patch.object(noisy_histograms, "add_noise", silent):
         draft_privately(
-            open_table(frame),
+            open_table(source, private=True),
             LIMIT,
             **{"unit": None, "rows_per_unit": None, "noise": Secret()} | options,
         )
@@ -211,13 +251,16 @@ def test_another_row_moves_one_count_by_one_in_every_histogram(rows, more):
 
 
 @pytest.mark.parametrize("words", [["x"], ["x", "2-10"], ["007"], ["x", "12345678901234567890"]])
-def test_another_row_moves_one_count_where_texts_occur_among_numbers(words):
+def test_another_row_moves_one_count_where_texts_occur_among_numbers(tmp_path, words):
     """Whether they mean missing or are values; 007 parses as a number but counts as text."""
-    cells = ["", *map(str, range(1, 31)), *words]
-    before = exact_histograms(pl.DataFrame({"d": cells}))
+    path = tmp_path / "table.csv"
+    cells = ['""', *map(str, range(1, 31)), *words]
+    path.write_text("\n".join(["d", *cells]) + "\n")
+    before = exact_histograms(path)
     assert len(before) == 3
     for cell in cells:
-        after = exact_histograms(pl.DataFrame({"d": [*cells, cell]}))
+        path.write_text("\n".join(["d", *cells, cell]) + "\n")
+        after = exact_histograms(path)
         moved = [np.abs(two - one).sum() for one, two in zip(before, after, strict=True)]
         assert max(moved) == 1
 
@@ -229,6 +272,34 @@ def test_further_rows_of_a_unit_are_ignored():
     assert {int(counts.sum()) for counts in histograms} == {5}
     without = exact_histograms(frame.filter(pl.col("who") != "a"), **options)
     assert {int(counts.sum()) for counts in without} == {3}
+
+
+def test_the_rows_of_a_unit_are_chosen_by_the_noise_of_units():
+    """Not its first rows: which rows a draft reads is as secret as the noise."""
+    frame = pl.DataFrame({"who": ["a"] * 6, "x": ["0", "1.5", "oak", "", "2020-01-01", "yes"]})
+    options = {"unit": "who", "rows_per_unit": 1}
+    seen = {exact_histograms(frame, noise=Keyed(key), **options)[0].tobytes() for key in range(60)}
+    assert len(seen) == 6
+
+
+@pytest.mark.parametrize("days", [2**31 - 1, 2_932_897])
+def test_a_date_that_no_calendar_has_does_not_stop_a_private_draft(tmp_path, days):
+    """Of a valid Parquet file: polars panics on 2^31 - 1 days; year 10,000 is beyond Python."""
+    good = [dt.date(1990, 1, 1) + dt.timedelta(days=x) for x in range(3_000)]
+    stored = pl.Series(good).to_physical().append(pl.Series([days], dtype=pl.Int32)).cast(pl.Date)
+    pl.DataFrame({"born": stored, "seen": stored}).write_parquet(tmp_path / "t.parquet")
+    schema = Schema.parse(draft_schema(tmp_path / "t.parquet", draft_epsilon=2.0).text)
+    assert [column.kind for column in schema.columns] == ["date", "date"]
+    assert schema.columns[0].grid.value_at(schema.columns[0].values[-1]) == dt.date(1998, 12, 31)
+    with pytest.raises(DataError, match='"born" holds dates outside the years 1 to 9999'):
+        draft_schema(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("cell", ["1e19", "-1e19", "9e99", "1e-99", "inf", "99999999999999999999"])
+def test_numbers_of_any_size_do_not_stop_a_private_draft(tmp_path, cell):
+    (tmp_path / "t.csv").write_text("x,y\n" + f"{cell},1\n" * 3_000)
+    for source in (tmp_path / "t.csv", pl.DataFrame({"x": [float(cell)] * 3_000, "y": 1})):
+        assert '"x"' in draft_schema(source, draft_epsilon=1.0).text
 
 
 def test_more_rows_of_a_person_mean_more_noise(table):

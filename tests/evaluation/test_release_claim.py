@@ -57,7 +57,9 @@ def test_a_manifest_of_another_file_fails(copy):
     )
 
 
-@pytest.mark.parametrize("text", ["{", "{}", "[]", '{"guarantee": 1}'])
+@pytest.mark.parametrize(
+    "text", ["{", "{}", "[]", '{"guarantee": 1}', "[" * 200_000, '{"guarantee": ' + "9" * 99_999]
+)
 def test_an_unreadable_manifest_fails(copy, text):
     (copy / "manifest.json").write_text(text)
     claim = read_claim(copy / "synthetic.csv")

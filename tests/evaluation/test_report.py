@@ -76,6 +76,7 @@ def test_an_attribute_named_like_markup_stays_text():
 def test_an_internal_edition_is_accessible_to_its_owner_only(internal):
     _, out = internal
     assert stat.S_IMODE(out.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in out.iterdir()} == {0o600}
     assert "disclose something" in (out / "report.html").read_text()
 
 

@@ -61,6 +61,8 @@ def test_what_was_read_is_written_byte_for_byte(folder, tmp_path):
     assert {path.name: path.read_text() for path in again.iterdir()} == {
         f"guild_{name}.csv": text for name, text in FILES.items()
     }
+    for name in ("records", "stats"):  # the rows themselves
+        assert (again / f"guild_{name}.csv").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.shared

@@ -196,6 +196,7 @@ def test_one_of_several_tables_is_chosen_by_name():
     ("text", "message"),
     [
         ("{", "not JSON"),
+        ("[" * 200_000, "nested too deeply"),
         ("[]", "a JSON object"),
         ("{}", "not V1"),
         ('{"METADATA_SPEC_VERSION": "V2", "tables": {}}', "'V2', not V1"),

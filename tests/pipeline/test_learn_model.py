@@ -9,6 +9,8 @@ import pytest
 import deniable
 from deniable.data.codec import Codec
 from deniable.errors import InvariantError
+from deniable.model.pairwise.measure import PairwiseMeasurements
+from deniable.model.paper.parameters import TableCounts
 from deniable.pipeline import learn_model
 from deniable.schema.schema import Schema
 from small_runs import INF, NOISE, synthesize
@@ -60,6 +62,16 @@ def test_with_noise_pairs_are_nearer_than_those_of_attributes_alone(paired):
         for artefact in (with_edges, alone)
     )
     assert near < far / 2
+
+
+@pytest.mark.parametrize(
+    ("estimator", "evidence"),
+    [("pairs", PairwiseMeasurements), ("norm-sub", TableCounts), ("clip", TableCounts)],
+)
+def test_the_estimator_chooses_the_model(paired, estimator, evidence):
+    table, schema = paired
+    artefact = deniable.learn(table, schema, mode="seedless", epsilon=INF, estimator=estimator)
+    assert isinstance(artefact.evidence, evidence)
 
 
 @pytest.mark.parametrize("mode", ["one-shot", "seedless"])

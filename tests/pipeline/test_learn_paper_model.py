@@ -5,7 +5,7 @@ import pytest
 import deniable
 from deniable.errors import ConfigError, InvariantError
 from deniable.pipeline import learn_paper_model
-from small_runs import INF, MODES, synthesize
+from small_runs import INF, MODES, NOISE, synthesize
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -53,6 +53,20 @@ def test_a_graph_without_edges_is_the_paper_s_marginals(small_table, small_schem
 def test_a_structure_that_cannot_be_is_refused(small_table, small_schema, options, complaint):
     with pytest.raises(ConfigError, match=complaint):
         deniable.learn(small_table, small_schema, epsilon=INF, **options)
+
+
+@pytest.mark.parametrize("graph", [None, {"pet": ["home"]}])
+def test_the_number_of_seeds_is_estimated_from_noisy_numbers(small_table, small_schema, graph):
+    """With a given graph nothing but tables is counted: the smallest one has the least noise."""
+    options = {"mode": "one-shot", "k": 20, "omega": "3", "estimator": "norm-sub", "graph": graph}
+    exact = deniable.learn(small_table, small_schema, epsilon=INF, **options)
+    assert [level.records for level in exact.histogram.levels] == [2_000]
+    noisy = deniable.learn(small_table, small_schema, noise=NOISE, **options)
+    (level,) = noisy.histogram.levels
+    assert level.records != 2_000
+    if graph is not None:
+        smallest = min(noisy.evidence.tables, key=lambda table: table.size)
+        assert level.records == smallest.sum()
 
 
 def test_a_stage_that_drops_a_spend_stops_everything(small_table, small_schema, monkeypatch):

@@ -25,9 +25,9 @@ def test_a_run_for_units_is_within_what_was_asked_for_a_unit(mode, estimator):
     three = deniable.plan(schema(rows=3), **options)
     assert three.cost.within(Guarantee(epsilon=2.0, delta=1e-6))
     assert three.cost.epsilon > 0.9 * 2.0
-    assert three.noise.cost.epsilon <= 2.0 / 3
-    assert three.cost.epsilon == pytest.approx(3 * three.noise.cost.epsilon)
-    for one, two in zip(alone.noise.spends, three.noise.spends, strict=True):
+    assert three.privacy.cost.epsilon <= 2.0 / 3
+    assert three.cost.epsilon == pytest.approx(3 * three.privacy.cost.epsilon)
+    for one, two in zip(alone.privacy.spends, three.privacy.spends, strict=True):
         assert one.what == two.what
         assert two.law.variance > 2 * one.law.variance
 
@@ -36,9 +36,9 @@ def test_what_a_draft_has_cost_is_part_of_the_total():
     draft = DraftCost(epsilon=0.4, delta=1e-7)
     run = deniable.plan(schema(draft=draft), epsilon=1.0, delta=1e-6)
     assert run.cost.within(Guarantee(epsilon=1.0, delta=1e-6))
-    assert run.noise.cost.within(Guarantee(epsilon=0.6, delta=9e-7))
+    assert run.privacy.cost.within(Guarantee(epsilon=0.6, delta=9e-7))
     bought = Guarantee(epsilon=0.4, delta=1e-7)
-    assert run.cost == sequential_composition([run.noise.cost, bought])
+    assert run.cost == sequential_composition([run.privacy.cost, bought])
     assert run.cost.epsilon > 0.95
 
 
@@ -47,7 +47,7 @@ def test_a_draft_and_units_together_stay_within_the_limit():
     draft = DraftCost(epsilon=0.5, delta=1e-7, unit="who")
     run = deniable.plan(schema(rows=4, draft=draft), epsilon=2.0, delta=1e-6)
     assert run.cost.within(Guarantee(epsilon=2.0, delta=1e-6))
-    assert run.noise.cost.epsilon <= 1.5 / 4
+    assert run.privacy.cost.epsilon <= 1.5 / 4
 
 
 @pytest.mark.parametrize(

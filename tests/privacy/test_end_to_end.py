@@ -83,10 +83,10 @@ def test_the_true_cost_of_a_run_is_what_it_promises_and_little_less(tiny, mode, 
     run = plan_run(
         tiny, Config.assemble({"mode": mode, "epsilon": epsilon, "delta": delta, "graph": GRAPH})
     )
-    laws = [run.noise.counts] * 2 + ([run.noise.seeds] if run.noise.seeds else [])
-    assert true_delta(laws, run.noise.cost.epsilon) <= delta
+    laws = [run.privacy.counts] * 2 + ([run.privacy.seeds] if run.privacy.seeds else [])
+    assert true_delta(laws, run.privacy.cost.epsilon) <= delta
     # A sharp promise: at 3 % less ε it would be false.
-    assert true_delta(laws, run.noise.cost.epsilon * 0.97) > delta
+    assert true_delta(laws, run.privacy.cost.epsilon * 0.97) > delta
 
 
 def least_delta(laws, epsilon, step=1e-3):
@@ -107,13 +107,13 @@ def least_delta(laws, epsilon, step=1e-3):
 def test_the_true_cost_of_values_and_pairs_is_what_they_promise(tiny, mode, epsilon, delta):
     """A record moves one cell of every table that is counted, at every look, by one."""
     run = plan_run(tiny, Config.assemble({"mode": mode, "epsilon": epsilon, "delta": delta}))
-    noise = run.noise.pairs
+    noise = run.privacy.pairs
     assert (noise.measured, noise.strength) == (1, None)
     laws = [*noise.values, noise.pairs, *[noise.remeasured] * noise.remeasurements]
-    laws += [run.noise.seeds] if run.noise.seeds else []
-    assert least_delta(laws, run.noise.cost.epsilon) <= delta
+    laws += [run.privacy.seeds] if run.privacy.seeds else []
+    assert least_delta(laws, run.privacy.cost.epsilon) <= delta
     # A sharp promise: at 5 % less ε it would be false.
-    assert least_delta(laws, run.noise.cost.epsilon * 0.95) > delta
+    assert least_delta(laws, run.privacy.cost.epsilon * 0.95) > delta
 
 
 def shown(records, schema, **options):
@@ -187,7 +187,7 @@ def test_two_thousand_runs_of_the_command_have_the_law_they_promise(
     options = {"epsilon": 2.0, "delta": 0.01, "k": 3}
     law_of = plan_run(
         tiny, Config.assemble({**options, "graph": GRAPH, "order": ["a", "b"], "omega": "1"})
-    ).noise
+    ).privacy
     cells: Counter[int] = Counter()
     kept: Counter[int] = Counter()
     for run in range(RUNS):

@@ -213,7 +213,7 @@ def test_infinite_epsilon_is_no_noise_by_the_same_path(split, delta):
 
 @pytest.mark.parametrize("split", [False, True])
 def test_delta_zero_cannot_be_met(split):
-    with pytest.raises(BudgetError, match="δ = 0 cannot be met"):
+    with pytest.raises(BudgetError, match="δ = 0 is not possible"):
         make_plan(facts(delta=0.0, split=split))
 
 

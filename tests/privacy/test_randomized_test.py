@@ -192,5 +192,5 @@ def test_the_advice_of_a_whole_run_works(small_schema, data_use):
     larger = number_in(r"set k to ([\d,]+) or more", refused.value)
     fewer = number_in(r"at most ([\d,]+) record", refused.value)
     limit = Guarantee(epsilon=1.0, delta=1e-6)
-    assert deniable.plan(small_schema, records=20, k=larger, **options).noise.cost.within(limit)
-    assert deniable.plan(small_schema, records=fewer, k=150, **options).noise.cost.within(limit)
+    assert deniable.plan(small_schema, records=20, k=larger, **options).privacy.cost.within(limit)
+    assert deniable.plan(small_schema, records=fewer, k=150, **options).privacy.cost.within(limit)

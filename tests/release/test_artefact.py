@@ -1,6 +1,7 @@
 """The artefact on disk: what is loaded is what was saved, and nothing else is loaded."""
 
 import json
+import os
 import pickle
 import shutil
 import zipfile
@@ -13,9 +14,13 @@ import pytest
 import deniable
 from deniable.errors import ArtefactError, ConfigError, OutputError
 from deniable.randomness import Keyed
+from deniable.release import artefact as module
 from deniable.release.artefact import load
 from deniable.release.atomic_files import file_hash, pack_npz
 from deniable.release.generation import BLOCK
+from deniable.release.manifest import add_checksum
+
+FILES = ("artefact.json", "schema.toml", "tables.npz")
 
 
 @pytest.fixture(scope="module")
@@ -72,16 +77,28 @@ def arrays_of(folder):
         return {name: arrays[name] for name in arrays}
 
 
+def seal(folder):
+    """Correct hashes and checksum, so that it is not by them that a change is found."""
+    path = folder / "manifest.json"
+    document = json.loads(path.read_text())
+    document["files"] = {name: file_hash(folder / name) for name in FILES}
+    path.write_text(json.dumps(add_checksum(document)))
+
+
 def change_json(path, change):
+    """Change a JSON file of an artefact and seal the artefact again."""
     document = json.loads(path.read_text())
     change(document)
     path.write_text(json.dumps(document))
+    seal(path.parent)
 
 
 def change_arrays(folder, change):
+    """Change the arrays of an artefact and seal it again."""
     arrays = arrays_of(folder)
     change(arrays)
     (folder / "tables.npz").write_bytes(pack_npz(arrays))
+    seal(folder)
 
 
 # Round trip
@@ -171,6 +188,13 @@ def test_an_artefact_without_a_claim_is_marked_confidential(saved, small_table, 
     assert json.loads(exact.files()["artefact.json"])["confidential"] is True
 
 
+def test_an_artefact_that_could_not_be_loaded_is_not_written(artefact, tmp_path, monkeypatch):
+    monkeypatch.setitem(module._FILES, "tables.npz", 1_000)
+    with pytest.raises(OutputError, match="no reader accepts more than 1,000"):
+        artefact.save(tmp_path / "large")
+    assert list(tmp_path.iterdir()) == []
+
+
 # What is refused
 
 
@@ -219,6 +243,8 @@ def test_a_file_is_missing(copy, name):
 def test_a_file_is_cut_off(copy, name, share):
     content = (copy / name).read_bytes()
     (copy / name).write_bytes(content[: int(share * len(content))])
+    if name != "manifest.json":
+        seal(copy)
     with pytest.raises(ArtefactError, match="broken artefact"):
         load(copy)
 
@@ -290,7 +316,7 @@ OF_PAIRS = ["values_0", "bins_1", "pair_0_1", "again", "groups"]
 def test_an_array_is_missing(copy_of, name):
     copy, name = copy_of(name)
     change_arrays(copy, lambda arrays: arrays.pop(name))
-    with pytest.raises(ArtefactError, match=r"broken artefact \(KeyError"):
+    with pytest.raises(ArtefactError, match=r"broken artefact .tables.npz has no array"):
         load(copy)
 
 
@@ -311,15 +337,6 @@ def test_an_array_is_of_another_kind(copy_of, name, dtype):
         load(copy)
 
 
-def put_hashes_right(folder):
-    """So that it is not the hash by which a change is found."""
-
-    def change(document):
-        document["files"] = {name: file_hash(folder / name) for name in document["files"]}
-
-    change_json(folder / "manifest.json", change)
-
-
 @pytest.mark.parametrize(
     "name", ["counts_1", "probabilities_1", "prefixes_2", "prefixes_3", "seeds_2", *OF_PAIRS]
 )
@@ -329,7 +346,6 @@ def test_an_array_is_of_another_shape(copy_of, name):
         change_arrays(copy, lambda arrays: arrays.update({name: arrays[name][:, :-1]}))
     else:
         change_arrays(copy, lambda arrays: arrays.update({name: arrays[name][:-1]}))
-    put_hashes_right(copy)
     with pytest.raises(ArtefactError, match="broken artefact"):
         load(copy)
 
@@ -344,7 +360,6 @@ def test_groups_of_a_parent_are_others_than_its_table_has(copy, change):
         groups[place] += change
 
     change_arrays(copy, move)
-    put_hashes_right(copy)
     with pytest.raises(ArtefactError, match="broken artefact"):
         load(copy)
 
@@ -364,7 +379,6 @@ def test_groups_of_a_parent_are_others_than_its_table_has(copy, change):
 )
 def test_what_is_told_of_noisy_counts_is_wrong(copy, name, value):
     change_json(copy / "artefact.json", lambda facts: facts["evidence"].update({name: value}))
-    put_hashes_right(copy)
     with pytest.raises(ArtefactError, match="broken artefact"):
         load(copy)
 
@@ -403,15 +417,98 @@ def test_a_noisy_count_is_below_one(copy):
         load(copy)
 
 
-def test_a_file_was_changed_after_it_was_saved(copy):
-    """The manifest holds its hash; ``load`` promises to refuse an artefact "that was changed"."""
+# The seal
+
+
+def test_an_artefact_that_is_sealed_again_is_loaded(copy):
+    """Else no test above would reach what it tests."""
 
     def change(arrays):
         arrays["seeds_2"][0] += 1
 
     change_arrays(copy, change)
-    with pytest.raises(ArtefactError, match="broken artefact"):
+    load(copy)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_was_changed_after_it_was_saved(copy, name):
+    """The manifest has its hash; nothing of the file but its format is read."""
+    raw = (copy / name).read_bytes()
+    (copy / name).write_bytes(raw + (b"\n" if name != "tables.npz" else b"\0"))
+    with pytest.raises(ArtefactError, match=f"{name} is not the file that manifest.json lists"):
         load(copy)
+
+
+def edit_manifest(folder, change):
+    """Change the manifest and nothing else."""
+    path = folder / "manifest.json"
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+def test_an_edited_manifest_is_refused(copy):
+    edit_manifest(copy, lambda document: document["parameters"].update(k=500))
+    with pytest.raises(ArtefactError, match=r"manifest\.json was changed: its checksum"):
+        load(copy)
+
+
+@pytest.mark.parametrize(
+    ("change", "otherwise"),
+    [
+        (lambda document: document["guarantee"].update(epsilon=0.1), "total cost"),
+        (lambda document: document["guarantee"].update(sentence="All is well."), "sentence"),
+        (lambda document: document.update(mode="seedless"), "mode"),
+        (lambda document: document["parameters"].update(omega=[1]), "ω"),
+        (lambda document: document["schema"].update(sha256="0" * 64), "hash of another schema"),
+        (lambda document: document.update(format="deniable manifest 2"), "not written by deniable"),
+    ],
+)
+def test_a_manifest_that_contradicts_the_artefact_is_refused(copy, change, otherwise):
+    edit_manifest(copy, change)
+    seal(copy)
+    with pytest.raises(ArtefactError, match=otherwise):
+        load(copy)
+
+
+def test_a_claim_of_privacy_for_a_confidential_artefact_is_refused(copy):
+    """The artefact of these tests has noise of a known key, and claims nothing."""
+
+    def claim(document):
+        document["guarantee"] |= {"epsilon": 1.0, "sentence": "ε = 1.0, δ = 0.0"}
+        document["accountants"][0]["epsilon"] = 1.0
+
+    edit_manifest(copy, claim)
+    seal(copy)
+    with pytest.raises(ArtefactError, match="whether it is confidential"):
+        load(copy)
+
+
+def test_a_file_that_no_artefact_has_is_refused(copy):
+    def change(document):
+        document["files"]["more.txt"] = "0" * 64
+        document.update(add_checksum(document))
+
+    edit_manifest(copy, change)
+    with pytest.raises(ArtefactError, match="lists other files"):
+        load(copy)
+
+
+# Modes of files
+
+
+def modes_below(folder):
+    return {path.name: path.stat().st_mode & 0o777 for path in [folder, *folder.rglob("*")]}
+
+
+def test_an_artefact_without_a_claim_is_its_owner_s_alone(saved, small_table, small_schema, copy):
+    assert modes_below(saved) == {"saved": 0o700, **dict.fromkeys((*FILES, "manifest.json"), 0o600)}
+    claimed = deniable.learn(small_table, small_schema, mode="seedless")
+    claimed.save(copy.parent / "claimed")
+    umask = os.umask(0)
+    os.umask(umask)
+    folder_mode, *modes = modes_below(copy.parent / "claimed").values()
+    assert (folder_mode, set(modes)) == (0o777 & ~umask, {0o666 & ~umask})
 
 
 class Trap:
@@ -432,12 +529,14 @@ def test_a_pickle_inside_is_refused_and_not_read(copy):
             np.lib.format.write_array(plain, array, allow_pickle=False)
             content = member if name == "values_0" else plain
             archive.writestr(f"{name}.npy", content.getvalue())
+    seal(copy)
     with pytest.raises(ArtefactError, match="broken artefact"):
         load(copy)
 
 
 def test_a_pickle_in_place_of_the_arrays_is_refused_and_not_read(copy):
     (copy / "tables.npz").write_bytes(pickle.dumps(Trap()))
+    seal(copy)
     with pytest.raises(ArtefactError, match="broken artefact"):
         load(copy)
 
@@ -446,6 +545,7 @@ def test_one_array_in_place_of_the_archive(copy):
     single = BytesIO()
     np.save(single, np.zeros(3))
     (copy / "tables.npz").write_bytes(single.getvalue())
+    seal(copy)
     with pytest.raises(ArtefactError, match="broken artefact"):
         load(copy)
 
@@ -454,6 +554,7 @@ def test_a_byte_of_an_array_is_damaged(copy):
     content = bytearray((copy / "tables.npz").read_bytes())
     content[len(content) // 2] ^= 0xFF
     (copy / "tables.npz").write_bytes(bytes(content))
+    seal(copy)
     with pytest.raises(ArtefactError, match="broken artefact"):
         load(copy)
 
@@ -461,5 +562,6 @@ def test_a_byte_of_an_array_is_damaged(copy):
 def test_the_schema_is_of_another_table(copy):
     text = (copy / "schema.toml").read_text().replace("windmill", "lighthouse")
     (copy / "schema.toml").write_text(text)
+    seal(copy)
     with pytest.raises(ArtefactError, match="broken artefact"):
         load(copy)

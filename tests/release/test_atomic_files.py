@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import math
+import os
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -11,17 +12,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable.errors import BudgetError, OutputError
+from deniable.errors import ArtefactError, BudgetError, OutputError
+from deniable.output_tracker import tracked_outputs
 from deniable.release.atomic_files import (
+    Target,
     encode_json,
     file_hash,
     hash_files,
+    make_file,
+    make_folder,
     pack_npz,
     require_free,
+    staged,
     staged_file,
     staged_folder,
     write_files,
     write_json,
+    write_text,
 )
 
 FAULTS = [BudgetError("no"), KeyboardInterrupt(), OSError(errno.ENOSPC, "full"), SystemExit(3)]
@@ -77,10 +84,180 @@ def test_parent_folders_are_created(tmp_path):
     assert everything_below(tmp_path) == ["a", "a/b", "a/b/release"]
 
 
-def test_a_private_folder_is_its_owner_s_alone(tmp_path):
-    with staged_folder(tmp_path / "release", mode=0o700) as stage:
+def modes_of(folder):
+    """The mode of everything below a folder, by its relative path."""
+    return {name: (folder / name).stat().st_mode & 0o777 for name in everything_below(folder)}
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077, 0o377], ids=oct)
+def umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def test_confidential_output_is_its_owner_s_alone_from_the_start(tmp_path, umask):
+    """Also for a umask that would take rights from the owner."""
+    with staged_folder(tmp_path / "release", confidential=True) as stage:
         assert stage.stat().st_mode & 0o777 == 0o700
-    assert (tmp_path / "release").stat().st_mode & 0o777 == 0o700
+        make_folder(stage / "inner")
+        for folder in (stage, stage / "inner"):
+            write_files(folder, {"file": b"x"})
+            write_json(folder / "json", {})
+            make_file(folder / "table")
+        assert set(modes_of(stage).values()) == {0o700, 0o600}
+    with staged_file(tmp_path / "draft", confidential=True) as stage:
+        assert stage.stat().st_mode & 0o777 == 0o600
+        stage.write_text("x")
+    write_text(tmp_path / "text", "x", confidential=True)
+    names = ["", "/inner", "/file", "/json", "/table", "/inner/file", "/inner/json", "/inner/table"]
+    assert modes_of(tmp_path) == {
+        **{f"release{name}": 0o700 if name in ("", "/inner") else 0o600 for name in names},
+        **dict.fromkeys(("draft", "text"), 0o600),
+    }
+    assert umask == os.umask(umask)
+
+
+def test_other_output_has_the_modes_that_the_umask_leaves(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with staged_folder(tmp_path / "release") as stage:
+            make_folder(stage / "inner")
+            write_files(stage / "inner", {"file": b"x"})
+        write_text(tmp_path / "text", "x")
+    finally:
+        os.umask(before)
+    folders, files = ["release", "release/inner"], ["release/inner/file", "text"]
+    assert modes_of(tmp_path) == dict.fromkeys(folders, 0o750) | dict.fromkeys(files, 0o640)
+
+
+def test_everything_is_flushed_before_it_is_renamed_and_the_folder_after(tmp_path, monkeypatch):
+    events = []
+    fsync, rename = os.fsync, Path.rename
+
+    def flush(file):
+        events.append(Path(f"/proc/self/fd/{file}").readlink().name)
+        fsync(file)
+
+    def move(path, target):
+        events.append(f"rename {target.name}")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    monkeypatch.setattr(Path, "rename", move)
+    with staged_folder(tmp_path / "release") as stage:
+        make_folder(stage / "inner")
+        write_files(stage / "inner", {"a": b"x"})
+        write_files(stage, {"b": b"x"})
+    temporary = f".partial.{os.getpid()}.release"
+    assert events == ["b", "a", "inner", temporary, "rename release", tmp_path.name]
+
+
+def test_what_cannot_be_flushed_is_not_put_in_place(tmp_path, monkeypatch):
+    def fail(_file):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OutputError, match="Input/output error"):
+        write_text(tmp_path / "text", "x")
+    assert everything_below(tmp_path) == []
+
+
+def test_a_file_system_that_cannot_flush_is_no_error(tmp_path, monkeypatch):
+    def fail(_file):
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    write_text(tmp_path / "text", "x")
+    assert everything_below(tmp_path) == ["text"]
+
+
+# Several targets
+
+
+def two_targets(folder):
+    return Target(path=folder / "one", is_folder=True), Target(path=folder / "two")
+
+
+def test_several_targets_are_put_in_place_together(tmp_path):
+    with tracked_outputs() as tracker, staged(*two_targets(tmp_path)) as (folder, file):
+        (folder / "inner").write_text("x")
+        file.write_text("y")
+        assert tracker.paths == []
+    assert everything_below(tmp_path) == ["one", "one/inner", "two"]
+    assert tracker.paths == [tmp_path / "one", tmp_path / "two"]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_if_the_second_cannot_be_put_in_place_the_first_is_withdrawn(tmp_path, monkeypatch, fault):
+    """Also if Ctrl-C is pressed between the two."""
+    rename = Path.rename
+
+    def move(path, target):
+        if target.name == "two":
+            raise fault
+        return rename(path, target)
+
+    def write():
+        with staged(*two_targets(tmp_path)) as (folder, _):
+            (folder / "inner").write_text("x")
+
+    monkeypatch.setattr(Path, "rename", move)
+    with tracked_outputs() as tracker:
+        with pytest.raises(OutputError if isinstance(fault, OSError) else type(fault)):
+            write()
+        assert tracker.paths == []
+    assert everything_below(tmp_path) == []
+
+
+def test_a_file_that_appeared_meanwhile_is_not_overwritten(tmp_path):
+    def write():
+        with staged_file(tmp_path / "records.csv") as stage:
+            stage.write_text("mine")
+            (tmp_path / "records.csv").write_text("theirs")
+
+    with pytest.raises(OutputError, match="exists"):
+        write()
+    assert (tmp_path / "records.csv").read_text() == "theirs"
+    assert everything_below(tmp_path) == ["records.csv"]
+
+
+# Remains of a killed run
+
+
+@pytest.mark.parametrize("stage", [staged_folder, staged_file])
+def test_the_remains_of_a_killed_run_are_named(tmp_path, stage):
+    """Nothing is overwritten or removed: they may be all that somebody has, or still be written."""
+    (tmp_path / ".partial.77.release").mkdir()
+    (tmp_path / ".partial.78.release").write_text("half")
+
+    def write():
+        with stage(tmp_path / "release"):
+            raise AssertionError("not reached")
+
+    with pytest.raises(OutputError) as refused:
+        write()
+    for words in ("unfinished run", ".partial.77.release", ".partial.78.release", "rm -r"):
+        assert words in str(refused.value)
+    assert everything_below(tmp_path) == [".partial.77.release", ".partial.78.release"]
+
+
+def test_the_remains_of_a_run_into_another_place_do_not_matter(tmp_path):
+    for name in (
+        ".partial.77.other.csv",
+        ".partial.77.out.csv.manifest.json",
+        ".partial.x.out.csv",
+    ):
+        (tmp_path / name).write_text("half")
+    require_free(tmp_path / "out.csv")
+
+
+def test_the_current_folder_is_a_target_by_its_own_name(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with staged_folder(Path()) as stage:
+        assert stage.parent == tmp_path
+        assert stage.name.endswith(".here")
 
 
 def test_of_two_concurrent_writers_the_second_fails(tmp_path):
@@ -121,14 +298,9 @@ def test_a_failed_file_leaves_nothing(tmp_path, fault):
     assert everything_below(tmp_path) == []
 
 
-def test_a_file_that_was_never_written_is_an_error_and_leaves_nothing(tmp_path):
-    def write_nothing():
-        with staged_file(tmp_path / "records.csv"):
-            pass
-
-    with pytest.raises(OutputError, match=r"records\.csv cannot be written"):
-        write_nothing()
-    assert everything_below(tmp_path) == []
+def test_a_staged_file_is_there_and_empty_so_that_its_mode_is_right_from_the_start(tmp_path):
+    with staged_file(tmp_path / "records.csv") as stage:
+        assert stage.read_bytes() == b""
 
 
 # Targets that cannot be written
@@ -232,6 +404,13 @@ def test_hashes_are_sha_256(tmp_path):
     assert hash_files(tmp_path) == expected
     assert list(hash_files(tmp_path)) == ["a", "b/c"]
     assert file_hash(tmp_path / "a") == expected["a"]
+
+
+def test_a_pipe_is_not_hashed(tmp_path):
+    """Opening it would wait for a writer."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ArtefactError, match="a pipe"):
+        file_hash(tmp_path / "pipe")
 
 
 def test_small_files_are_written_as_they_are(tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import deniable
 from deniable.config import Config
 from deniable.errors import InvariantError
-from deniable.pipeline.certificate import claimed
+from deniable.pipeline.certificate import claimed_cost
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import Spend, compose_spends
 from deniable.privacy.noise_laws import discrete_laplace, exact
@@ -177,14 +177,15 @@ def test_a_certificate_round_trips(small_table, small_schema, tmp_path):
     document = release.certificate.document(small_schema, {"a": "0"})
     path = tmp_path / "manifest.json"
     path.write_text(json.dumps(document))
-    assert Certificate.read(path).document(small_schema, {"a": "0"}) == json.loads(path.read_text())
+    document = json.loads(path.read_text())
+    assert Certificate.of_document(document).document(small_schema, {"a": "0"}) == document
 
 
 def test_infinity_is_read_back(small_table, small_schema, tmp_path):
     release = synthesize(small_table, small_schema, MODES[1], epsilon=math.inf)
     path = tmp_path / "manifest.json"
     path.write_text(json.dumps(release.certificate.document(small_schema, {})))
-    read = Certificate.read(path)
+    read = Certificate.of_document(json.loads(path.read_text()))
     assert read.cost == Guarantee(epsilon=math.inf, delta=0.0)
     assert not read.claims_privacy
 
@@ -211,11 +212,11 @@ def test_a_claim_is_rounded_up_but_not_above_the_requested_budget():
     """A cost just below the budget, rounded up to six digits, would exceed it."""
     cost = Guarantee(epsilon=0.12345671, delta=1.2345671e-7)
     asked = Config.assemble({"epsilon": 0.12345675, "delta": 1.2345675e-7})
-    assert claimed(cost, asked) == Guarantee(epsilon=0.12345675, delta=1.2345675e-7)
-    assert claimed(cost, Config(delta=1e-6)).epsilon == 0.123457
+    assert claimed_cost(cost, asked) == Guarantee(epsilon=0.12345675, delta=1.2345675e-7)
+    assert claimed_cost(cost, Config(delta=1e-6)).epsilon == 0.123457
     with pytest.raises(InvariantError, match="more than was requested"):
-        claimed(cost, Config())
-    assert claimed(Guarantee(epsilon=math.inf, delta=0.0), asked).epsilon == math.inf
+        claimed_cost(cost, Config())
+    assert claimed_cost(Guarantee(epsilon=math.inf, delta=0.0), asked).epsilon == math.inf
 
 
 def test_only_infinity_becomes_text():

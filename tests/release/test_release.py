@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import re
 from dataclasses import replace
 
 import polars as pl
@@ -12,6 +14,7 @@ from deniable.pipeline.api import generate, learn, synthesize
 from deniable.randomness import Keyed
 from deniable.release.artefact import load
 from deniable.release.atomic_files import file_hash, hash_files
+from deniable.release.release import release_folders
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +122,41 @@ def test_below_a_file_nothing_can_be_written(release, tmp_path):
     assert names_below(tmp_path) == ["file"]
 
 
+def modes_below(folder):
+    return {name: (folder / name).stat().st_mode & 0o777 for name in names_below(folder)}
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_without_a_claim_everything_is_its_owner_s_alone(release, tmp_path, file_format):
+    """The release of these tests has no noise: it is as confidential as the table."""
+    release.write(tmp_path / "out", file_format=file_format)
+    release.write_file(tmp_path / f"r.{file_format}")
+    for name, mode in modes_below(tmp_path).items():
+        assert mode == (0o700 if (tmp_path / name).is_dir() else 0o600), name
+
+
+def test_with_a_claim_only_the_internal_folder_is(tmp_path, small_table, small_schema):
+    release = synthesize(small_table, small_schema, records=5, mode="seedless")
+    before = os.umask(0o022)
+    try:
+        release.write(tmp_path / "out")
+        release.write_file(tmp_path / "r.csv")
+    finally:
+        os.umask(before)
+    modes = modes_below(tmp_path)
+    internal = {name: modes.pop(name) for name in ("out.internal", "out.internal/run.json")}
+    assert internal == {"out.internal": 0o700, "out.internal/run.json": 0o600}
+    for name, mode in modes.items():
+        assert mode == (0o755 if (tmp_path / name).is_dir() else 0o644), name
+
+
+@pytest.mark.parametrize("name", [".partial.9.out", ".partial.9.out.internal"])
+def test_the_remains_of_a_killed_run_are_named_before_anything_is_read(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(OutputError, match=re.escape(name)):
+        release_folders(tmp_path / "out")
+
+
 # A file
 
 
@@ -195,4 +233,5 @@ def test_a_release_does_not_show_records_where_it_is_printed(release):
     shown = repr(release)
     assert "blocks" not in shown
     assert "internal=" not in shown
+    assert shown == "Release(mode='one-shot', epsilon=inf, delta=0, records=300)"
     assert "histogram" not in shown

@@ -32,8 +32,10 @@ def test_a_failed_measurement_saves_nothing(tmp_path):
 
 
 def test_the_folder_is_accessible_to_its_owner_only(tmp_path):
-    CheckpointFolder.open(tmp_path / "out", {})
-    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o700
+    folder = CheckpointFolder.open(tmp_path / "out", {})
+    folder.load_or_measure("facts", lambda: 1)
+    for path in [tmp_path / "out", *(tmp_path / "out").rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
 
 
 def test_other_settings_and_other_files_are_refused(tmp_path):

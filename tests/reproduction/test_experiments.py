@@ -20,7 +20,7 @@ def test_timed_runs_have_at_least_the_total_records():
 def test_every_row_has_options_that_can_be_planned(small_schema):
     for row in ("marginals", *OMEGA_ROWS, "default"):
         run = plan(small_schema, **release_options(row, "ours", small_schema, SMALL_SETUP))
-        assert run.noise.cost.epsilon <= 1
+        assert run.privacy.cost.epsilon <= 1
     for row in ("marginals", *OMEGA_ROWS):
         options = release_options(row, "authors", small_schema, SMALL_SETUP)
         assert options["profile"] == "paper"

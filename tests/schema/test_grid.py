@@ -16,6 +16,7 @@ from deniable.schema.grid import (
     parse_integer,
     whole_floats_to_integers,
 )
+from deniable.schema.schema import Schema
 
 TENTHS = Grid(kind="real", step=Decimal("0.1"))
 
@@ -56,6 +57,20 @@ def test_a_value_may_lie_between_two_positions():
     noon = datetime(1970, 1, 1, 14, tzinfo=timezone(timedelta(hours=2)))
     assert Grid(kind="datetime").position_of(noon) == 12 * 3600
     assert noon.astimezone(UTC).hour == 12
+    late = datetime(2020, 1, 1, 0, 0, 0, 900_000)
+    assert Grid(kind="datetime").position_of(late) == 1_577_836_800 + Fraction(9, 10)
+    first = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
+    assert Grid(kind="datetime").position_of(first) == -62_135_614_800
+
+
+@pytest.mark.parametrize("line", ["min = 2020-01-01T00:00:00.9", "min = 0001-01-01T00:00:00+05:00",
+                                  "max = 2030-01-01T00:00:00.5",
+                                  "max = 9999-12-31T23:59:59-05:00"])  # fmt: skip
+def test_a_bound_off_the_grid_or_outside_the_calendar_is_refused(line):
+    other = "max = 2021-01-01" if line.startswith("min") else "min = 2019-01-01"
+    text = f'format = 1\n[[attribute]]\nname = "x"\ntype = "datetime"\n{line}\n{other}\n'
+    with pytest.raises(SchemaError, match=r'attribute "x": .*(such as|in UTC)'):
+        Schema.parse(text)
 
 
 @pytest.mark.parametrize(

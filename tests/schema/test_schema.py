@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from deniable.errors import OutputError, SchemaError
@@ -57,6 +59,22 @@ def test_a_written_schema_reads_back_equal(tmp_path):
     schema.write(tmp_path / "schema.toml")
     assert Schema.read(tmp_path / "schema.toml") == schema
     assert Schema.read(str(tmp_path / "schema.toml")) == schema
+
+
+def test_a_plain_draft_is_written_for_its_owner_only(tmp_path):
+    """It is as confidential as the table until somebody has confirmed it."""
+    draft = Schema.parse(TEXT)
+    assert draft.drafted
+    confirmed = Schema.parse(TEXT.replace("confirmed = false\n", ""))
+    assert not confirmed.drafted
+    before = os.umask(0o022)
+    try:
+        draft.write(tmp_path / "draft.toml")
+        confirmed.write(tmp_path / "schema.toml")
+    finally:
+        os.umask(before)
+    modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("draft.toml", "schema.toml")]
+    assert modes == [0o600, 0o644]
 
 
 def test_a_schema_that_cannot_be_written_is_an_output_error(tmp_path):
@@ -252,10 +270,16 @@ def test_an_invalid_schema_is_rejected(text, message):
         Schema.parse(text)
 
 
+@pytest.mark.parametrize("value", ["[" * 100_000, "[" * 900 + "]" * 900, "9" * 5_000])
+def test_a_bomb_of_brackets_or_digits_is_refused(value):
+    with pytest.raises(SchemaError, match="nested too deeply, or a number has too many digits"):
+        Schema.parse(f"format = 1\nrows_max = {value}\n")
+
+
 def test_an_error_names_the_file(tmp_path):
     with pytest.raises(SchemaError, match=r"none.toml: no such file; .*README"):
         Schema.read(tmp_path / "none.toml")
-    with pytest.raises(SchemaError, match="cannot be read"):
+    with pytest.raises(SchemaError, match="is a folder, not a regular file"):
         Schema.read(tmp_path)
     (tmp_path / "latin.toml").write_bytes('format = 1 # é"'.encode("latin-1"))
     with pytest.raises(SchemaError, match=r"latin.toml: byte 13 is not UTF-8"):
@@ -300,6 +324,19 @@ def test_the_cost_of_a_draft_is_for_the_unit_of_the_schema():
     with pytest.raises(SchemaError, match=r'the cost in \[draft\] is per "household"'):
         schema_with_unit(IDENTIFIER, top=top + 'unit = "household"\n')
     assert schema_with_unit(IDENTIFIER, top=top + 'unit = "id"\n').draft.unit == "id"
+
+
+def test_a_draft_for_a_unit_does_not_fit_a_schema_without_one():
+    """One row more may displace another of its unit, so the cost per row may be twice as much."""
+    draft = '[draft]\nepsilon = 0.5\ndelta = 1e-9\nunit = "id"\n'
+    with pytest.raises(SchemaError, match=r'has no unit, but the cost in \[draft\] is per "id"'):
+        Schema.parse(schema_with("") + draft)
+
+
+@pytest.mark.parametrize("unit", ["3", "true", '""', '["id"]'])
+def test_the_unit_of_a_draft_is_a_name(unit):
+    with pytest.raises(SchemaError, match=r"unit of \[draft\] must be the name of a column"):
+        Schema.parse(schema_with("") + f"[draft]\nepsilon = 0.5\ndelta = 0.0\nunit = {unit}\n")
 
 
 def test_draft_constraints_and_unit_survive_a_round_trip():

@@ -86,8 +86,8 @@ def test_both_accountants_agree_on_long_noise_tables():
     schema = Schema(attributes, unit="who", max_rows_per_unit=200)
     config = Config.assemble({"epsilon": 0.5, "omega": "3"})
     run = plan_run(schema, config)
-    assert run.noise.seeds.r > 2**15
+    assert run.privacy.seeds.r > 2**15
     made = certify(
-        Run(schema=schema, config=config, plan=run, noise=Secret()), omegas=(3,), extra={}
+        Run(schema=schema, config=config, plan=run, randomness=Secret()), omegas=(3,), extra={}
     )
     assert "total cost" not in failed_checks(made.document(schema, {}), schema)

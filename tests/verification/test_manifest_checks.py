@@ -73,3 +73,34 @@ def test_other_fractions_of_the_data_split_are_refused(tmp_path):
 
     assert verify(folder).passed
     assert "parameters" in failing(verify(forged(folder, shrink)))
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [
+        {"model": {"epsilon": 2.0, "delta": 1e-6, "note": "Doe, 40, 50"}},
+        {"model": {"epsilon": 2.0}},
+        {"model": {"epsilon": 2.0, "delta": "Doe, 40, 50"}},
+        {"model": {"epsilon": 2.0, "delta": 1e-6}, "records": {"epsilon": 2.0, "delta": 1e-6}},
+        {},
+    ],
+)
+def test_costs_by_the_papers_formula_hold_nothing_else(tmp_path, costs):
+    folder = make(tmp_path, mode="tested", profile="paper", omega="2-3", records=20)
+
+    def change(document):
+        document["parameters"]["paper_formula"] = costs
+
+    assert verify(folder).passed
+    assert "parameters" in failing(verify(forged(folder, change)))
+
+
+@pytest.mark.parametrize("writer", ["polars", "polars 1", f"polars {'9.' * 40}9", "Doe, 40, 50"])
+def test_a_writer_is_a_version_of_polars(tmp_path, writer):
+    folder = make(tmp_path, mode="tested", file_format="parquet")
+
+    def change(document):
+        document["parameters"]["writer"] = writer
+
+    assert verify(folder).passed
+    assert "parameters" in failing(verify(forged(folder, change)))

@@ -81,17 +81,52 @@ def test_a_parquet_file_of_another_writer_is_detected(parquet, tmp_path):
 
 
 def test_a_parquet_file_of_another_polars_version_is_compared_by_values(parquet, tmp_path):
-    """Bytes may differ, values may not."""
+    """Bytes may differ, on request; values and metadata may not."""
     document = parquet.document("manifest.json")
     document["parameters"]["writer"] = "polars 0.20.1"
     frame = pl.read_parquet(parquet.folder / "synthetic.parquet")
-    frame.write_parquet(tmp_path / "same.parquet", compression="gzip")
-    frame[::-1].write_parquet(tmp_path / "turned.parquet")
-    for name, found in (("same", False), ("turned", True)):
-        content = (tmp_path / f"{name}.parquet").read_bytes()
-        document["files"]["synthetic.parquet"] = file_hash(tmp_path / f"{name}.parquet")
-        files = {"synthetic.parquet": content, "manifest.json": encode_json(document)}
-        assert parquet.is_detected(files) == found, name
+    row = TABLE.row(0)
+    written = {
+        "same": (frame, {"compression": "gzip"}),
+        "turned": (frame[::-1], {}),
+        "with metadata": (frame, {"metadata": {"note": str(row)}}),
+        "with columns": (frame.with_columns(more=pl.lit(str(row))), {}),
+    }
+    for name, (other, options) in written.items():
+        other.write_parquet(tmp_path / f"{name}.parquet", **options)
+        changed = {"synthetic.parquet": (tmp_path / f"{name}.parquet").read_bytes()}
+        assert parquet.is_detected(changed), name
+        report = parquet.report(changed, manifest=document)
+        assert not report.passed, name
+        assert (failing(report) == []) == (name == "same"), name
+        accepted = parquet.report(changed, manifest=document, accept_other_platform=True)
+        assert accepted.passed == (name == "same"), name
+    inexact = {check.name for check in accepted.inexact}
+    assert inexact <= {"records", "regenerated records"}
+
+
+def test_a_parquet_file_of_another_writer_that_hides_bytes_is_detected(parquet):
+    """Bytes before the footer that no value refers to."""
+    content = parquet.files["synthetic.parquet"]
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    hidden = content[:-footer] + b"Doe,40,50," * 3_000 + content[-footer:]
+    document = parquet.document("manifest.json")
+    document["parameters"]["writer"] = "polars 0.20.1"
+    changed = {"synthetic.parquet": hidden}
+    report = parquet.report(changed, manifest=document, accept_other_platform=True)
+    assert failing(report) == ["records", "regenerated records"]
+
+
+def test_a_generated_parquet_file_with_unknown_metadata_is_detected(tmp_path):
+    file = tmp_path / "a.parquet"
+    generate(learn(TABLE, SCHEMA, **USUAL), 100, key=1).write_file(file)
+    verify(file).require()
+    pl.read_parquet(file).write_parquet(file, metadata={"note": "a real row"})
+    manifest = tmp_path / "a.parquet.manifest.json"
+    document = json.loads(manifest.read_bytes())
+    document["files"][file.name] = file_hash(file)
+    manifest.write_bytes(encode_json(add_checksum(document)))
+    assert failing(verify(file)) == ["records"]
 
 
 def test_changed_cells_of_a_parquet_file_are_detected(tmp_path):

@@ -5,18 +5,21 @@ from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
+from command_line import runner
 from deniable.errors import ConfigError, VerificationError
+from deniable.evaluation.release_claim import read_claim
 from deniable.model.seed_based import NetworkModel
 from deniable.pipeline.api import generate, learn
 from deniable.randomness import Keyed
 from deniable.release.artefact import load
-from deniable.release.atomic_files import encode_json
+from deniable.release.atomic_files import encode_json, file_hash
 from deniable.release.manifest import add_checksum
 from deniable.schema.schema import Schema
 from deniable.verification.verify import verify
-from releases import FEW, SCHEMA, TABLE, USUAL, failing, make
+from releases import FEW, SCHEMA, TABLE, USUAL, failing, forged, make
 from tampering import Release, changes, undetected
 
 # Every mode
@@ -131,8 +134,9 @@ def test_every_changed_entry_of_the_artefact_is_detected(long_release):
 
 
 # Undetectable when changed in both manifests: nothing else depends on them. None of them makes the
-# guarantee stronger.
+# guarantee stronger. Older manifests do not have omega_requested: then the report names it.
 UNKNOWABLE = {
+    ".parameters.omega_requested removed",
     *(".parameters.epsilon up", ".parameters.max_cost + 1", ".parameters.omega_known"),
     *(".parameters.max_cost - 1", ".parameters.rows_max + 1", ".parameters.rows_max - 1"),
 }
@@ -225,6 +229,64 @@ def test_the_report_lists_what_it_cannot_verify_without_the_table(tmp_path):
     assert any("max_cost" in sentence for sentence in report.unknown)
     seedless = verify(make(tmp_path / "seedless", mode="seedless"))
     assert not any("--against" in sentence for sentence in seedless.unknown)
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "word"),
+    [
+        ({}, True, "kept attribute values"),
+        ({"omega": "4"}, False, "noisy counts"),
+        ({"mode": "seedless"}, False, "noisy counts"),
+        ({"mode": "tested"}, True, "kept attribute values"),
+        (FEW, False, "threshold was random"),
+    ],
+)
+def test_a_table_that_shows_nothing_is_not_called_checked(tmp_path, options, asked, word):
+    """Unless something is asked of the table, what it could not show stays unknown."""
+    folder = make(tmp_path, **options)
+    assert any(word in sentence for sentence in verify(folder).unknown)
+    report = verify(folder, against=TABLE)
+    assert any("in the table" in check.name for check in report.checks) == asked
+    assert any(word in sentence for sentence in report.unknown) != asked
+    assert any("nothing was checked" in sentence for sentence in report.unknown) != asked
+
+
+@pytest.fixture
+def deniable(monkeypatch, capsys, tmp_path):
+    """The command line, in this process."""
+    return runner(monkeypatch, capsys, tmp_path)
+
+
+def test_the_command_needs_consent_to_a_release_of_another_platform(deniable, tmp_path):
+    """Exit code 1, or 0 with a last line that repeats it."""
+    other = Release(make(tmp_path, mode="tested", file_format="parquet"))
+    assert deniable("verify", other.folder).code == 0
+    path = other.folder / "synthetic.parquet"
+    pl.read_parquet(path).write_parquet(path, compression="gzip")
+
+    def change(document):
+        document["parameters"]["writer"] = "polars 0.20.1"
+        document["files"]["synthetic.parquet"] = file_hash(path)
+
+    forged(other.folder, change)
+    found = deniable("verify", other.folder)
+    assert found.code == 1
+    assert "INEXACT  records" in found.out
+    assert found.out.splitlines()[-1] == "NOT VERIFIED EXACTLY"
+    assert "--accept-other-platform" in found.err
+    accepted = deniable("verify", other.folder, "--accept-other-platform")
+    assert (accepted.code, accepted.err) == (0, "")
+    assert accepted.out.splitlines()[-1] == "PASS, but NOT VERIFIED EXACTLY"
+    as_json = deniable("verify", other.folder, "--accept-other-platform", "--json").json
+    assert (as_json["passed"], as_json["exact"]) == (True, False)
+    assert read_claim(path).failures[0].startswith("records: ")
+
+
+def test_what_a_model_of_tables_does_not_show_is_named(tmp_path):
+    drawn = {"estimator": "norm-sub", "parameters": "drawn"}
+    unknown = verify(make(tmp_path, **drawn)).unknown
+    assert any("they were drawn" in sentence for sentence in unknown)
+    assert any("entropies" in sentence for sentence in unknown)
 
 
 def test_a_path_without_a_release_is_refused(tmp_path):

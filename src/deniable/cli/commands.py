@@ -32,6 +32,7 @@ from deniable.cli.output import (
     show_verification,
     summarize_claim,
 )
+from deniable.output_tracker import current_tracker
 
 if TYPE_CHECKING:
     from deniable.reproduction.experiments import Setup
@@ -57,7 +58,7 @@ RecordsOfRun = Annotated[
     int | None, typer.Option(min=1, help="Records of a release. [as many as learnt from]")
 ]
 Workers = Annotated[
-    int | None, typer.Option(help="Threads. [one for each core]", show_default=False)
+    int | None, typer.Option(help="Number of threads. [one for each core]", show_default=False)
 ]
 
 
@@ -76,6 +77,7 @@ def demo(
     from deniable.release.release import release_folders
 
     public, internal = release_folders(out)
+    current_tracker().expected = 3  # the release, its internal folder, and then the report
     table, schema = demo_table(), demo_schema()
     with show_progress(quiet=quiet or as_json) as progress:
         release = synthesize(table, schema, records=_DEMO_RECORDS, progress=progress)
@@ -94,7 +96,7 @@ def init(
     out: Annotated[Path, typer.Option(help="Schema to write.")] = Path("schema.toml"),
     draft_epsilon: Annotated[
         float | None,
-        typer.Option(help="Draft with differential privacy: its ε, part of every total."),
+        typer.Option(help="ε of a private draft; deducted from the ε of every later run."),
     ] = None,
     draft_delta: Annotated[float, typer.Option(help="δ of a private draft.")] = 1e-10,
     unit: Annotated[
@@ -130,7 +132,8 @@ def init(
             max_rows_per_unit=max_rows_per_unit or (None if unit is None else 1),
             progress=progress,
         )
-    write_text(out, draft.text if sdv is None else merge_sdv(read_sdv(sdv), draft.text).text())
+    text = draft.text if sdv is None else merge_sdv(read_sdv(sdv), draft.text).text()
+    write_text(out, text, confidential=draft.cost is None)
     show_draft(draft, out, quiet=quiet, as_json=as_json)
 
 
@@ -209,7 +212,7 @@ def evaluate(
     target: Target = None,
     edition: Annotated[
         Literal["internal", "public"],
-        typer.Option(help="internal: measured on real rows, confidential; public: may leave."),
+        typer.Option(help="internal: measured on real rows, confidential; public: may be shared."),
     ] = "internal",
     quiet: Quiet = False,
     as_json: Json = False,
@@ -247,20 +250,30 @@ def verify(
     ],
     *,
     against: Annotated[
-        Path | None, typer.Option(help="Confidential table, for its holder.")
+        Path | None, typer.Option(help="The original table: also check the claims about its rows.")
     ] = None,
+    accept_other_platform: Annotated[
+        bool,
+        typer.Option(
+            "--accept-other-platform",
+            help="Accept tables and Parquet bytes that only another platform can verify exactly.",
+        ),
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Check a release against its manifest, from its files alone. Exit code 1: it fails."""
     from deniable.verification.verify import verify as verify_release
 
-    report = verify_release(release, against=against)
+    report = verify_release(release, against=against, accept_other_platform=accept_other_platform)
     if as_json:
         checks = [dataclasses.asdict(check) for check in report.checks]
-        print_json(passed=report.passed, checks=checks, unknown=list(report.unknown))
+        exact = not report.inexact
+        print_json(passed=report.passed, exact=exact, checks=checks, unknown=list(report.unknown))
     elif not quiet:
-        show_verification(report.checks, report.unknown, place=str(release))
+        show_verification(
+            report.checks, report.unknown, place=str(release), accepted=accept_other_platform
+        )
     report.require()
 
 
@@ -293,7 +306,10 @@ def learn(
 @app.command(cls=PanelCommand, short_help="Generate records from an artefact.")
 def generate(
     artefact: Annotated[
-        Path, typer.Argument(help="Folder that deniable learn wrote.", show_default=False)
+        Path,
+        typer.Argument(
+            help="Artefact folder: from learn, or RELEASE/artefact.", show_default=False
+        ),
     ],
     *,
     records: RecordCount,
@@ -304,10 +320,12 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Generate records from an artefact. The confidential table is not needed."""
+    from deniable.cli.sealed_artefact import load_sealed
     from deniable.pipeline import api
 
+    loaded = load_sealed(artefact)
     with show_progress(quiet=quiet or as_json) as progress:
-        release = api.generate(artefact, records, key=key, workers=workers)
+        release = api.generate(loaded, records, key=key, workers=workers)
         release.write_file(out, progress=progress)
     if as_json:
         print_json(records=records, file=str(out), **summarize_claim(release.certificate))
@@ -340,7 +358,7 @@ def reproduce(
     from deniable.reproduction.reproduce import reproduce as run
 
     if (data is None) != (schema is None) or (test is not None and data is None):
-        raise ConfigError("--data and --schema go together, and --test goes with them")
+        raise ConfigError("--data requires --schema, and --test requires --data")
     setup = _reproduction_setup(data, runs=runs, models=models, records=records)
     with show_progress(quiet=quiet or as_json) as progress:
         page = run(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
+from deniable.cli.terminal import print_line
 from deniable.config import options as all_options
 from deniable.option import Option
 
@@ -157,5 +158,5 @@ def common(
     if version:
         from importlib.metadata import version as version_of
 
-        typer.echo(version_of("deniable"))
+        print_line(version_of("deniable"))
         raise typer.Exit

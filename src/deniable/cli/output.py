@@ -1,15 +1,16 @@
 """What commands print: progress bars, JSON, tables, paragraphs."""
 
 import dataclasses
-import json
+import io
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+from deniable.cli.terminal import escape, escape_json, print_line, unescaped_errors
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,12 +30,16 @@ _LAW_NAMES = {
     "truncated_geometric": "geometric",
     "truncated_discrete_gaussian": "bounded Gaussian",
 }
+# Columns of the narrowest terminal that lines are wrapped for, and of the widest table: up to that
+# width, names of columns are not broken, even on a narrower terminal.
+_MIN_WIDTH = 20
+_MAX_TABLE_WIDTH = 140
 
 
 @contextmanager
 def show_progress(*, quiet: bool) -> "Iterator[Progress]":
     """Show a progress bar for each stage on a terminal; nothing elsewhere, or if quiet."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         from deniable.progress import no_progress
 
         yield no_progress
@@ -49,12 +54,14 @@ def show_progress(*, quiet: bool) -> "Iterator[Progress]":
         BarColumn(),
         TimeRemainingColumn(),
     )
-    with ProgressBars(*columns, console=Console(stderr=True), transient=True) as bars:
+    # The bars move the cursor, so their codes must reach the terminal; names of stages are escaped.
+    console = Console(file=unescaped_errors())
+    with ProgressBars(*columns, console=console, transient=True) as bars:
         tasks: dict[str, Any] = {}
 
         def report(stage: str, done: int, of: int) -> None:
             if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=None if of == 1 else of)
+                tasks[stage] = bars.add_task(escape(stage), total=None if of == 1 else of)
             bars.update(tasks[stage], completed=done, total=of if done or of > 1 else None)
 
         yield report
@@ -88,16 +95,52 @@ def count_records(number: int) -> str:
 
 def print_json(**content: Any) -> None:
     """Print one JSON object on a line of its own."""
-    typer.echo(json.dumps(content, ensure_ascii=False))
+    print_line(escape_json(content, getattr(sys.stdout, "encoding", None) or "utf-8"))
 
 
 def print_text(*paragraphs: str) -> None:
-    """Print paragraphs, wrapped to the width of the terminal."""
+    """Print paragraphs, wrapped to the width of the terminal, each with an empty line after it."""
+    for paragraph in paragraphs:
+        _print_wrapped(paragraph)
+        print_line()
+
+
+def _print_wrapped(text: str, *, indent: str = "") -> None:
+    """Print a text literally, wrapped at spaces: names and paths are never cut.
+
+    Args:
+        text: The text.
+        indent: Put before each line but the first.
+    """
+    width = max(_MIN_WIDTH, shutil.get_terminal_size().columns)
+    lines = textwrap.wrap(
+        escape(text),
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for line in lines:
+        print_line(line)
+
+
+def _print_table(table: "Table") -> None:
+    """Print a table without colours; its cells are literal texts."""
     from rich.console import Console
 
-    console = Console(highlight=False, markup=False)
-    for paragraph in paragraphs:
-        console.print(paragraph + "\n")
+    drawn = io.StringIO()
+    console = Console(file=drawn, width=_MAX_TABLE_WIDTH, force_terminal=False, color_system=None)
+    console.width = max(shutil.get_terminal_size().columns, console.measure(table).maximum)
+    console.print(table)
+    for line in drawn.getvalue().splitlines():
+        print_line(line.rstrip())
+
+
+def _add_row(table: "Table", *cells: str) -> None:
+    """Add a row of literal cells: no markup, no emoji codes, no control characters."""
+    from rich.text import Text
+
+    table.add_row(*(Text(escape(cell)) for cell in cells))
 
 
 def show_draft(draft: "Draft", out: Path, *, quiet: bool, as_json: bool) -> None:
@@ -129,79 +172,123 @@ def show_release(
     elif not quiet:
         print_text(count_records(records) + f" in {out}", release.guarantee)
         if release.certificate.claims_privacy:
-            print_text(
-                f"Publish {out}/. Keep {out}.internal/ confidential. {out}/manifest.json lists "
-                f"the costs; {program_name()} verify {out} checks them."
-            )
+            print_text(_advise(release.certificate, out))
+            print_text(f"Next: {program_name()} verify {out}")
+
+
+def _advise(certificate: "Certificate", out: Path) -> str:
+    """Advise whether a release may be published."""
+    kept = f"Keep {out}.internal/ confidential. {out}/manifest.json lists the costs."
+    requested = float(certificate.parameters["epsilon"])
+    if certificate.cost.epsilon > requested:
+        return (
+            f"WARNING: ε = {certificate.cost.epsilon:g} exceeds the requested ε = {requested:g}. "
+            "The paper's formula meets the request; the true cost does not (docs/guarantee.md). "
+            f"{kept}"
+        )
+    if certificate.mode == "tested":
+        return (
+            f"{out}/ is plausibly deniable, not differentially private: decide whether that "
+            f"suffices before you publish it. {kept}"
+        )
+    return f"Publish {out}/. {kept}"
 
 
 def show_plan(report: dict[str, Any], *, show_all: bool) -> None:
     """Print the plan of a run; with ``show_all``, also what other modes would cost."""
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
     asked, cost = report["asked"], report["cost"]
-    console.print(
+    print_text(
         f"Mode {report['mode']}, data use {report['data_use']}: ε = {asked['epsilon']}, "
         f"δ = {asked['delta']} requested; the run costs ε = {cost['epsilon']}, "
-        f"δ = {cost['delta']}.\n"
+        f"δ = {cost['delta']}."
     )
+    if report["asked"]["epsilon"] != "inf" and cost["epsilon"] > asked["epsilon"]:
+        print_text("WARNING: the run costs more than requested; only the true cost is claimed.")
+    if report["draft"] is not None:
+        draft = report["draft"]
+        print_text(
+            f"The private draft of the schema has cost ε = {draft['epsilon']}, "
+            f"δ = {draft['delta']}, part of this total."
+        )
     if report["stages"]:
-        console.print("Noise of every stage, and its cost alone:")
-        console.print(_stage_table(report["stages"]))
+        _print_wrapped("Noise of every stage, and its cost if it were alone:")
+        _print_table(_stage_table(report["stages"]))
     if report["threshold"] is not None:
-        console.print(
-            f"A prefix of seeds is kept if at least k = {report['k']} rows share it and its noisy "
-            f"count is at least k + r = {report['threshold']} (noise: ± {report['r']}).\n"
+        print_text(
+            f"A combination of values is copied only if its noisy count is at least "
+            f"{report['threshold']} (k = {report['k']} plus the noise bound {report['r']})."
         )
     if report["test"] is not None:
         test = report["test"]
-        console.print(
+        print_text(
             f"Randomized test of {test['records']:,} records: k = {test['k']}, ε0 = "
             f"{test['epsilon0']:.4g}, t = {test['t']}, {test['dummies']} dummy seeds. Each costs "
             f"ε = {test['each']['epsilon']}, δ = {test['each']['delta']}; all of them "
-            f"ε = {test['cost']['epsilon']}.\n"
+            f"ε = {test['cost']['epsilon']}."
         )
     if show_all:
-        console.print(f"Cost in ε of N records, by mode (k = {report['k']}):")
-        console.print(_mode_table(report["records"]))
+        _print_wrapped(f"Cost in ε of N records, by mode (k = {report['k']}):")
+        _print_table(_mode_table(report["records"]))
     if show_all or report["mode"] == "randomized":
-        console.print("One candidate of the randomized test; a larger t lowers ε and raises δ:")
-        console.print(_trade_off_table(report["trade_off"]))
+        _print_wrapped("One candidate of the randomized test; a larger t lowers ε and raises δ:")
+        _print_table(_trade_off_table(report["trade_off"]))
     if not show_all:
-        console.print("Add --all to compare the modes.")
+        _print_wrapped("Add --all to compare the modes.")
 
 
-def show_verification(checks: "Iterable[Check]", unknown: Iterable[str], *, place: str) -> None:
-    """Print each check as PASS or FAIL, what cannot be checked, and the verdict."""
-    from rich.console import Console
+def show_verification(
+    checks: "Iterable[Check]", unknown: Iterable[str], *, place: str, accepted: bool = False
+) -> None:
+    """Print each check as PASS, FAIL or INEXACT, what cannot be checked, and the verdict.
 
-    console = Console(highlight=False, markup=False)
-    failed = total = 0
+    Args:
+        checks: The checks.
+        unknown: What cannot be checked.
+        place: The path of the release.
+        accepted: Whether inexact checks, of a release of another platform, are accepted.
+    """
+    failed = inexact = total = 0
     for check in checks:
         total, failed = total + 1, failed + (not check.passed)
-        console.print(f"{'PASS' if check.passed else 'FAIL'}  {check.name}: {check.explanation}")
-    console.print("\nNot checked, because files alone cannot show it:")
+        inexact += check.passed and not check.exact
+        result = ("PASS" if check.exact else "INEXACT") if check.passed else "FAIL"
+        # The indent keeps a text from a manifest from looking like a line of this report.
+        _print_wrapped(f"{result}  {check.name}: {check.explanation}", indent=" " * 6)
+    print_line()
+    _print_wrapped("Not checked, because files alone cannot show it:")
     for sentence in unknown:
-        console.print(f"  - {sentence}")
+        _print_wrapped(f"  - {sentence}", indent=" " * 4)
     if failed:
-        console.print(f"\nFAIL: {failed} of {total} checks failed; do not trust {place}.")
+        print_line()
+        _print_wrapped(f"FAIL: {failed} of {total} checks failed; do not trust {place}.")
+    elif inexact:
+        print_line()
+        _print_wrapped(
+            f"{inexact} of {total} checks of {place} have a tolerance for another platform"
+            f"{', which was accepted' if accepted else ''}."
+        )
+        # On a line of its own, so that it is the last one however long the path is.
+        _print_wrapped(f"{'PASS, but ' if accepted else ''}NOT VERIFIED EXACTLY")
     else:
-        console.print(f"\nPASS: all {total} checks passed; {place} is what its manifest states.")
+        print_line()
+        _print_wrapped(f"PASS: all {total} checks passed; {place} is what its manifest states.")
 
 
 def _stage_table(stages: list[dict[str, Any]]) -> "Table":
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=box.SIMPLE)
-    for name in ("stage", "cells a row moves", "noise", "sd", "ε alone"):
-        table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=True)
+    for name in ("stage", "cells per row", "noise", "std. dev.", "ε if alone"):
+        is_name = name == "stage"
+        table.add_column(
+            name, justify="left" if is_name else "right", no_wrap=not is_name, overflow="fold"
+        )
     for row in _group_one_way(stages):
         several = row["number"] > 1
-        table.add_row(
-            Text(f"{row['number']} {row['what']}" if several else row["what"]),
+        _add_row(
+            table,
+            f"{row['number']} {row['what']}" if several else row["what"],
             f"{row['moved'] * row['number']:,}",
             _LAW_NAMES.get(row["law"]["name"], row["law"]["name"]),
             row.get("deviations", f"{row['noise_deviation']:,.1f}"),
@@ -237,7 +324,8 @@ def _mode_table(rows: list[dict[str, Any]]) -> "Table":
         table.add_column(mode, justify="right")
     for row in rows:
         randomized = row["randomized"]
-        table.add_row(
+        _add_row(
+            table,
             f"{row['records']:,}",
             str(row["one-shot"]),
             str(row["seedless"]),
@@ -256,5 +344,5 @@ def _trade_off_table(rows: list[dict[str, Any]]) -> "Table":
         table.add_column(name, justify="right")
     step = max(1, len(rows) // 7)
     for row in rows[::step]:
-        table.add_row(str(row["t"]), f"{row['epsilon']:.4g}", f"{row['delta']:.3g}")
+        _add_row(table, str(row["t"]), f"{row['epsilon']:.4g}", f"{row['delta']:.3g}")
     return table

@@ -1,7 +1,10 @@
 """Encode a table in batches; collect dropped rows, row owners and invalid cells."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from queue import Full, Queue
+from threading import Event, Thread
 
 import numpy as np
 import polars as pl
@@ -13,6 +16,12 @@ from deniable.schema.unmodelled_columns import Identifier
 
 # Name of the row number column; no column of a table has it.
 _ROW_INDEX = "\0row"
+
+# Batches that wait to be encoded, which bounds the memory; how often, in seconds, a full queue is
+# tried again; and how long polars may take to stop.
+_QUEUED_BATCHES = 2
+_POLL_SECONDS = 0.2
+_STOP_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,7 @@ def iter_batches(frame: pl.LazyFrame, expressions: Sequence[pl.Expr]) -> Iterato
     early: dict[int, pl.DataFrame] = {}
     next_row = 0
     numbered = frame.with_row_index(_ROW_INDEX).select(pl.col(_ROW_INDEX), *expressions)
-    for batch in numbered.collect_batches(engine="streaming"):
+    for batch in _compute_batches(numbered):
         if not batch.height:
             continue
         first, last = batch.item(0, 0), batch.item(-1, 0)
@@ -130,6 +139,46 @@ def iter_batches(frame: pl.LazyFrame, expressions: Sequence[pl.Expr]) -> Iterato
             yield ready
     if early:
         raise InvariantError("polars left out some rows of the table")
+
+
+def _compute_batches(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """Compute a frame in batches; raise what stopped polars, a panic included.
+
+    ``LazyFrame.collect_batches`` would end as if there were no more rows where a thread of polars
+    panics. ``sink_batches`` reports a panic. It has a thread of its own, because in the main
+    thread an interrupt would be raised twice.
+    """
+    batches: Queue[pl.DataFrame | None] = Queue(_QUEUED_BATCHES)
+    outcome: Future[None] = Future()
+    stopped = Event()
+
+    def queue(batch: pl.DataFrame | None) -> bool:
+        """Queue a batch, or None for the end; return True if no more are wanted."""
+        while not stopped.is_set():
+            try:
+                batches.put(batch, timeout=_POLL_SECONDS)
+            except Full:
+                continue
+            return False
+        return True
+
+    def run() -> None:
+        try:
+            frame.sink_batches(queue, engine="streaming")
+            outcome.set_result(None)
+        except BaseException as error:
+            outcome.set_exception(error)
+        queue(None)
+
+    thread = Thread(target=run, name="batches", daemon=True)
+    thread.start()
+    try:
+        while (batch := batches.get()) is not None:
+            yield batch
+    finally:
+        stopped.set()
+        thread.join(timeout=_STOP_SECONDS)
+    outcome.result()
 
 
 def find_all_faults(

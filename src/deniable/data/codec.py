@@ -3,6 +3,7 @@
 Cells that do not match the schema are refused, with one error that lists all of them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,7 @@ import polars as pl
 from deniable.arrays import Codes, Counts
 from deniable.data.batches import EncodedBatch, RowOwners, find_all_faults, iter_batches
 from deniable.data.column_encoder import CellFault, CellOrigin, ColumnEncoder
+from deniable.data.polars_errors import polars_errors_as
 from deniable.data.spooled_codes import CodeSpool
 from deniable.errors import DataError, InvariantError
 from deniable.randomness import Rng
@@ -24,8 +26,8 @@ from deniable.schema.unmodelled_columns import Computed, Constant, Identifier, S
 # Columns or faults listed in one error message.
 MAX_ITEMS_IN_MESSAGE = 20
 
-# Errors raised by polars. Their messages may quote cells, so they are never passed on.
-POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+# pandas stores the index of a frame as a column of a Parquet file if rows were left out or sorted.
+PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def _one_based(rows: Sequence[int]) -> list[int]:
@@ -110,14 +112,12 @@ class Codec:
 
     def encode_frame(self, frame: pl.LazyFrame, *, table_name: str) -> EncodedTable:
         """Encode a table, as ``encode`` does, together with the unit of each record."""
-        try:
+        with polars_errors_as(
+            DataError,
+            f"{table_name} could not be computed",
+            fix="The message is not shown, as it may quote cells. Collect the frame to see it.",
+        ):
             return encode_cells(self, frame, CellSource(table_name=table_name))
-        except POLARS_ERRORS as error:
-            cause = type(error).__name__
-            raise DataError(
-                f"{table_name} could not be computed (polars: {cause}; its message is not shown, "
-                "as it may quote cells). Collect the frame yourself to see the message."
-            ) from None
 
     def decode(self, codes: Codes, rng: Rng | None = None) -> pl.DataFrame:
         """Decode codes as values; a missing cell is null.
@@ -254,7 +254,8 @@ def require_columns(
 ) -> None:
     """Raise an error unless a table has the columns of the schema, in any order.
 
-    Computed columns and identifiers that are not released may be absent.
+    Computed columns and identifiers that are not released may be absent. A stored index of pandas
+    needs no description.
     """
     declared = [column.name for column in columns]
     if not set(declared) & set(names):
@@ -271,7 +272,8 @@ def require_columns(
             f"{table_name} has no column {listed}. Correct the header, or remove the attribute "
             "from the schema."
         )
-    if unknown := [name for name in names if name not in set(declared)]:
+    undeclared = [name for name in names if name not in set(declared)]
+    if unknown := [name for name in undeclared if not PANDAS_INDEX.fullmatch(name)]:
         listed = summarize_values(unknown, limit=MAX_ITEMS_IN_MESSAGE)
         raise DataError(
             f"the schema does not describe column {listed} of {table_name}. Add an [[attribute]] "

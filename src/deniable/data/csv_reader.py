@@ -14,21 +14,33 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from deniable.arrays import Indices
 from deniable.data.codec import (
-    POLARS_ERRORS,
     CellSource,
     Codec,
     EncodedTable,
     encode_cells,
     require_columns,
 )
+from deniable.data.polars_errors import POLARS_ERRORS, polars_errors_as
 from deniable.errors import DataError
+from deniable.regular_files import require_regular_file
 from deniable.schema.attribute import Attribute, summarize_values
-from deniable.schema.unmodelled_columns import Constant, SchemaColumn
+from deniable.schema.unmodelled_columns import SchemaColumn
 
 _GZIP_ERRORS = (gzip.BadGzipFile, zlib.error, EOFError)
+
+# Bytes that are checked together.
+_CHUNK_BYTES = 2**22
+_COMMA, _LINE_FEED, _QUOTE = b',\n"'
+# What may precede a mark that opens a quoted cell, and follow one that closes it. A doubled mark
+# inside a cell closes it and opens it again.
+_BEFORE_OPENING = np.frombuffer(b',\n"', dtype=np.uint8)
+_AFTER_CLOSING = np.frombuffer(b',\r\n"', dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -45,9 +57,15 @@ class CsvFile:
         Raises:
             DataError: The file cannot be read, is empty, or has two columns of the same name.
         """
+        require_regular_file(path, DataError)
         names = next((tuple(cells) for _, cells in _iter_records(path)), ())
         if names in ((), ("",)):
             raise DataError(f"{path.name} or its first line is empty; a header line is needed")
+        if "" in names:
+            raise DataError(
+                f"column {names.index('') + 1} of {path.name} has no name. Name it, or remove it: "
+                "the header may end in a comma, or pandas may have written its index."
+            )
         if duplicates := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
             numbers = [i + 1 for i, name in enumerate(names) if name == duplicates[0]]
             raise DataError(
@@ -62,23 +80,15 @@ class CsvFile:
         return next(islice(_iter_records(self.path), 1, None), None) is not None
 
     @cached_property
-    def is_plain(self) -> bool:
-        """Whether every line is one record with one cell per column, and no cell is quoted."""
-        frame = pl.scan_csv(
-            self.path,
-            schema={"line": pl.String},
-            has_header=False,
-            separator="\0",
-            quote_char=None,
-            empty_string_is_null=False,
-            glob=False,
-        )
-        line = pl.col("line")
-        full = line.str.count_matches(",", literal=True) == len(self.names) - 1
-        quoted = line.str.contains('"', literal=True)
+    def has_full_lines(self) -> bool:
+        """Whether every line is one record with one cell per column; header included.
+
+        False where bytes alone cannot tell, as with a line break in a quoted cell.
+        """
         try:
-            return bool(frame.select((full & ~quoted).all()).collect(engine="streaming").item())
-        except (*POLARS_ERRORS, OSError):
+            with _open_bytes(self.path) as file:
+                return all(_is_full(lines, len(self.names)) for lines in _iter_lines(file))
+        except (*_GZIP_ERRORS, OSError):
             return False
 
     def scan(self, dtypes: dict[str, pl.DataType]) -> pl.LazyFrame:
@@ -98,9 +108,10 @@ class CsvFile:
     def require_full_records(self) -> None:
         """Raise an error unless every record has as many cells as the header.
 
-        polars pads short records with empty cells, so it does not report them.
+        polars does not report them all: it pads short records with empty cells, and ignores the
+        surplus cells of a long one if a column, such as an identifier, is not read.
         """
-        if self.is_plain:
+        if self.has_full_lines:
             return
         width = len(self.names)
         mismatched = [
@@ -116,12 +127,13 @@ class CsvFile:
         affected = f"{len(mismatched):,} records do" if len(mismatched) > 1 else "1 record does"
         raise DataError(
             f"line {line:,} of {self.path.name} {fault}. {affected} not match the header. Quote "
-            "cells that contain a comma or a line break, and remove blank or broken lines."
+            "cells that contain a comma or a line break, and remove blank or broken lines, and "
+            "commas at the end of lines."
         )
 
     def line_numbers(self, rows: Sequence[int]) -> list[int]:
         """Return the line numbers on which the records at ``rows`` begin."""
-        if self.is_plain:
+        if self.has_full_lines:
             return [row + 2 for row in rows]
         wanted = set(rows)
         records = enumerate(islice(_iter_records(self.path), 1, max(rows) + 2))
@@ -140,11 +152,8 @@ def read_csv(path: Path, codec: Codec) -> EncodedTable:
     source = CellSource(
         table_name=path.name, origin="csv", record_noun="line", record_numbers=file.line_numbers
     )
+    file.require_full_records()
     records = _encode_typed(file, codec, source)
-    last = next(column for column in codec.columns if column.name == file.names[-1])
-    any_drops = any(_drops_invalid(column) for column in codec.columns)
-    if records is None or any_drops or _may_be_empty(last):
-        file.require_full_records()
     return _encode_text(file, codec, source) if records is None else records
 
 
@@ -160,13 +169,13 @@ def _encode_typed(file: CsvFile, codec: Codec, source: CellSource) -> EncodedTab
 def _encode_text(file: CsvFile, codec: Codec, source: CellSource) -> EncodedTable:
     """Encode a file whose columns were all read as text; raise an error that lists its faults."""
     frame = file.scan({name: pl.String() for name in file.names})
-    try:
+    with polars_errors_as(
+        DataError,
+        f"{file.path.name} cannot be read as CSV",
+        OSError,
+        fix="Quote cells that contain a quotation mark, and double the mark inside (RFC 4180).",
+    ):
         return encode_cells(codec, frame, source)
-    except (*POLARS_ERRORS, OSError):
-        raise DataError(
-            f"{file.path.name} cannot be read as CSV. Quote cells that contain a quotation mark, "
-            "and double the mark inside (RFC 4180)."
-        ) from None
 
 
 def _csv_dtype(column: SchemaColumn) -> pl.DataType:
@@ -182,22 +191,55 @@ def _csv_dtype(column: SchemaColumn) -> pl.DataType:
     return pl.Int64() if column.is_whole else pl.Float64()
 
 
-def _may_be_empty(column: SchemaColumn) -> bool:
-    """Whether an empty cell is accepted, so that a truncated record would be accepted too."""
-    if isinstance(column, Constant):
-        return column.is_empty or _drops_invalid(column)
-    if not isinstance(column, Attribute):
-        return True
-    listed = () if column.is_numeric else column.values
-    return "" in (*column.missing, *listed) or _drops_invalid(column)
-
-
-def _drops_invalid(column: SchemaColumn) -> bool:
-    return getattr(column, "outside", "error") == "drop"
-
-
 def _open_bytes(path: Path) -> BinaryIO:
     return cast("BinaryIO", gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _iter_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the content of a file in chunks of complete lines, each with its line break."""
+    rest = b""
+    while chunk := file.read(_CHUNK_BYTES):
+        lines, found, tail = chunk.rpartition(b"\n")
+        if found:
+            yield rest + lines + found
+            rest = tail
+        else:
+            rest += chunk
+    if rest:
+        yield rest + b"\n"
+
+
+def _is_full(lines: bytes, width: int) -> bool:
+    """Whether each line is UTF-8 and one well-quoted record of ``width`` cells."""
+    if b"\0" in lines or not _is_utf8(lines):
+        return False
+    content = np.frombuffer(lines, dtype=np.uint8)
+    commas, ends = (np.flatnonzero(content == mark) for mark in (_COMMA, _LINE_FEED))
+    if b'"' in lines:
+        marks = np.flatnonzero(content == _QUOTE)
+        if not _is_well_quoted(content, marks):
+            return False
+        # A byte after an odd number of marks is inside a quoted cell.
+        commas, quoted_ends = (at[np.searchsorted(marks, at) % 2 == 0] for at in (commas, ends))
+        if len(quoted_ends) != len(ends):
+            return False
+    if len(commas) != len(ends) * (width - 1):
+        return False
+    if width == 1:
+        return True
+    by_line = commas.reshape(len(ends), width - 1)
+    return bool((by_line[:, -1] < ends).all() and (by_line[1:, 0] > ends[:-1]).all())
+
+
+def _is_well_quoted(content: NDArray[np.uint8], marks: Indices) -> bool:
+    """Whether quotation marks only enclose whole cells, or are doubled inside them (RFC 4180)."""
+    if len(marks) % 2:
+        return False
+    opening, closing = marks[::2], marks[1::2]
+    before = content[opening[opening > 0] - 1]
+    return bool(np.isin(before, _BEFORE_OPENING).all()) and bool(
+        np.isin(content[closing + 1], _AFTER_CLOSING).all()
+    )
 
 
 def _open_text(path: Path) -> TextIO:
@@ -217,8 +259,6 @@ def _iter_records(path: Path) -> Iterator[tuple[int, list[str]]]:
                     raise DataError(f"{path.name} has CR line endings; save it with LF or CRLF")
                 yield line, cells
                 line = reader.line_num + 1
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file; check the path") from None
     except _GZIP_ERRORS:
         raise DataError(f"{path.name} is not a complete gzip file; compress it again") from None
     except UnicodeDecodeError:

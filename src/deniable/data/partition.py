@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from deniable.arrays import Codes, Counts
+from deniable.arrays import Codes, Counts, Mask
 from deniable.data.spooled_codes import CodeSpool, row_batches, select_rows
 from deniable.errors import ConfigError
 from deniable.randomness import Rng
@@ -49,11 +49,19 @@ def limit_rows_per_unit(codes: Codes, units: Counts, rng: Rng, *, max_rows: int)
             ``max_rows`` rows, since the rows kept of one unit do not depend on other units.
         Assumes: ``rng`` is secret, or at least independent of the table.
     """
-    order = np.lexsort((rng.words(len(codes)), units))
+    return select_rows(codes, choose_rows_per_unit(units, rng, max_rows=max_rows))
+
+
+def choose_rows_per_unit(units: Counts, rng: Rng, *, max_rows: int) -> Mask:
+    """Choose at most ``max_rows`` rows of each unit, at random; return a mask of all rows.
+
+    Privacy: as ``limit_rows_per_unit``.
+    """
+    order = np.lexsort((rng.words(len(units)), units))
     sorted_units = units[order]
     starts = np.flatnonzero(np.r_[True, sorted_units[1:] != sorted_units[:-1]])
     sizes = np.diff(np.r_[starts, len(order)])
     rank = np.arange(len(order)) - np.repeat(starts, sizes)
-    kept = np.zeros(len(order), dtype=bool)
+    kept: Mask = np.zeros(len(order), dtype=bool)
     kept[order[rank < max_rows]] = True
-    return select_rows(codes, kept)
+    return kept

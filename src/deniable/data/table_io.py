@@ -1,5 +1,7 @@
 """Read tables from CSV and Parquet files and data frames; write records to files."""
 
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -14,22 +16,23 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from deniable.arrays import Codes, Counts
-from deniable.data.codec import POLARS_ERRORS, CellSource, Codec, EncodedTable, encode_cells
+from deniable.data.codec import CellSource, Codec, EncodedTable, encode_cells
 from deniable.data.complete_records import format_csv_cells, record_dtypes, released_columns
-from deniable.data.csv_reader import CsvFile, read_csv
+from deniable.data.csv_reader import read_csv
 from deniable.data.dataframes import UNNAMED_TABLE, FrameKind, PolarsKind, import_frame
+from deniable.data.polars_errors import POLARS_ERRORS, polars_errors_as
 from deniable.errors import DataError, InputError, OutputError
+from deniable.regular_files import require_regular_file
 from deniable.schema.schema import Schema
 
 FileFormat = Literal[".csv", ".csv.gz", ".parquet"]
 
-# Rows of the frames that a sink is fed with, and how many of them wait for it: small frames and few
-# of them bound the memory.
+# Rows per frame passed to the sink, and the length of its queue; both bound the memory.
 _SLICE_ROWS = 2**15
 _QUEUED_FRAMES = 4
 
-# Records are in no order, so the least and largest value of some of them let no reader skip any:
-# they are not looked for, which would be a quarter of the writing.
+# Rows are unordered, so Parquet's min and max statistics would not let a reader skip row groups.
+# Leaving them out saves a quarter of the writing time.
 _STATISTICS = {"null_count": True, "min": False, "max": False, "distinct_count": False}
 
 # How often, in seconds, a full queue is tried again; and how long an interrupted sink may take.
@@ -63,20 +66,23 @@ def read_table(source: object, schema: Schema) -> InputTable:
         schema: The schema of the table.
 
     Raises:
-        DataError: The table cannot be read, is empty, or does not match the schema. The message
-            shows no cell.
+        DataError: The table cannot be read, or does not match the schema. The message shows no
+            cell.
+
+    Privacy:
+        Neighbours: add or remove one row of the table.
+        Covers: each row becomes one record, or none, by its own cells and the schema. A table
+            without rows is a table like any other, and the kind of frame to return follows from
+            the schema, the library of the input and its column names.
+        Does not cover: an error, which a single cell may cause.
     """
     kind: FrameKind
     if isinstance(source, str | Path):
-        path = Path(source)
-        name, kind = path.name, PolarsKind.of_schema(schema.columns)
-        records = _read_file(path, schema)
+        kind = PolarsKind.of_schema(schema.columns)
+        records = _read_file(Path(source), schema)
     else:
         frame, kind = import_frame(source, schema.columns)
-        name, records = UNNAMED_TABLE, Codec(schema).encode_frame(frame, table_name=UNNAMED_TABLE)
-    # A table whose rows were all dropped is accepted: an error could reveal a single row.
-    if not len(records.codes) and not _has_records(source, schema):
-        raise DataError(f"{name} has no records. Check that it is the right table.")
+        records = Codec(schema).encode_frame(frame, table_name=UNNAMED_TABLE)
     return InputTable(records.codes, kind, records.units)
 
 
@@ -97,27 +103,15 @@ def infer_format(path: Path, error: type[InputError]) -> FileFormat:
 def _read_file(path: Path, schema: Schema) -> EncodedTable:
     if infer_format(path, DataError) != ".parquet":
         return read_csv(path, Codec(schema))
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file; check the path")
-    try:
+    require_regular_file(path, DataError)
+    with polars_errors_as(
+        DataError,
+        f"{path.name} cannot be read as Parquet",
+        OSError,
+        fix="Check that it is a complete Parquet file and that you may read it.",
+    ):
         frame = pl.scan_parquet(path, glob=False)
         return encode_cells(Codec(schema), frame, CellSource(table_name=path.name))
-    except (*POLARS_ERRORS, OSError) as error:
-        raise DataError(
-            f"{path.name} cannot be read as Parquet (polars: {type(error).__name__}). Check that "
-            "it is a complete Parquet file and that you may read it."
-        ) from None
-
-
-def _has_records(source: object, schema: Schema) -> bool:
-    """Whether the table has any row, dropped ones included."""
-    if not isinstance(source, str | Path):
-        frame, _ = import_frame(source, schema.columns)
-    elif infer_format(Path(source), DataError) == ".parquet":
-        frame = pl.scan_parquet(source)
-    else:
-        return CsvFile.open(Path(source)).has_records
-    return bool(frame.select(pl.len()).collect().item())
 
 
 def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema) -> None:
@@ -214,9 +208,15 @@ class _FrameSink:
             self._outcome.result()
         except (*POLARS_ERRORS, OSError) as error:
             raise OutputError(
-                f"{self._path} cannot be written: {error}. Free some space, or choose an existing "
-                "folder with write permission."
+                f"{self._path} cannot be written: {_system_error(error)}. Free some space, or "
+                "choose an existing folder with write permission."
             ) from None
+
+
+def _system_error(error: BaseException) -> str:
+    """Return the operating system's words for an error of polars, which may quote cells itself."""
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    return os.strerror(int(number[1])) if number else f"polars: {type(error).__name__}"
 
 
 def _in_equal_slices(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:

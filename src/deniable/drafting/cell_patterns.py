@@ -29,6 +29,8 @@ BOOLEAN_PAIRS = (
     *(("n", "y"), ("N", "Y"), ("f", "t"), ("F", "T")),
 )
 _ZERO_AND_ONE = ("0", "1")
+# Stands for a cell that no text describes, such as a list or a date in the year 12020.
+UNSUPPORTED_CELL = "\0unsupported"
 MAX_CLASSIFIED_DECIMALS = 9
 
 _DAY_FIRST = ("%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y")
@@ -63,6 +65,7 @@ CLASS_NAMES: tuple[str, ...] = (
     *(f"datetime {each}" for each in DATETIME_FORMATS),
     *(f"datetime {one} or {other}" for one, other in AMBIGUOUS_DATETIME_FORMATS),
     "text",
+    "unsupported",
 )
 CLASS_INDEX = {name: number for number, name in enumerate(CLASS_NAMES)}
 
@@ -120,6 +123,7 @@ def _class_masks(cells: pl.Series) -> Iterator[tuple[str, Mask]]:
         yield f"pair {no}/{yes}", _equals_any(cells, (no, yes))
     for text in MISSING_TEXTS:
         yield f"missing {text}", _equals_any(cells, (text,))
+    yield "unsupported", _equals_any(cells, (UNSUPPORTED_CELL,))
 
 
 def _date_masks(

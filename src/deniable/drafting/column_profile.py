@@ -4,7 +4,7 @@ All rows are read, but only a few columns at a time, so the table may be larger 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,14 +12,21 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from deniable.arrays import Counts
-from deniable.data.codec import POLARS_ERRORS
+from deniable.arrays import Counts, Mask
+from deniable.data.codec import PANDAS_INDEX
 from deniable.data.csv_reader import CsvFile
+from deniable.data.partition import choose_rows_per_unit
+from deniable.data.polars_errors import POLARS_ERRORS, polars_errors_as
 from deniable.data.table_io import infer_format
+from deniable.drafting.cell_texts import CountedTexts, count_texts, number_units, texts_of_objects
 from deniable.errors import ConfigError, DataError
 from deniable.progress import Progress, no_progress
+from deniable.randomness import Rng
+from deniable.regular_files import require_regular_file
 
 _DATAFRAME_LABEL = "the table"
+# Name of the row number column; no column of a table has it.
+_ROW_INDEX = "\0row"
 
 # Columns are read in groups of at most this many cells; a column is never split.
 _MAX_CELLS_IN_MEMORY = 20_000_000
@@ -61,11 +68,17 @@ class OpenedTable:
         label: Name of the table in messages.
         dtypes: Type of each column.
         frame: The rows.
+        is_file: Whether it is read from a file.
+        is_csv: Whether that is a CSV file.
+        kept: Mask of the rows to read; None for all rows.
     """
 
     label: str
     dtypes: dict[str, pl.DataType]
     frame: pl.LazyFrame = field(repr=False)
+    is_file: bool = False
+    is_csv: bool = False
+    kept: Mask | None = field(default=None, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,52 +94,94 @@ class OpenedTable:
         Raises:
             DataError: The table cannot be read, or has no rows.
         """
-        rows = int(self.collect(self.frame.select(pl.len())).item())
-        if not rows:
+        columns = [_profile_column(cells) for cells in self._read_columns(progress)]
+        if not columns[0].rows:
             raise DataError(f"{self.label} has no records: nothing to draft from")
-        at_once = max(1, _MAX_CELLS_IN_MEMORY // rows)
-        columns: list[ColumnProfile] = []
-        for first in range(0, len(self.names), at_once):
-            names = self.names[first : first + at_once]
-            cells = self.collect(self.frame.select(names))
-            columns += [_profile_column(cells[name]) for name in names]
-            progress("read columns", len(columns), len(self.names))
         return columns
 
-    def limit_rows_per_unit(self, unit: str, max_rows: int) -> "OpenedTable":
-        """Keep the first ``max_rows`` rows of each unit; drop rows without a unit.
+    def read_texts(self, progress: Progress = no_progress) -> list[CountedTexts]:
+        """Read all columns and count their cells as texts; a table without rows is accepted.
+
+        Args:
+            progress: Called with a stage, the columns read and the total.
+
+        Raises:
+            DataError: The table cannot be read.
+
+        Privacy:
+            Neighbours: add or remove one row, which moves one count of each column by one (see
+                ``cell_texts.count_texts``).
+            Does not cover: that the table can be read.
+        """
+        return [count_texts(cells, is_csv=self.is_csv) for cells in self._read_columns(progress)]
+
+    def limit_rows_per_unit(self, unit: str, max_rows: int, rng: Rng) -> "OpenedTable":
+        """Keep at most ``max_rows`` rows of each unit, at random; drop rows without a unit.
 
         Rows without a unit would form one unit together, and one of them could displace another.
+
+        Privacy:
+            Neighbours: add or remove all rows of one unit. The rows kept then differ by at most
+                ``max_rows`` rows (``partition.choose_rows_per_unit``).
+            Assumes: ``rng`` is secret. The rows keep their numbers when they are read again; a
+                lazy frame may not, so it is computed once.
         """
-        has_unit = pl.col(unit).is_not_null() & (pl.col(unit).cast(pl.String) != "")
-        number = pl.int_range(pl.len()).over(unit)
-        kept = self.frame.filter(has_unit).filter(number < max_rows)
-        return OpenedTable(label=self.label, dtypes=self.dtypes, frame=kept)
+        once = self if self.is_file else replace(self, frame=self.collect(self.frame).lazy())
+        [cells] = once._read_columns(no_progress, (unit,))
+        numbers = number_units(cells)
+        kept = choose_rows_per_unit(numbers, rng, max_rows=max_rows) & (numbers >= 0)
+        return replace(once, kept=kept)
 
     def collect(self, frame: pl.LazyFrame) -> pl.DataFrame:
         """Run a query. Messages of polars may quote cells, so they are not passed on."""
-        try:
+        fix = (
+            "Its message is not shown, as it may quote cells. Check that the file is complete and "
+            "that you have permission to read it."
+        )
+        with polars_errors_as(DataError, f"{self.label} cannot be read", OSError, fix=fix):
             return frame.collect(engine="streaming")
-        except (*POLARS_ERRORS, OSError) as error:
-            raise DataError(
-                f"{self.label} cannot be read (polars: {type(error).__name__}; its message is not "
-                "shown, as it may quote cells). Check that the file is complete and that you have "
-                "permission to read it."
-            ) from None
+
+    def _read_columns(
+        self, progress: Progress, names: Sequence[str] | None = None
+    ) -> Iterator[pl.Series]:
+        """Read the kept rows of columns, a few columns at a time, in row order."""
+        wanted = self.names if names is None else names
+        rows = int(self.collect(self.frame.select(pl.len())).item())
+        at_once = max(1, _MAX_CELLS_IN_MEMORY // max(rows, 1))
+        numbered = self.frame.with_row_index(_ROW_INDEX)
+        for first in range(0, len(wanted), at_once):
+            # polars does not always keep the order of the rows, so each carries its number.
+            cells = self.collect(numbered.select(_ROW_INDEX, *wanted[first : first + at_once]))
+            if not cells[_ROW_INDEX].is_sorted():
+                cells = cells.sort(_ROW_INDEX)
+            cells = cells.drop(_ROW_INDEX)
+            if self.kept is not None:
+                cells = cells.filter(pl.Series(self.kept))
+            yield from cells
+            progress("read columns", first + cells.width, len(wanted))
 
 
-def open_table(source: object) -> OpenedTable:
+def open_table(source: object, *, private: bool = False) -> OpenedTable:
     """Open a table.
 
     Args:
         source: Path of a .csv, .csv.gz or .parquet file; or a pandas DataFrame, a polars
             DataFrame or LazyFrame, an Arrow Table.
+        private: Open it for a private draft: no fact that one row may change, such as a column of
+            mixed types or a stored pandas index, is refused or shows.
 
     Raises:
         DataError: The source is not a table, or cannot be read.
     """
-    opened = _open_file(Path(source)) if isinstance(source, str | Path) else None
-    opened = opened or _open_frame(_DATAFRAME_LABEL, _to_lazy_frame(source))
+    if isinstance(source, str | Path):
+        opened = _open_file(Path(source))
+    else:
+        opened = _open_frame(_DATAFRAME_LABEL, _to_lazy_frame(source, private=private))
+    if private and not opened.is_csv:
+        dtypes = {n: t for n, t in opened.dtypes.items() if not PANDAS_INDEX.fullmatch(n)}
+        opened = replace(opened, dtypes=dtypes)
+    if not opened.names:
+        raise DataError(f"{opened.label} has no columns: nothing to draft from")
     if "" in opened.names:
         raise DataError(
             f"column {opened.names.index('') + 1} of {opened.label} has no name. Name it, or "
@@ -137,15 +192,15 @@ def open_table(source: object) -> OpenedTable:
 
 def _open_file(path: Path) -> OpenedTable:
     if infer_format(path, DataError) == ".parquet":
-        if not path.is_file():
-            raise DataError(f"{path}: no such file; check the path")
-        return _open_frame(path.name, pl.scan_parquet(path, glob=False))
+        require_regular_file(path, DataError)
+        opened = _open_frame(path.name, pl.scan_parquet(path, glob=False))
+        return replace(opened, is_file=True)
     file = CsvFile.open(path)
-    if not file.has_records:
-        raise DataError(f"{path.name} has a header and no records: nothing to draft from")
     file.require_full_records()
     dtypes: dict[str, pl.DataType] = {name: pl.String() for name in file.names}
-    return OpenedTable(label=path.name, dtypes=dtypes, frame=file.scan(dtypes))
+    return OpenedTable(
+        label=path.name, dtypes=dtypes, frame=file.scan(dtypes), is_file=True, is_csv=True
+    )
 
 
 def require_column(opened: OpenedTable, name: str) -> None:
@@ -161,46 +216,61 @@ def is_unsupported(dtype: pl.DataType) -> bool:
 
 
 def _open_frame(label: str, frame: pl.LazyFrame) -> OpenedTable:
-    try:
+    fix = "Check that it is a complete Parquet file, or a lazy frame that can be collected."
+    with polars_errors_as(DataError, f"{label} cannot be read", OSError, fix=fix):
         dtypes = dict(frame.collect_schema())
-    except (*POLARS_ERRORS, OSError) as error:
-        raise DataError(
-            f"{label} cannot be read (polars: {type(error).__name__}). Check that it is a complete "
-            "Parquet file, or a lazy frame that can be collected."
-        ) from None
-    if not dtypes:
-        raise DataError(f"{label} has no columns: nothing to draft from")
     return OpenedTable(label=label, dtypes=dtypes, frame=frame)
 
 
-def _to_lazy_frame(source: Any) -> pl.LazyFrame:
+def _to_lazy_frame(source: Any, *, private: bool) -> pl.LazyFrame:
     if isinstance(source, pl.DataFrame | pl.LazyFrame):
         return source.lazy()
     libraries = {base.__module__.partition(".")[0] for base in type(source).__mro__}
     if "pandas" in libraries and hasattr(source, "columns"):
         _require_distinct([str(label) for label in source.columns])
-        return pl.LazyFrame(list(_pandas_columns(source)))
+        return pl.LazyFrame(list(_pandas_columns(source, private=private)))
     if "pyarrow" in libraries and hasattr(source, "column_names"):
         _require_distinct(source.column_names)
-        return cast("pl.DataFrame", pl.from_arrow(source)).lazy()
+        return pl.LazyFrame(list(_arrow_columns(source, private=private)))
     raise DataError(
         f"a {type(source).__name__} is not a table. Give a path, a pandas or polars DataFrame, or "
         "an Arrow Table."
     )
 
 
-def _pandas_columns(source: Any) -> Iterator[pl.Series]:
+def _pandas_columns(source: Any, *, private: bool) -> Iterator[pl.Series]:
     for i, label in enumerate(source.columns):
+        column, name = source.iloc[:, i], str(label)
+        # Categories and objects have the type that all their cells have together.
+        if private and str(column.dtype) in ("object", "category"):
+            yield texts_of_objects(name, column.tolist())
+            continue
         try:
-            column = pl.from_pandas(source.iloc[:, i], nan_to_null=True)
+            yield cast("pl.Series", pl.from_pandas(column, nan_to_null=True)).alias(name)
         except ImportError:
             raise DataError("pandas frames need pyarrow: pip install 'deniable[frames]'") from None
         except (*POLARS_ERRORS, TypeError, ValueError, OverflowError):
-            raise DataError(
-                f'column "{label}" of {_DATAFRAME_LABEL} holds values of several types; convert '
-                'it to one, as with frame[name].astype("str")'
-            ) from None
-        yield column.alias(str(label))
+            if not private:
+                raise _mixed_types_error(name) from None
+            yield texts_of_objects(name, column.tolist())
+
+
+def _arrow_columns(source: Any, *, private: bool) -> Iterator[pl.Series]:
+    for name in source.column_names:
+        column = source.column(name)
+        try:
+            yield cast("pl.Series", pl.from_arrow(column)).alias(name)
+        except (*POLARS_ERRORS, TypeError, ValueError, OverflowError):
+            if not private:
+                raise _mixed_types_error(name) from None
+            yield texts_of_objects(name, column.to_pylist())
+
+
+def _mixed_types_error(name: str) -> DataError:
+    return DataError(
+        f'column "{name}" of {_DATAFRAME_LABEL} holds values of several types, or of a type that '
+        'polars does not support; convert it to one, as with frame[name].astype("str")'
+    )
 
 
 def _require_distinct(names: Sequence[str]) -> None:

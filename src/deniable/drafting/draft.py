@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from deniable.data.polars_errors import polars_errors_as
 from deniable.drafting.column_profile import OpenedTable, open_table, require_column
 from deniable.drafting.description import FROM_DATA, ColumnDraft
 from deniable.drafting.private_draft import PrivateDraft, draft_privately
@@ -16,7 +17,7 @@ from deniable.drafting.toml_text import (
     write_attribute,
 )
 from deniable.drafting.type_inference import guess_column, guess_unit_column
-from deniable.errors import ConfigError
+from deniable.errors import ConfigError, DataError
 from deniable.privacy.composition import Guarantee
 from deniable.progress import Progress, no_progress
 from deniable.randomness import Randomness, Secret
@@ -33,8 +34,8 @@ _PLAIN_INTRODUCTION = (
 _PRIVATE_INTRODUCTION = (
     "Draft made with differential privacy. It may be published: what it discloses about any row "
     "is bounded by the ε and δ under [draft]. This cost is added to the cost of every release from "
-    "the same table. Column names are assumed to be public, and so are the column types of Parquet "
-    "files and data frames."
+    "the same table. Column names are assumed to be public, and so is whether the table is CSV; "
+    "column types of Parquet files and data frames are not used."
 )
 _TEST_NOISE_COMMENT = "the noise came from a reproducible test source"
 
@@ -82,7 +83,7 @@ def draft_schema(
         progress: Called with a stage, the columns read and the total.
 
     Raises:
-        DataError: The table cannot be read, or has no records.
+        DataError: The table cannot be read; or it has no records, and the draft is plain.
         ConfigError: The table has no column ``unit``, or ``max_rows_per_unit`` is missing.
         BudgetError: No noise meets (ε, δ).
 
@@ -91,24 +92,25 @@ def draft_schema(
         Covers: with it, the whole draft. Without it nothing: the draft is as confidential as
             the table.
     """
-    opened = open_table(source)
+    opened = open_table(source, private=draft_epsilon is not None)
     if unit is not None:
         require_column(opened, unit)
     if max_rows_per_unit is not None and (unit is None or max_rows_per_unit < 1):
         raise ConfigError("max_rows_per_unit must be at least 1, and needs unit, the person column")
-    if draft_epsilon is None:
-        return _draft_plainly(opened, unit, max_rows_per_unit, progress)
-    limit = Guarantee(epsilon=draft_epsilon, delta=draft_delta)
-    source_of_noise = Secret() if noise is None else noise
-    private = draft_privately(
-        opened,
-        limit,
-        unit=unit,
-        rows_per_unit=max_rows_per_unit,
-        noise=source_of_noise,
-        progress=progress,
-    )
-    return _write_private(private, unit, max_rows_per_unit, is_secret=source_of_noise.is_secret)
+    fix = "Its message is not shown, as it may quote cells. Convert unusual columns to text."
+    with polars_errors_as(DataError, f"{opened.label} cannot be drafted", fix=fix):
+        if draft_epsilon is None:
+            return _draft_plainly(opened, unit, max_rows_per_unit, progress)
+        source_of_noise = Secret() if noise is None else noise
+        private = draft_privately(
+            opened,
+            Guarantee(epsilon=draft_epsilon, delta=draft_delta),
+            unit=unit,
+            rows_per_unit=max_rows_per_unit,
+            noise=source_of_noise,
+            progress=progress,
+        )
+        return _write_private(private, unit, max_rows_per_unit, is_secret=source_of_noise.is_secret)
 
 
 def _draft_plainly(

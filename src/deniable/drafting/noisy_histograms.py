@@ -14,15 +14,8 @@ import numpy as np
 import polars as pl
 
 from deniable.arrays import Counts
-from deniable.drafting.cell_patterns import (
-    CLASS_INDEX,
-    CLASS_NAMES,
-    MAX_CLASSIFIED_DECIMALS,
-    classify_cells,
-    strip_blanks,
-)
-from deniable.drafting.column_profile import ColumnProfile
-from deniable.drafting.numeric_profile import count_decimals
+from deniable.drafting.cell_patterns import CLASS_INDEX, CLASS_NAMES, strip_blanks
+from deniable.drafting.cell_texts import CountedTexts
 from deniable.errors import BudgetError, InvariantError
 from deniable.privacy import noise_laws
 from deniable.privacy.composition import Guarantee, gaussian_mu, group_privacy
@@ -108,9 +101,24 @@ def _spend(law: Law, histograms: int) -> Spend:
     return Spend(what="schema draft", part=_LEDGER_PART, law=law, moved=histograms)
 
 
+@dataclass(frozen=True)
+class NoisyHistogram:
+    """A histogram that was measured with noise.
+
+    Attributes:
+        public: Noisy counts of the cells that are known in advance; 0 below the threshold.
+        texts: Noisy counts of the texts that reach the threshold, in the order of the texts.
+    """
+
+    public: Counts
+    texts: dict[str, int]
+
+
 @dataclass
 class HistogramMeasurer:
     """Measure histograms with noise, at most as many as the noise was calibrated for.
+
+    A private draft reads the data through ``measure`` only: the same answers give the same draft.
 
     Attributes:
         law: Noise of each count.
@@ -132,6 +140,27 @@ class HistogramMeasurer:
     def threshold(self) -> int:
         """Smallest noisy count that is released: one more than noise alone can reach."""
         return 1 + self.law.r
+
+    def measure(self, public: Counts, listed: CountedTexts | None = None) -> NoisyHistogram:
+        """Measure one histogram of cells known in advance and, after them, of texts.
+
+        Args:
+            public: Number of rows in each cell known in advance.
+            listed: Texts of the column, each of them one more cell.
+
+        Privacy:
+            Neighbours: add or remove one row, which moves one count, of ``public`` or of a text,
+                by one.
+            Covers: as ``histogram``. Texts are released in their own order, as any other could
+                reveal the data's.
+        """
+        if listed is None:
+            return NoisyHistogram(self.histogram(public), {})
+        noisy = self.histogram(np.concatenate([public, listed.counts]))
+        rows = noisy[len(public) :]
+        released = listed.texts.filter(pl.Series(rows > 0))
+        texts = dict(sorted(zip(released, rows[rows > 0].tolist(), strict=True)))
+        return NoisyHistogram(noisy[: len(public)], texts)
 
     def histogram(self, counts: Counts) -> Counts:
         """Add noise to counts; set those below the threshold to zero.
@@ -161,45 +190,23 @@ class HistogramMeasurer:
         return compose_spends((_spend(self.law, len(self.spends)),), delta=delta)
 
 
-def count_classes(column: ColumnProfile) -> Counts:
+def count_classes(column: CountedTexts) -> Counts:
     """Count the cells of a column in each class of ``cell_patterns.CLASS_NAMES``.
 
     Every row has one cell, and every cell one class: a row moves one count by one.
     """
     found = np.zeros(len(CLASS_NAMES), dtype=np.int64)
-    np.add.at(found, classify_values(column), column.counts)
+    np.add.at(found, column.classes, column.counts)
     found[CLASS_INDEX["missing "]] += column.nulls
     return found
 
 
-def classify_values(column: ColumnProfile) -> Counts:
-    """Classify each distinct value of a column, typed or text."""
-    values = column.values
-    if values.dtype == pl.String:
-        return classify_cells(values).astype(np.int64)
-    if not values.dtype.is_numeric():
-        return np.full(len(values), CLASS_INDEX["text"], dtype=np.int64)
-    if values.dtype.is_integer():
-        return np.full(len(values), CLASS_INDEX["decimals 0"], dtype=np.int64)
-    decimals = count_decimals(values.cast(pl.Float64).to_numpy(), limit=MAX_CLASSIFIED_DECIMALS)
-    found = np.where(
-        decimals <= MAX_CLASSIFIED_DECIMALS,
-        CLASS_INDEX["decimals 0"] + decimals,
-        CLASS_INDEX["long"],
-    )
-    return np.where(decimals == 0, CLASS_INDEX["point"], found)
-
-
-def grid_positions(column: ColumnProfile, decimals: int) -> tuple[Counts, Counts]:
+def grid_positions(column: CountedTexts, decimals: int) -> tuple[Counts, Counts]:
     """Round the numbers of a column to a grid of 10^-decimals; also return the rows of each.
 
     Cells that are not numbers are left out; positions are clipped to ±10^18.
     """
-    values = column.values
-    if values.dtype == pl.String:
-        numbers = strip_blanks(values).cast(pl.Float64, strict=False)
-    else:
-        numbers = values.cast(pl.Float64)
+    numbers = strip_blanks(column.texts).cast(pl.Float64, strict=False)
     known = (numbers.is_not_null() & numbers.is_finite()).to_numpy()
     grid = np.clip(numbers.filter(pl.Series(known)).to_numpy(), -1e18, 1e18) * 10.0**decimals
     positions = np.rint(np.clip(grid, -1e18, 1e18)).astype(np.int64)

@@ -13,7 +13,7 @@ import polars as pl
 
 from deniable.arrays import Counts
 from deniable.drafting.cell_patterns import CLASS_INDEX, MAX_CLASSIFIED_DECIMALS, parse_dates
-from deniable.drafting.column_profile import ColumnProfile
+from deniable.drafting.cell_texts import CountedTexts
 from deniable.drafting.date_columns import TemporalKind, date_range_fields
 from deniable.drafting.description import DRAFTED_PRIVATELY, ColumnDraft, DraftField, Kind
 from deniable.drafting.noisy_histograms import HistogramMeasurer, count_intervals, grid_positions
@@ -59,7 +59,7 @@ def draft_omitted(name: str, reason: str, *, fresh: bool = False) -> ColumnDraft
 
 
 def draft_dates(
-    column: ColumnProfile, measurer: HistogramMeasurer, text_format: str | None, kind: TemporalKind
+    column: CountedTexts, measurer: HistogramMeasurer, text_format: str, kind: TemporalKind
 ) -> ColumnDraft:
     """Draft dates or datetimes: bounds are the first and the last frequent year.
 
@@ -67,36 +67,32 @@ def draft_dates(
         Neighbours: add or remove one row, which moves one decade and one year by one.
         Covers: the bounds.
     """
-    values = column.values
-    if text_format is not None:
-        dtype = pl.Date() if kind == "date" else pl.Datetime("us")
-        values = parse_dates(values, text_format, dtype)
+    dtype = pl.Date() if kind == "date" else pl.Datetime("us")
+    values = parse_dates(column.texts, text_format, dtype)
     present = values.is_not_null().to_numpy()
     years = values.filter(pl.Series(present)).dt.year().cast(pl.Int64).to_numpy()
     decades = range(_FIRST_YEAR, _LAST_YEAR + 1, 10)
-    by_decade = measurer.histogram(count_intervals(years, column.counts[present], decades))
+    by_decade = measurer.measure(count_intervals(years, column.counts[present], decades)).public
     seen = np.flatnonzero(by_decade)
     if not len(seen):
         return draft_omitted(column.name, "no decade is frequent enough")
     first, last = decades[seen[0]], decades[seen[-1]] + 9
     edges = list(range(first, last + 2))
-    by_year = measurer.histogram(count_intervals(years, column.counts[present], edges))
+    by_year = measurer.measure(count_intervals(years, column.counts[present], edges)).public
     min_rows = _MIN_SHARE_WITHIN_BOUNDS * int(by_decade.sum())
     first, last = _narrow_bounds(first, last, edges, by_year, min_rows=min_rows)
     low, high = date(first, 1, 1), date(last, 12, 31)
     # A text format without seconds needs a grid of minutes.
-    step = 60 if text_format is not None and "%S" not in text_format else 1
+    step = 1 if "%S" in text_format else 60
     fields = date_range_fields(
         kind, low, high, step=step, comments=(DRAFTED_PRIVATELY, DRAFTED_PRIVATELY)
     )
-    if text_format is not None:
-        fields.append(DraftField("format", text_format, DRAFTED_PRIVATELY))
-    fields.append(_CLIP_FIELD)
+    fields += [DraftField("format", text_format, DRAFTED_PRIVATELY), _CLIP_FIELD]
     return ColumnDraft(name=column.name, kind=kind, fields=tuple(fields))
 
 
 def draft_numbers(
-    column: ColumnProfile,
+    column: CountedTexts,
     measurer: HistogramMeasurer,
     classes: Counts,
     *,
@@ -115,21 +111,23 @@ def draft_numbers(
         Covers: the bounds, and whether the numbers are skewed.
     """
     grid = _majority_decimals(classes)
-    positions, counts = grid_positions(column, grid)
     if log_counts is None:
-        log_counts = measurer.histogram(count_log_intervals(column, classes))
+        log_counts = measurer.measure(count_log_intervals(column, classes)).public
     total = int(log_counts.sum())
     if 2 * total < count_numbers(classes):
         return draft_omitted(column.name, "too few rows to find its bounds")
     low, high, notes = log_bounds(log_counts, total=count_numbers(classes))
+    if low == high:
+        return draft_omitted(column.name, "its numbers are too large")
     top = int(log_counts[np.array(_LOG_EDGES) >= high // 5].sum())
     skewed = 2 * top < total and low >= 0
-    if grid == _MAX_GRID_DECIMALS:
-        low, high, grid = _coarsen_grid(low, high)
-        positions, counts = grid_positions(column, grid)
+    low, high, grid = _coarsen_grid(low, high, grid)
+    if _has_fractions(classes) and max(-low, high) >= MAX_EXACT_REAL:
+        return draft_omitted(column.name, "its numbers are too large")
+    positions, counts = grid_positions(column, grid)
     edges = [] if notes else _fine_edges(low, high)
     if edges:
-        fine_counts = measurer.histogram(count_intervals(positions, counts, edges))
+        fine_counts = measurer.measure(count_intervals(positions, counts, edges)).public
         min_rows = _MIN_SHARE_WITHIN_BOUNDS * total
         low, high = _narrow_bounds(low, high, edges, fine_counts, min_rows=min_rows)
     fields = _number_fields(classes, low, high, grid, skewed=skewed)
@@ -148,20 +146,23 @@ def _number_fields(
     """
     comments = DRAFTED_PRIVATELY, DRAFTED_PRIVATELY
     has_points = int(classes[CLASS_INDEX["point"]]) > 0
-    has_fractions = any(
-        classes[CLASS_INDEX[name]] for name in NUMERIC_CLASSES if name not in _INTEGER_CLASSES
-    )
     if has_points and grid == 0 and max(-low, high) < MAX_EXACT_REAL:
         fields = number_range_fields(low, high, decimals=None, skewed=skewed, comments=comments)
         step = DraftField(
             "step", Decimal("1.0"), "integers written with a decimal point; others are rounded"
         )
         return [*fields[:2], step, *fields[2:]]
-    decimals = grid if has_fractions else None
+    decimals = grid if _has_fractions(classes) else None
     return number_range_fields(low, high, decimals=decimals, skewed=skewed, comments=comments)
 
 
-def count_log_intervals(column: ColumnProfile, classes: Counts) -> Counts:
+def _has_fractions(classes: Counts) -> bool:
+    """Whether fractions were seen among the numbers."""
+    fractions = (name for name in NUMERIC_CLASSES if name not in _INTEGER_CLASSES)
+    return any(classes[CLASS_INDEX[name]] for name in fractions)
+
+
+def count_log_intervals(column: CountedTexts, classes: Counts) -> Counts:
     """Count the numbers in each public logarithmic interval: a row moves one count by one."""
     return count_intervals(*grid_positions(column, _majority_decimals(classes)), _LOG_EDGES)
 
@@ -169,13 +170,14 @@ def count_log_intervals(column: ColumnProfile, classes: Counts) -> Counts:
 def log_bounds(noisy: Counts, *, total: int) -> tuple[int, int, tuple[str, ...]]:
     """Bounds from the occupied logarithmic intervals.
 
-    If these hold too small a part of ``total``, the bounds are widened tenfold, with a note.
+    If these hold too small a part of ``total``, the bounds are widened tenfold, with a note. The
+    last interval has no upper end: its numbers are clipped to the last edge.
     """
     edges = _LOG_EDGES
     seen = np.flatnonzero(noisy)
-    first, last = int(seen[0]), int(seen[-1]) + 1
+    first, last = int(seen[0]), min(int(seen[-1]) + 1, len(edges) - 1)
     if int(noisy.sum()) >= MAJORITY_SHARE * total:
-        return edges[first], edges[min(last, len(edges) - 1)], ()
+        return edges[first], edges[last], ()
     # Three intervals are a factor of ten.
     low = 0 if edges[first] >= 0 else edges[max(first - 3, 0)]
     high = 0 if edges[last] <= 0 else edges[min(last + 3, len(edges) - 1)]
@@ -207,11 +209,19 @@ def _narrow_bounds(
     return edges[seen[0]], edges[seen[-1]] + (width if width > 1 else 0)
 
 
-def _coarsen_grid(low: int, high: int) -> tuple[int, int, int]:
-    """Coarsen the grid to about a thousand positions; return the bounds and its decimals."""
-    needed = math.ceil(3 + _MAX_GRID_DECIMALS - math.log10(max(high - low, 1)))
-    decimals = max(0, min(_MAX_GRID_DECIMALS, needed))
-    unit = 10 ** (_MAX_GRID_DECIMALS - decimals)
+def _coarsen_grid(low: int, high: int, grid: int) -> tuple[int, int, int]:
+    """Coarsen a grid that is too fine; return the bounds on the new grid and its decimals.
+
+    The finest grid, of computed numbers, gets about a thousand positions. On any grid, doubles must
+    tell positions apart.
+    """
+    decimals = grid
+    if grid == _MAX_GRID_DECIMALS:
+        needed = math.ceil(3 + _MAX_GRID_DECIMALS - math.log10(max(high - low, 1)))
+        decimals = max(0, min(_MAX_GRID_DECIMALS, needed))
+    while decimals and max(-low, high) >= MAX_EXACT_REAL * 10 ** (grid - decimals):
+        decimals -= 1
+    unit = 10 ** (grid - decimals)
     return low // unit, -(-high // unit), decimals
 
 

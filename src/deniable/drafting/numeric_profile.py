@@ -88,15 +88,21 @@ class NumericProfile:
         return replace(self, positions=self.positions[kept], counts=self.counts[kept])
 
 
-def count_decimals(values: Reals, *, limit: int) -> Counts:
-    """Count the decimals that each double needs; ``limit`` + 1 if it needs more or is infinite."""
+def count_decimals(values: Reals, *, limit: int, tolerance: float = 1e-9) -> Counts:
+    """Count the decimals that each double needs; ``limit`` + 1 if it needs more or is infinite.
+
+    Args:
+        values: The doubles.
+        limit: The most decimals to try.
+        tolerance: Relative error of a double that still counts as the decimal next to it.
+    """
     found: Counts = np.full(len(values), limit + 1, dtype=np.int64)
     finite = np.isfinite(values)
     # Doubles beyond 10^18 are integers; multiplied by a power of ten they might overflow.
     numbers = np.clip(np.where(finite, values, 0.0), -1e18, 1e18)
     for decimals in range(limit, -1, -1):
         grid = numbers * 10.0**decimals
-        exact = np.abs(grid - np.rint(grid)) <= 1e-9 * np.maximum(1.0, np.abs(grid))
+        exact = np.abs(grid - np.rint(grid)) <= tolerance * np.maximum(1.0, np.abs(grid))
         found[exact & finite] = decimals
     return found
 

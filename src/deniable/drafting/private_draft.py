@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import polars as pl
 
 from deniable.arrays import Counts, Mask
 from deniable.drafting.cell_patterns import (
@@ -23,13 +22,13 @@ from deniable.drafting.cell_patterns import (
     MISSING_TEXTS,
     are_missing_reasons,
 )
-from deniable.drafting.column_profile import ColumnProfile, OpenedTable, is_unsupported
+from deniable.drafting.cell_texts import CountedTexts
+from deniable.drafting.column_profile import OpenedTable
 from deniable.drafting.description import DRAFTED_PRIVATELY, ColumnDraft, DraftField
 from deniable.drafting.identifier_columns import has_identifier_name
 from deniable.drafting.noisy_histograms import (
     HistogramMeasurer,
     calibrate_noise,
-    classify_values,
     count_classes,
     per_row_limit,
 )
@@ -91,7 +90,7 @@ def draft_privately(
     """Draft a schema at a privacy cost of at most ``limit``.
 
     Args:
-        opened: The table.
+        opened: The table, opened as private.
         limit: (ε, δ) of the whole draft.
         unit: Column that identifies the person, if a person may have several rows.
         rows_per_unit: Maximum rows per person; further rows are ignored.
@@ -105,22 +104,24 @@ def draft_privately(
     Privacy:
         Neighbours: add or remove one row; with ``unit``, all rows of one person.
         Covers: the whole draft, its notes included. The number of histograms and the law of
-            the noise follow from the names and types of the columns and from ``limit``.
-        Does not cover: the names of the columns and the types of a Parquet file or frame, which
-            are taken as public; that the table could be read, and how long that took.
+            the noise follow from the names of the columns and from ``limit``. No type of a
+            column is used, and no number of rows is refused, 0 included.
+        Does not cover: the names of the columns, and whether the table is CSV, which are taken as
+            public; that the table could be read, and how long that took.
         Assumes: ``noise`` is secret.
     """
     if unit is not None and rows_per_unit is None:
         raise ConfigError("a private draft with a unit needs max_rows_per_unit, a public bound")
     rows = rows_per_unit or 1
-    histograms = {name: _max_histograms(name, opened.dtypes[name], unit) for name in opened.names}
+    histograms = {name: _max_histograms(name, unit) for name in opened.names}
     total = max(1, sum(histograms.values()))
     row_limit = per_row_limit(limit, rows=rows)
     law = calibrate_noise(row_limit, histograms=total)
     measurer = HistogramMeasurer(law, noise.at("noise"), total)
-    table = opened if unit is None else opened.limit_rows_per_unit(unit, rows)
-    columns = table.read(progress)
-    drafted = [_draft_column(each, measurer, histograms[each.name], unit) for each in columns]
+    if unit is not None:
+        opened = opened.limit_rows_per_unit(unit, rows, noise.at("units"))
+    columns = opened.read_texts(progress)
+    drafted = [_draft_column(each, measurer, histograms[each.name]) for each in columns]
     if not group_privacy(measurer.cost(delta=row_limit.delta), rows=rows).within(limit):
         raise InvariantError("the draft exceeds its privacy limit and is withheld")
     attributes = tuple(
@@ -134,34 +135,30 @@ def draft_privately(
     )
 
 
-def _max_histograms(name: str, dtype: pl.DataType, unit: str | None) -> int:
-    """Maximum number of histograms for a column, from its public name and type."""
-    if name == unit or has_identifier_name(name) or is_unsupported(dtype):
-        return 0
-    if dtype == pl.Boolean:
-        return 1
-    return 3
+def _max_histograms(name: str, unit: str | None) -> int:
+    """Maximum number of histograms for a column, from its public name."""
+    return 0 if name == unit or has_identifier_name(name) else 3
 
 
 def _draft_column(
-    column: ColumnProfile, measurer: HistogramMeasurer, histograms: int, unit: str | None
+    column: CountedTexts, measurer: HistogramMeasurer, histograms: int
 ) -> tuple[ColumnDraft, int]:
     """Describe a column; also return a noisy number of rows."""
     if not histograms:
-        named = column.name == unit or has_identifier_name(column.name)
-        reason = "it has the name of an identifier" if named else "its type is not supported"
-        return draft_omitted(column.name, reason, fresh=named), 0
-    classes = measurer.histogram(count_classes(column))
-    known = int(classes[len(MISSING_TEXTS) :].sum())
+        return draft_omitted(column.name, "it has the name of an identifier", fresh=True), 0
+    classes = measurer.measure(count_classes(column)).public
+    rows, unsupported = int(classes.sum()), int(classes[CLASS_INDEX["unsupported"]])
+    known = int(classes[len(MISSING_TEXTS) :].sum()) - unsupported
+    if not rows:
+        return draft_omitted(column.name, "too few rows to find its type"), 0
+    if unsupported > known:
+        return draft_omitted(column.name, "the type of its cells is not supported"), rows
     if not known:
-        reason = (
-            "nearly every cell is missing" if classes.any() else "too few rows to find its type"
-        )
-        return draft_omitted(column.name, reason), int(classes.sum())
+        return draft_omitted(column.name, "nearly every cell is missing"), rows
     draft = _draft_majority_type(column, measurer, classes, known)
     if draft.is_modelled:
         draft = _add_missing_texts(draft, classes)
-    return draft, int(classes.sum())
+    return draft, rows
 
 
 def _add_missing_texts(draft: ColumnDraft, classes: Counts) -> ColumnDraft:
@@ -182,24 +179,19 @@ def _add_missing_texts(draft: ColumnDraft, classes: Counts) -> ColumnDraft:
 
 
 def _draft_majority_type(
-    column: ColumnProfile, measurer: HistogramMeasurer, classes: Counts, known: int
+    column: CountedTexts, measurer: HistogramMeasurer, classes: Counts, known: int
 ) -> ColumnDraft:
     """Describe a column by the type of nearly all its cells."""
-    dtype = column.dtype
-    if dtype == pl.Boolean:
-        return ColumnDraft(name=column.name, kind="boolean")
-    if isinstance(dtype, pl.Date | pl.Datetime):
-        return draft_dates(column, measurer, None, "date" if dtype == pl.Date else "datetime")
     for share, names, draft_as in _candidate_types(column, measurer, classes):
         if sum(int(classes[CLASS_INDEX[name]]) for name in names) >= share * known:
             return draft_as()
     if count_numbers(classes) > 0.5 * known:
-        return _draft_mixture(column, measurer, classes)
+        return _draft_mixture(column, measurer, classes, known)
     return _draft_texts(column, measurer)
 
 
 def _candidate_types(
-    column: ColumnProfile, measurer: HistogramMeasurer, classes: Counts
+    column: CountedTexts, measurer: HistogramMeasurer, classes: Counts
 ) -> Iterator[tuple[float, Sequence[str], Callable[[], ColumnDraft]]]:
     """Yield candidate types in order: the share of cells needed, their classes, and the drafter.
 
@@ -219,12 +211,16 @@ def _candidate_types(
 
 
 def _draft_boolean(
-    column: ColumnProfile, measurer: HistogramMeasurer, pair: tuple[str, str]
+    column: CountedTexts, measurer: HistogramMeasurer, pair: tuple[str, str]
 ) -> ColumnDraft:
-    """Describe a column of two texts; an open list unless both are frequent."""
-    kept = _frequent_texts(column, measurer, classify_values(column) >= len(MISSING_TEXTS))
-    if set(kept) != set(pair):
-        return _draft_open_list(column.name, kept)
+    """Describe a column of two texts; an open list unless both are frequent.
+
+    "true" and "false" leave no doubt, so one of them is enough.
+    """
+    if pair[0].lower() != "false":
+        kept = _frequent_texts(column, measurer)
+        if set(kept) != set(pair):
+            return _draft_open_list(column.name, kept)
     fields = (
         DraftField("values", [*pair], DRAFTED_PRIVATELY),
         DraftField("outside", "drop", "rows with another, rare text are dropped"),
@@ -232,27 +228,27 @@ def _draft_boolean(
     return ColumnDraft(name=column.name, kind="boolean", fields=fields)
 
 
-def _frequent_texts(column: ColumnProfile, measurer: HistogramMeasurer, which: Mask) -> list[str]:
-    """Select the frequent texts among the distinct values in a mask.
+def _frequent_texts(column: CountedTexts, measurer: HistogramMeasurer) -> list[str]:
+    """List the frequent texts of a column, without those that mean missing.
 
     Privacy:
         Neighbours: add or remove one row, which moves the count of one text by one.
         Covers: the texts; the threshold covers that they occur at all.
     """
-    noisy = measurer.histogram(column.counts[which])
-    kept = _as_texts(column).filter(pl.Series(which)).filter(pl.Series(noisy > 0)).to_list()
-    return sorted(kept)
+    no_public = np.zeros(0, dtype=np.int64)
+    return [*measurer.measure(no_public, column.select(_is_listed(column))).texts]
 
 
-def _as_texts(column: ColumnProfile) -> pl.Series:
-    values = column.values
-    return values if values.dtype == pl.String else values.cast(pl.String)
+def _is_listed(column: CountedTexts) -> Mask:
+    """Mask of the texts that may be values of a schema."""
+    listed: Mask = column.classes >= len(MISSING_TEXTS)
+    listed &= column.classes != CLASS_INDEX["unsupported"]
+    return listed
 
 
-def _draft_texts(column: ColumnProfile, measurer: HistogramMeasurer) -> ColumnDraft:
+def _draft_texts(column: CountedTexts, measurer: HistogramMeasurer) -> ColumnDraft:
     """Describe a text column by its frequent texts, with one value for all others."""
-    kept = _frequent_texts(column, measurer, classify_values(column) >= len(MISSING_TEXTS))
-    return _draft_open_list(column.name, kept)
+    return _draft_open_list(column.name, _frequent_texts(column, measurer))
 
 
 def _draft_open_list(name: str, kept: list[str]) -> ColumnDraft:
@@ -263,7 +259,7 @@ def _draft_open_list(name: str, kept: list[str]) -> ColumnDraft:
 
 
 def _draft_mixture(
-    column: ColumnProfile, measurer: HistogramMeasurer, classes: Counts
+    column: CountedTexts, measurer: HistogramMeasurer, classes: Counts, known: int
 ) -> ColumnDraft:
     """Describe a mixture: numbers with a few texts for missing, or else a list of texts.
 
@@ -272,29 +268,21 @@ def _draft_mixture(
             interval, or one of the texts: it moves one count of the histogram by one.
         Covers: the texts that are frequent, and the bounds of the numbers.
     """
-    found = classify_values(column)
-    numeric = np.isin(found, [CLASS_INDEX[name] for name in NUMERIC_CLASSES])
-    words = ~numeric & (found >= len(MISSING_TEXTS))
+    numeric = np.isin(column.classes, [CLASS_INDEX[name] for name in NUMERIC_CLASSES])
+    words = column.select(~numeric & _is_listed(column))
     # "007" is a text here. It would also parse as a number, and must not be counted twice.
-    numbers = _select_values(column, numeric)
-    exact = np.concatenate([column.counts[words], count_log_intervals(numbers, classes)])
-    rows, log_counts = np.split(measurer.histogram(exact), [int(words.sum())])
-    strays = sorted(_as_texts(column).filter(pl.Series(words)).filter(pl.Series(rows > 0)))
-    others = int(classes[len(MISSING_TEXTS) :].sum()) - count_numbers(classes)
+    numbers = column.select(numeric)
+    found = measurer.measure(count_log_intervals(numbers, classes), words)
+    strays, log_counts = [*found.texts], found.public
+    others = known - count_numbers(classes)
     low, high, _ = log_bounds(log_counts, total=0) if log_counts.any() else (0, 0, ())
     are_reasons = are_missing_reasons(strays, numbers=high - low)
-    if int(rows.sum()) < MAJORITY_SHARE * others or not are_reasons:
-        kept = _frequent_texts(column, measurer, numeric)
-        return _draft_open_list(column.name, sorted([*strays, *kept]))
+    if sum(found.texts.values()) < MAJORITY_SHARE * others or not are_reasons:
+        kept = _frequent_texts(numbers, measurer)
+        return _draft_open_list(column.name, sorted({*strays, *kept}))
     draft = draft_numbers(numbers, measurer, classes, log_counts=log_counts)
     if draft.kind == "identifier":
         return draft
     note = "texts among its numbers are taken to mean missing (see missing): please check"
     fields = (*draft.fields, DraftField("missing", [*strays], DRAFTED_PRIVATELY))
     return replace(draft, fields=fields, notes=(*draft.notes, note))
-
-
-def _select_values(column: ColumnProfile, which: Mask) -> ColumnProfile:
-    """Keep the distinct values in a mask, with their counts; the row indices stay unchanged."""
-    values = column.values.filter(pl.Series(which))
-    return replace(column, values=values, counts=column.counts[which])

@@ -20,6 +20,7 @@ from deniable.drafting.cell_patterns import (
     classify_cells,
     strip_blanks,
 )
+from deniable.drafting.cell_texts import are_calendar_dates
 from deniable.drafting.column_profile import ColumnProfile, is_unsupported
 from deniable.drafting.date_columns import DateProfile, describe_dates, parse_date_column
 from deniable.drafting.description import (
@@ -37,6 +38,7 @@ from deniable.drafting.identifier_columns import (
 from deniable.drafting.numeric_columns import describe_numbers
 from deniable.drafting.numeric_profile import MAX_EXACT_REAL, NumericProfile, max_decimals
 from deniable.drafting.text_columns import describe_texts
+from deniable.errors import DataError
 
 # A schema accepts integers of smaller absolute value.
 _INTEGER_BOUND = 2**62
@@ -59,13 +61,22 @@ _DATE_CLASS_CODES = [n for n, name in enumerate(CLASS_NAMES) if name.startswith(
 
 
 def guess_column(column: ColumnProfile) -> ColumnGuess:
-    """Infer the type of a column and describe it."""
+    """Infer the type of a column and describe it.
+
+    Raises:
+        DataError: It holds dates that a schema cannot describe.
+    """
     dtype = column.dtype
     if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
         return _guess_texts(column)
     if is_unsupported(dtype):
         reason = f"columns of type {dtype} are not supported"
         return ColumnGuess(draft=_omit_column(column.name, reason))
+    if isinstance(dtype, pl.Date | pl.Datetime) and not are_calendar_dates(column.values):
+        raise DataError(
+            f'column "{column.name}" holds dates outside the years 1 to 9999, which a schema '
+            "cannot describe. Correct them, make them missing, or remove the column"
+        )
     missing = [""] if column.nulls else []
     if not len(column.values):
         return _guess_constant(column, "")

@@ -124,6 +124,7 @@ def _evaluate_internal(
     progress: Progress,
 ) -> Metrics:
     """Measure the release against real rows."""
+    claim = read_claim(synthetic)
     progress("read the tables", 0, 1)
     codes, released = _read_rows(real, schema), _read_rows(synthetic, schema)
     other = None if holdout is None else _read_rows(holdout, schema)
@@ -132,7 +133,7 @@ def _evaluate_internal(
     return Metrics(
         edition="internal",
         records=len(released),
-        claim=read_claim(synthetic),
+        claim=claim,
         marginals=measure_marginals(schema.attributes, released, tables.reference),
         findings=_measure_findings(
             tables,

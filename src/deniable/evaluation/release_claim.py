@@ -1,12 +1,12 @@
 """Privacy claim of the evaluated records: read from their manifest and verified."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deniable.errors import DeniableError
+from deniable.errors import ArtefactError, DeniableError
 from deniable.release.atomic_files import file_hash
+from deniable.release.untrusted_files import read_json
 from deniable.verification.verify import verify
 
 
@@ -70,7 +70,7 @@ def read_claim(synthetic: object) -> ReleaseClaim | None:
 
 def _read_manifest(manifest: Path, *, records: Path, verified_path: Path) -> ReleaseClaim:
     try:
-        document = json.loads(manifest.read_text(encoding="utf-8"))
+        document = read_json(manifest)
         claimed = document["guarantee"]
         return ReleaseClaim(
             mode=str(document["mode"]),
@@ -82,7 +82,7 @@ def _read_manifest(manifest: Path, *, records: Path, verified_path: Path) -> Rel
             failures=_find_failures(document, records=records, verified_path=verified_path),
             schema=str(document["schema"]["sha256"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (ArtefactError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return ReleaseClaim(
             mode="unknown",
             sentence="The manifest next to the records cannot be read.",
@@ -102,6 +102,8 @@ def _find_failures(
     if listed is None or not records.is_file() or listed != file_hash(records):
         return (f"the manifest describes another file than this {records.name}",)
     try:
-        return tuple(f"{check.name}: {check.explanation}" for check in verify(verified_path).failed)
+        report = verify(verified_path)
+        doubted = (*report.failed, *report.inexact)
+        return tuple(f"{check.name}: {check.explanation}" for check in doubted)
     except DeniableError as error:
         return (str(error),)

@@ -27,10 +27,10 @@ _GUARANTEE_TITLE = "Privacy guarantee"
 def write_report(metrics: Metrics, folder: Path) -> None:
     """Write report.html and metrics.json to a new folder: both, or neither.
 
-    The folder of an internal edition is accessible to its owner only.
+    An internal edition is accessible to its owner only.
     """
-    mode = 0o700 if metrics.edition == "internal" else 0o777
-    with staged_folder(Path(folder), mode=mode) as stage:
+    confidential = metrics.edition == "internal"
+    with staged_folder(Path(folder), confidential=confidential) as stage:
         write_files(stage, {"report.html": render(metrics).encode()})
         write_json(stage / "metrics.json", metrics.document())
 

@@ -19,6 +19,8 @@ from typing import Literal, get_args
 import polars as pl
 
 from deniable.errors import ConfigError, InputError, OutputError, SchemaError
+from deniable.regular_files import require_regular_file
+from deniable.release.atomic_files import make_file
 from deniable.schema.attribute import Attribute, Value
 from deniable.schema.grid import parse_integer
 from deniable.schema.schema import Schema
@@ -95,7 +97,8 @@ def write_authors_files(
     """Write the six files for the authors' tool.
 
     Args:
-        folder: The target folder, created if needed. Two files hold the rows: confidential.
+        folder: The target folder, created if needed. Two files hold the rows: confidential, and
+            readable by their owner only.
         schema: Its attributes must be lists of values, without missing cells.
         graph: The parents of each attribute; an absent attribute has none.
         order: All attributes, in the order σ.
@@ -128,6 +131,7 @@ def write_authors_files(
             text = "".join(",".join(row) + "\n" for row in rows)
             Path(f"{start}{name}.csv").write_text(text, encoding="utf-8", newline="\n")
         for name, frame in (("records", records), ("stats", stats)):
+            make_file(Path(f"{start}{name}.csv"), confidential=True)
             frame.select(schema.names).write_csv(f"{start}{name}.csv")
     except OSError as error:
         raise OutputError(
@@ -147,6 +151,7 @@ def _find_prefix(folder: Path) -> str:
 
 
 def _read_lines(path: Path, error: type[InputError]) -> list[list[str]]:
+    require_regular_file(path, error, absent="cannot be read; check that it exists")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = [[cell.strip() for cell in row] for row in csv.reader(file) if row]

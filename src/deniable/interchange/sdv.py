@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.errors import SchemaError
+from deniable.regular_files import require_regular_file
 from deniable.schema.schema import Schema
 from deniable.schema.toml_writer import write_value
 from deniable.schema.unmodelled_columns import Identifier
@@ -152,12 +153,15 @@ def write_sdv(schema: Schema, *, table: str = "table") -> dict[str, Any]:
 
 
 def _read_json(path: Path) -> Mapping[str, Any]:
+    require_regular_file(path, SchemaError, absent="cannot be read (no such file); check the path")
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise SchemaError(f"{path}: cannot be read ({error.strerror}); check the path") from None
-    except ValueError:
-        raise SchemaError(f"{path}: not JSON; save the SDV metadata again") from None
+    except (ValueError, RecursionError):
+        raise SchemaError(
+            f"{path}: not JSON, or nested too deeply; save the SDV metadata again"
+        ) from None
     if not isinstance(content, dict):
         raise SchemaError(f"{path}: not a JSON object; save the SDV metadata again")
     return content

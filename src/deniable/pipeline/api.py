@@ -71,7 +71,7 @@ def learn(
             f"--mode {config.mode} needs the table while it generates, so there is no artefact to "
             "keep; use deniable synthesize"
         )
-    run = _plan(as_schema(schema), config, noise, progress)
+    run = _prepare_run(as_schema(schema), config, noise, progress)
     rows, kind = read_rows(source, run)
     return _learn_artefact(rows, kind, run)
 
@@ -133,7 +133,8 @@ def synthesize(
         source: A path, or a pandas, polars or Arrow table.
         schema: The schema, or the path of its TOML file.
         records: The number of records. Not the number of rows, unless that is public.
-        key: Addresses generation from an artefact; modes that draw real seeds have none.
+        key: Same artefact and key, same records. Not accepted in modes ``tested`` and
+            ``randomized``, whose randomness is secret.
         model: A generative model of your own, for mode ``tested``.
         noise: For tests only; nothing is guaranteed unless it is the system's randomness.
         progress: Called with a stage, the work done and the total.
@@ -144,7 +145,7 @@ def synthesize(
     """
     config = Config.assemble(options)
     _require_request(config, records=records, key=key, model=model)
-    run = _plan(as_schema(schema), config, noise, progress, records=records)
+    run = _prepare_run(as_schema(schema), config, noise, progress, records=records)
     rows, kind = read_rows(source, run)
     if run.plan.mode in ("tested", "randomized"):
         return _test_candidates(rows, kind, run, records=records, model=model)
@@ -164,7 +165,7 @@ def as_schema(schema: SchemaSource) -> Schema:
     )
 
 
-def _plan(
+def _prepare_run(
     schema: Schema,
     config: Config,
     noise: Randomness,
@@ -177,12 +178,12 @@ def _plan(
     planned = plan_run(schema, config, records=records)
     if schema.drafted and not config.accept_drafted_schema:
         raise SchemaError(
-            f"{len(schema.drafted)} descriptions were read off the data and are not confirmed, "
-            f'for example "{schema.drafted[-1]}": check each and set confirmed = true (for '
-            "rows_max, rows_max_confirmed), or pass --accept-drafted-schema (the manifest will "
-            "list them)"
+            f"the schema has {len(schema.drafted)} unconfirmed entries, for example "
+            f'"{schema.drafted[-1]}". Check each against public knowledge and set confirmed = '
+            "true (for rows_max, rows_max_confirmed), or pass --accept-drafted-schema; the "
+            "manifest then lists them"
         )
-    return Run(schema=schema, config=config, plan=planned, noise=noise, progress=progress)
+    return Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
 
 
 def read_rows(source: object, run: Run) -> tuple[Codes, FrameKind]:
@@ -191,7 +192,7 @@ def read_rows(source: object, run: Run) -> tuple[Codes, FrameKind]:
     table = read_table(source, run.schema)
     if table.units is None:
         return table.codes, table.kind
-    rng, most = run.noise.at("units"), run.schema.max_rows_per_unit
+    rng, most = run.randomness.at("units"), run.schema.max_rows_per_unit
     return limit_rows_per_unit(table.codes, table.units, rng, max_rows=most), table.kind
 
 
@@ -202,7 +203,7 @@ def partition_rows(rows: Codes, run: Run) -> dict[str, Codes]:
         return dict.fromkeys(map(str, PARTS), rows)
     empty = {str(part): rows[:0] for part in PARTS}
     shares = {str(part): share for part, share in fractions.items()}
-    return empty | split_records(rows, shares, run.noise.at("split"))
+    return empty | split_records(rows, shares, run.randomness.at("split"))
 
 
 def _learn_artefact(rows: Codes, kind: FrameKind, run: Run) -> Artefact:
@@ -210,9 +211,9 @@ def _learn_artefact(rows: Codes, kind: FrameKind, run: Run) -> Artefact:
     run.progress("learn the model", 0, 1)
     parts = partition_rows(rows, run)
     learnt = learn_model(parts, run)
-    omegas = _settle_omegas(learnt, run)
+    omegas = _resolve_omegas(learnt, run)
     histogram, spent = _learn_seeds(parts["seeds"], learnt, omegas, run)
-    Ledger((*learnt.spends, *spent)).require_equal(run.plan.noise.spends)
+    Ledger((*learnt.spends, *spent)).require_equal(run.plan.privacy.spends)
     certificate = certify(run, omegas=omegas, extra={})
     run.progress("learn the model", 1, 1)
     return Artefact(
@@ -226,11 +227,11 @@ def _learn_artefact(rows: Codes, kind: FrameKind, run: Run) -> Artefact:
     )
 
 
-def _settle_omegas(learnt: LearntModel, run: Run) -> tuple[int, ...]:
+def _resolve_omegas(learnt: LearntModel, run: Run) -> tuple[int, ...]:
     """Take the planned values of ω, or choose one from the noisy model."""
     if run.plan.omegas:
         return run.plan.omegas
-    law = run.plan.noise.seeds
+    law = run.plan.privacy.seeds
     threshold = run.config.k + (law.r if law is not None else 0)
     return (choose_omega(learnt.network, records=learnt.seeds, threshold=threshold),)
 
@@ -239,14 +240,14 @@ def _learn_seeds(
     rows: Codes, learnt: LearntModel, omegas: tuple[int, ...], run: Run
 ) -> tuple[SeedHistogram, tuple[Spend, ...]]:
     """Learn the one-shot histogram of seed prefixes; empty in mode ``seedless``."""
-    law, network = run.plan.noise.seeds, learnt.network
+    law, network = run.plan.privacy.seeds, learnt.network
     if law is None:
         return SeedHistogram(), ()
     m = len(network.order)
     lengths = [m - omega for omega in reversed(omegas) if omega < m]
     sizes = [attribute.size for attribute in network.attributes]
     seeds, counts = count_prefixes(rows, network.order, lengths, sizes)
-    rng = run.noise.at("noise", 1)
+    rng = run.randomness.at("noise", 1)
     histogram, spent = learn_histogram(
         rng, seeds, counts, k=run.config.k, law=law, records=learnt.seeds
     )
@@ -263,9 +264,9 @@ def _test_candidates(
         raise BudgetError("no record went to the seeds: use --data-use whole, or a larger table")
     if model is None:
         learnt = learn_model(parts, run)
-        built_in = NetworkModel(learnt.network, _settle_omegas(learnt, run))
+        built_in = NetworkModel(learnt.network, _resolve_omegas(learnt, run))
         candidates = builtin_source(built_in, parts["seeds"], run, records=records)
-        Ledger((*learnt.spends, *candidates.spends)).require_equal(run.plan.noise.spends)
+        Ledger((*learnt.spends, *candidates.spends)).require_equal(run.plan.privacy.spends)
     else:
         candidates = own_model_source(model, parts["seeds"], run)
     run.progress("learn the model", 1, 1)
@@ -280,8 +281,8 @@ def _test_candidates(
         schema=run.schema,
         certificate=certificate,
         records=released,
-        # Bins are public: this key draws values within them, and is neither stored nor printed.
-        randomness=Keyed.derived(run.noise.at("values")),
+        # Draws values within public bins, the same at every reading; never stored or printed.
+        randomness=Keyed.derived(run.randomness.at("values")),
         artefact=None,
         kind=kind,
         internal={"rows": len(rows), "seeds": len(parts["seeds"]), **attempts},

@@ -33,10 +33,10 @@ def certify(
         extra: Further parameters to print, such as the number of records.
         own_model: Whether the model is the user's; then its cost is unknown.
     """
-    plan, config, is_secret = run.plan, run.config, run.noise.is_secret
-    cost = claimed(plan.cost, config) if is_secret and not own_model else NO_GUARANTEE
+    plan, config, is_secret = run.plan, run.config, run.randomness.is_secret
+    cost = claimed_cost(plan.cost, config) if is_secret and not own_model else NO_GUARANTEE
     claims_something = is_secret and (own_model or cost.epsilon < math.inf)
-    spends = () if own_model else plan.noise.spends
+    spends = () if own_model else plan.privacy.spends
     sentence = _sentence(plan, config, cost, omegas, is_secret=is_secret, own_model=own_model)
     if claims_something:
         sentence += wording.schema_claim(
@@ -65,11 +65,11 @@ def certify(
     )
 
 
-def claimed(cost: Guarantee, config: Config) -> Guarantee:
-    """The claimed ε and δ: rounded up, and never above the requested ones.
+def claimed_cost(cost: Guarantee, config: Config) -> Guarantee:
+    """Round the cost up, capped at the requested ε and δ.
 
-    In the paper's profile the paper's formula meets the request; what is claimed is the true cost,
-    however large.
+    Not capped in the paper's profile: there the paper's formula meets the request, and the true
+    cost, which is claimed, may be larger.
     """
     if cost.epsilon == math.inf:
         return NO_GUARANTEE
@@ -94,14 +94,15 @@ def _parameters(
         "max_cost": config.max_configurations,
         "estimator": config.chosen_estimator,
         "graph": "given" if config.graph is not None else "learnt",
-        "rows_max": plan.noise.scale.rows_max,
+        "rows_max": plan.privacy.scale.rows_max,
     }
     if not config.uses_pairs:
         chosen |= {"alpha": config.alpha, "parameters": config.parameters}
     if plan.mode != "seedless":
-        chosen |= {"k": config.k, "omega_known": config.omega_known}
-    if plan.noise.seeds is not None:
-        chosen["threshold"] = config.k + plan.noise.seeds.r
+        requested = "given" if plan.omegas or own_model else "auto"
+        chosen |= {"omega_requested": requested, "k": config.k, "omega_known": config.omega_known}
+    if plan.privacy.seeds is not None:
+        chosen["threshold"] = config.k + plan.privacy.seeds.r
     if plan.mode in ("tested", "randomized") and (own_model or not config.omega_known):
         chosen["gamma"] = config.gamma
     if plan.test is not None:
@@ -114,17 +115,17 @@ def _parameters(
         chosen |= {"unit": plan.unit, "rows_per_unit": plan.rows}
     if plan.draft is not None:
         chosen["draft"] = {"epsilon": plan.draft.epsilon, "delta": plan.draft.delta}
-    if plan.noise.paper is not None:
+    if plan.privacy.paper is not None:
         chosen["paper_formula"] = _paper_formula(plan, config)
     return chosen
 
 
 def _paper_formula(plan: RunPlan, config: Config) -> dict[str, Any]:
     """The cost by the paper's own formulas: printed, never claimed."""
-    said = {"model": plan.noise.paper.formula} if plan.noise.paper is not None else {}
+    formulas = {"model": plan.privacy.paper.formula} if plan.privacy.paper is not None else {}
     if plan.test is not None:
         test = plan.test
-        said["records"] = paper_records_cost(
+        formulas["records"] = paper_records_cost(
             k=test.k,
             gamma=config.gamma,
             epsilon0=test.epsilon0,
@@ -133,7 +134,7 @@ def _paper_formula(plan: RunPlan, config: Config) -> dict[str, Any]:
         )
     return {
         what: {"epsilon": round_up(cost.epsilon), "delta": round_up(cost.delta)}
-        for what, cost in said.items()
+        for what, cost in formulas.items()
     }
 
 
@@ -146,6 +147,7 @@ def _sentence(
     is_secret: bool,
     own_model: bool,
 ) -> str:
+    drafted = plan.draft is not None
     if not is_secret:
         return wording.no_claim(why=wording.KNOWN_NOISE)
     if plan.mode == "tested":
@@ -159,10 +161,10 @@ def _sentence(
         return wording.no_claim(why=wording.WITHOUT_NOISE)
     elif plan.test is not None:
         sentence = wording.randomized_claim(cost, records=plan.test.records, each=plan.test.each)
-    elif plan.noise.seeds is not None:
-        sentence = wording.one_shot_claim(cost, k=config.k)
+    elif plan.privacy.seeds is not None:
+        sentence = wording.one_shot_claim(cost, k=config.k, private_draft=drafted)
     else:
-        sentence = wording.seedless_claim(cost)
+        sentence = wording.seedless_claim(cost, private_draft=drafted)
     if plan.fractions is not None:
         sentence += wording.split_claim(
             {str(part): share for part, share in plan.fractions.items()}

@@ -6,7 +6,6 @@ from functools import partial
 from deniable.arrays import Codes
 from deniable.counting.contingency import CountQueries
 from deniable.counting.local import cache_counts, count
-from deniable.errors import InvariantError
 from deniable.model.learnt_model import LearntModel
 from deniable.model.pairwise.denoise import dependence_scores
 from deniable.model.pairwise.fit import fit_network
@@ -18,24 +17,20 @@ from deniable.workers import count_cores
 
 
 def learn_model(parts: Mapping[str, Codes], run: Run) -> LearntModel:
-    """Learn the model of the plan: the pairwise one, or the paper's graph and tables.
+    """Learn the model of the plan: the default, or the paper's graph and tables.
+
+    The default counts single columns in D_T and pairs of columns in D_P, with noise, and fits a
+    network to the noisy counts.
 
     Args:
         parts: The rows of D_T ("structure"), D_P ("parameters") and D_S ("seeds"). Confidential.
         run: The run: its schema, options, plan and source of noise.
     """
-    if run.plan.noise.pairs is not None:
-        return _learn_pairwise_model(parts, run)
-    return learn_paper_model(parts, run)
-
-
-def _learn_pairwise_model(parts: Mapping[str, Codes], run: Run) -> LearntModel:
-    """Count single columns in D_T and pairs in D_P, with noise; fit a network to the counts."""
-    laws, attributes = run.plan.noise.pairs, run.schema.attributes
+    laws, attributes = run.plan.privacy.pairs, run.schema.attributes
     if laws is None:
-        raise InvariantError("the plan has no noise for the pairwise model")
+        return learn_paper_model(parts, run)
     workers = run.config.workers or count_cores()
-    rng = run.noise.at("noise")
+    rng = run.randomness.at("noise")
     count_values = partial(count, attributes, parts["structure"], workers=workers)
     counters: list[CountQueries] = []
 

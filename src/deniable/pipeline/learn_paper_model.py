@@ -54,7 +54,8 @@ class LearntStructure:
 def learn_paper_model(parts: Mapping[str, Codes], run: Run) -> LearntModel:
     """Learn the structure from D_T, then the parameters from D_P."""
     workers = run.config.workers or count_cores()
-    attributes, rng, law = run.schema.attributes, run.noise.at("noise"), run.plan.noise.counts
+    attributes, law = run.schema.attributes, run.plan.privacy.counts
+    rng = run.randomness.at("noise")
     count_t = partial(count, attributes, parts["structure"], workers=workers)
     count_p = partial(count, attributes, parts["parameters"], workers=workers)
 
@@ -73,7 +74,7 @@ def learn_paper_model(parts: Mapping[str, Codes], run: Run) -> LearntModel:
 
 def learn_structure(rng: Rng, count_t: CountQueries, run: Run) -> LearntStructure:
     """Learn the graph and σ from noisy entropies, or take those that the user gave."""
-    schema, config, plan = run.schema, run.config, run.plan.noise
+    schema, config, plan = run.schema, run.config, run.plan.privacy
     attributes = schema.attributes
     if config.graph is not None:
         graph = Graph.from_names(schema.names, config.graph)
@@ -110,7 +111,7 @@ def estimate_tables(
     statistics: list[Statistics], graph: Graph, run: Run, *, variance: float
 ) -> tuple[ConditionalTable, ...]:
     """Estimate the conditional tables from noisy counts and sums: post-processing."""
-    config, attributes, rng = run.config, run.schema.attributes, run.noise.at("parameters")
+    config, attributes, rng = run.config, run.schema.attributes, run.randomness.at("parameters")
     estimator, alpha = str(config.chosen_estimator), config.alpha
     tables = []
     for i, noisy in enumerate(statistics):

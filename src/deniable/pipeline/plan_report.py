@@ -23,12 +23,13 @@ def report_plan(run: RunPlan, config: Config, *, records: int | None = None) -> 
         config: Its options.
         records: The number of records, if known.
     """
-    seeds = run.noise.seeds
+    seeds = run.privacy.seeds
     return {
         "mode": run.mode,
         "data_use": config.data_use,
         "asked": {"epsilon": json_number(config.epsilon), "delta": config.delta},
         "cost": _pair(run.cost),
+        "draft": None if run.draft is None else _pair(run.draft),
         "stages": _stages(run, config),
         "k": config.k,
         "r": seeds.r if seeds is not None else None,
@@ -44,8 +45,8 @@ def _stages(run: RunPlan, config: Config) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     if config.epsilon == math.inf:
         return rows
-    listed = ledger_entries(run.noise.spends, delta=config.delta)
-    for spend, entry in zip(run.noise.spends, listed, strict=True):
+    listed = ledger_entries(run.privacy.spends, delta=config.delta)
+    for spend, entry in zip(run.privacy.spends, listed, strict=True):
         if spend.what.startswith("counts of ") and rows and rows[-1]["what"] == "tables of counts":
             rows[-1]["number"] += 1
             continue

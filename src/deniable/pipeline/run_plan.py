@@ -1,6 +1,6 @@
 """The plan of a run: the noise and the cost of every stage, before a row is read.
 
-The one home of "what will it cost": ``plan``, ``synthesize`` and the certificate read it.
+It is the single source of the privacy cost for ``plan``, ``synthesize`` and the certificate.
 """
 
 import math
@@ -25,7 +25,7 @@ from deniable.schema.schema import Schema
 TEST_SHARE = 0.5
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RunPlan:
     """The stages of a run with their noise and cost.
 
@@ -33,7 +33,7 @@ class RunPlan:
         mode: The use of the seeds.
         omegas: The numbers of drawn attributes; None: chosen later, from noisy values.
         fractions: The probability of each part; None: all rows serve every stage.
-        noise: The noise and the cost of every stage.
+        privacy: The noise and the cost of every stage.
         test: The randomized test, where the mode has one.
         unit: The column that identifies the person.
         rows: The largest number of rows of one unit that is used.
@@ -43,16 +43,20 @@ class RunPlan:
     mode: Mode
     omegas: tuple[int, ...] | None
     fractions: Mapping[Part, float] | None
-    noise: Plan
+    privacy: Plan
     test: RandomizedTest | None = None
     unit: str | None = None
     rows: int = 1
     draft: Guarantee | None = None
 
+    def __repr__(self) -> str:
+        cost = self.cost
+        return f"RunPlan(mode={self.mode!r}, epsilon={cost.epsilon:g}, delta={cost.delta:g})"
+
     @property
     def cost(self) -> Guarantee:
         """(ε, δ) of the whole run for one unit, the draft of the schema included."""
-        run = unit_cost(self.noise.cost, rows=self.rows)
+        run = unit_cost(self.privacy.cost, rows=self.rows)
         return run if self.draft is None else sequential_composition([run, self.draft])
 
     def ratio(self, part: str, other: str) -> float:
@@ -85,7 +89,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
     limit = row_limit(_limit_after_draft(config, draft), rows=schema.max_rows_per_unit)
     test = None
     if mode == "randomized" and config.epsilon < math.inf:
-        test = _test(limit, config, omegas, records)
+        test = _plan_randomized_test(limit, config, omegas, records)
     facts = PublicFacts(
         limit=limit,
         names=schema.names,
@@ -104,7 +108,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         mode=mode,
         omegas=omegas,
         fractions=fractions,
-        noise=make_plan(facts),
+        privacy=make_plan(facts),
         test=test,
         unit=schema.unit,
         rows=schema.max_rows_per_unit,
@@ -120,14 +124,14 @@ class Run:
         schema: The schema of the table.
         config: The options, with the estimator resolved.
         plan: The noise and the cost of every stage.
-        noise: The source of the noise.
+        randomness: The source of the noise: the operating system, except in tests.
         progress: Called with a stage, the work done and the total.
     """
 
     schema: Schema
     config: Config
     plan: RunPlan
-    noise: Randomness = field(repr=False)
+    randomness: Randomness = field(repr=False)
     progress: Progress = field(default=no_progress, repr=False)
 
 
@@ -143,8 +147,8 @@ def _mode(config: Config) -> Mode:
 
 def resolve_estimator(config: Config, schema: Schema) -> Config:
     """Choose an estimator that can learn the schema, where none was given."""
-    summed = any(attribute.model != "histogram" for attribute in schema.attributes)
-    if not summed or config.estimator is not None:
+    has_moments = any(attribute.model != "histogram" for attribute in schema.attributes)
+    if not has_moments or config.estimator is not None:
         return config
     return replace(config, estimator="norm-sub")
 
@@ -172,15 +176,16 @@ def _limit_after_draft(config: Config, draft: Guarantee | None) -> Guarantee:
             "and nothing is left for the run. Use a larger ε and δ: they are the total."
         )
     left = Guarantee(epsilon=limit.epsilon - draft.epsilon, delta=limit.delta - draft.delta)
+    # Rounded down, so that the composed total stays within the limit.
     return Guarantee(epsilon=left.epsilon * (1 - 1e-9), delta=left.delta * (1 - 1e-9))
 
 
 def _models(schema: Schema, config: Config) -> tuple[TableModel, ...]:
     """The model of each attribute; refuse options that work with histograms only."""
-    summed = [attribute for attribute in schema.attributes if attribute.model != "histogram"]
-    if not summed:
+    by_moments = [attribute for attribute in schema.attributes if attribute.model != "histogram"]
+    if not by_moments:
         return ()
-    which = f'attribute "{summed[0].name}" has model = {summed[0].model}'
+    which = f'attribute "{by_moments[0].name}" has model = {by_moments[0].model}'
     if config.uses_pairs:
         raise ConfigError(
             f"{which}, which is not learnt from pairs: use --estimator norm-sub, or set model = "
@@ -224,7 +229,7 @@ def _fractions(config: Config, mode: Mode) -> Mapping[Part, float] | None:
     return split_fractions(seeds=mode != "seedless", of_paper=config.profile == "paper")
 
 
-def _test(
+def _plan_randomized_test(
     limit: Guarantee, config: Config, omegas: tuple[int, ...] | None, records: int | None
 ) -> RandomizedTest:
     """Plan the randomized test of every record."""

@@ -53,8 +53,8 @@ def builtin_source(model: NetworkModel, seeds: Codes, run: Run, *, records: int)
     law = test.law if test is not None else exact()
     mechanism = SeedMechanism(
         seeds=seeds,
-        randomness=run.noise,
-        passes=_test(run, law),
+        randomness=run.randomness,
+        passes=_deniability_test(run, law),
         feasible=_feasible(run.schema),
     )
     kernel = _kernel(model, mechanism, run)
@@ -75,7 +75,7 @@ def own_model_source(model: GenerativeModel, seeds: Codes, run: Run) -> Candidat
     config = run.config
     mechanism = SeedMechanism(
         seeds=seeds,
-        randomness=run.noise,
+        randomness=run.randomness,
         passes=_deterministic_test(config),
         feasible=_feasible(run.schema),
     )
@@ -98,23 +98,23 @@ def release_candidates(
     Returns:
         The records, and the confidential numbers of candidates and of those that passed.
     """
-    attempts = {"candidates": 0, "passed": 0}
+    tally = {"candidates": 0, "passed": 0}
 
-    def tally(blocks: Iterator[Codes]) -> Iterator[Codes]:
+    def counted(blocks: Iterator[Codes]) -> Iterator[Codes]:
         for block in blocks:
-            attempts["candidates"] += source.block_size
-            attempts["passed"] += len(block)
-            run.progress("candidates that passed", min(attempts["passed"], records), records)
+            tally["candidates"] += source.block_size
+            tally["passed"] += len(block)
+            run.progress("candidates that passed", min(tally["passed"], records), records)
             yield block
 
     proposed = map_in_order(source.kernel, count_up(), workers=run.config.workers or count_cores())
     passed = collect(
-        tally(proposed),
+        counted(proposed),
         records=records,
         block_size=source.block_size,
         max_attempts=max(_MIN_ATTEMPTS, run.config.max_attempts * records),
     )
-    return KeptRecords.collect(passed, columns=len(run.schema.names)), attempts
+    return KeptRecords.collect(passed, columns=len(run.schema.names)), tally
 
 
 def _kernel(model: NetworkModel, mechanism: SeedMechanism, run: Run) -> Kernel:
@@ -131,13 +131,13 @@ def _kernel(model: NetworkModel, mechanism: SeedMechanism, run: Run) -> Kernel:
     return own_omega_kernel(mechanism, model)
 
 
-def _test(run: Run, law: Law) -> DeniabilityTest:
+def _deniability_test(run: Run, law: Law) -> DeniabilityTest:
     """Choose the deniability test of the mode."""
     if run.plan.mode != "randomized":
         return _deterministic_test(run.config)
 
     def passes(plausible: Counts, block: int) -> Mask:
-        rng = run.noise.at("threshold", block)
+        rng = run.randomness.at("threshold", block)
         return pass_randomized_test(plausible, rng, k=run.config.k, law=law)
 
     return passes

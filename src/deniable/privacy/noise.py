@@ -1,4 +1,8 @@
-"""Add privacy noise to integer counts. No other module does; each call returns its ledger entry."""
+"""Add privacy noise to integer counts; each call returns its ledger entry.
+
+No other module adds noise to counts. The noisy threshold of Privacy Test 2 is drawn in
+``release.deniability_test``; a theorem states its cost.
+"""
 
 import numpy as np
 

@@ -332,7 +332,10 @@ def _smallest_radius(
     low, high = 0, 1
     while not enough(high):
         low, high = high, 2 * high
-        why = f"no bounded noise meets ε = {epsilon}, δ = {delta} for {lengths} prefix lengths"
+        why = (
+            f"the seed histogram's share of the budget (ε = {epsilon:.3g}, δ = {delta:.3g}) is too "
+            "small for any noise. Use a larger ε or δ, or --mode seedless"
+        )
         _require(high <= bound, why)
     while high - low > 1:
         half = (low + high) // 2

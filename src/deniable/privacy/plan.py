@@ -222,6 +222,6 @@ def total_cost(
 def _require_delta(facts: PublicFacts) -> None:
     if facts.limit.delta <= 0:
         raise BudgetError(
-            "δ = 0 cannot be met: the noise of entropies and seeds needs δ > 0. Ask for a δ far "
+            "δ = 0 is not possible: Gaussian noise and the seed histogram need δ > 0. Use a δ far "
             "below 1 / (number of rows), such as 1e-9."
         )

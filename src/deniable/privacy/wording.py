@@ -17,8 +17,8 @@ WITHOUT_NOISE = "the model was learnt without noise (epsilon = inf)"
 KNOWN_NOISE = "the noise came from a test source that can be repeated"
 
 _NOT_DP = (
-    "This is not differential privacy: somebody who knows the other rows may learn whether a row "
-    "is present, and the guarantee does not compose over records."
+    "This is not differential privacy: an adversary who knows the other rows may learn whether a "
+    "row is present, and the guarantee does not compose over records."
 )
 
 
@@ -39,8 +39,12 @@ def format_cost(cost: Guarantee) -> str:
     return f"ε = {round_up(cost.epsilon)!r}, δ = {round_up(cost.delta)!r}"
 
 
-def one_shot_claim(cost: Guarantee, *, k: int) -> str:
-    """Claim M1, mode one-shot: the artefact and any number of records are (ε, δ)-DP."""
+def one_shot_claim(cost: Guarantee, *, k: int, private_draft: bool = False) -> str:
+    """Claim M1, mode one-shot: the artefact and any number of records are (ε, δ)-DP.
+
+    With a private draft, ``schema_claim`` describes the schema, which was not fixed in advance.
+    """
+    fixed = "k was" if private_draft else "Schema and k were"
     deniable = (
         f" In addition, every record generated from a copied prefix has at least {k} input rows "
         "that, with that prefix length, would have produced it with exactly the same probability."
@@ -48,20 +52,21 @@ def one_shot_claim(cost: Guarantee, *, k: int) -> str:
     return (
         "The released artefact, and any number of synthetic records generated from it, is "
         f"(ε, δ)-differentially private with respect to {NEIGHBOURS} [{format_cost(cost)}; noise: "
-        f"integers, from the operating system's CSPRNG].{deniable if k > 1 else ''} Schema and k "
-        "were fixed in advance; the number of records, ω, the attribute order and the prefix "
-        "lengths were fixed in advance or computed from the released noisy values."
+        f"integers, from the operating system's CSPRNG].{deniable if k > 1 else ''} {fixed} "
+        "fixed in advance; the number of records, ω, the attribute order and the prefix lengths "
+        "were fixed in advance or computed from the released noisy values."
     )
 
 
-def seedless_claim(cost: Guarantee) -> str:
+def seedless_claim(cost: Guarantee, *, private_draft: bool = False) -> str:
     """Claim M2, mode seedless: as M1, and no record was used as a seed."""
+    fixed = "" if private_draft else "The schema was fixed in advance; the"
     return (
         "The released artefact, and any number of synthetic records generated from it, is "
         f"(ε, δ)-differentially private with respect to {NEIGHBOURS} [{format_cost(cost)}; noise: "
-        "integers, from the operating system's CSPRNG]. No record was used as a seed. The schema "
-        "was fixed in advance; the number of records and the attribute order were fixed in "
-        "advance or computed from the released noisy values."
+        "integers, from the operating system's CSPRNG]. No record was used as a seed. "
+        f"{fixed or 'The'} number of records and the attribute order were fixed in advance or "
+        "computed from the released noisy values."
     )
 
 
@@ -159,8 +164,8 @@ def schema_claim(
         )
     if drafted:
         sentences += (
-            f" Given the schema: {len(drafted)} of its descriptions were read off this table and "
-            "nobody confirmed them, so what they tell of it is not covered."
+            f" Given the schema: {len(drafted)} of its entries were read off this table and not "
+            "confirmed; what they reveal about it is not covered."
         )
     return sentences
 

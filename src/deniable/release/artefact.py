@@ -9,8 +9,7 @@ On disk it is JSON and arrays; nothing is ever unpickled:
     └── tables.npz        noisy counts, conditional tables, kept prefixes of seeds
 """
 
-import json
-import zipfile
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +21,13 @@ from numpy.typing import NDArray
 
 from deniable.arrays import CODE
 from deniable.data.dataframes import Foreign, FrameKind, PolarsKind
-from deniable.errors import ArtefactError, DeniableError, InvariantError
+from deniable.errors import ArtefactError, DeniableError, InvariantError, OutputError
 from deniable.model.bayesian_network import ConditionalTable, Network
 from deniable.model.graph import Graph
 from deniable.model.paper.parameters import TableCounts
+from deniable.privacy.wording import format_cost
 from deniable.randomness import Keyed, Randomness
+from deniable.regular_files import as_path
 from deniable.release.artefact_evidence import (
     Evidence,
     describe_evidence,
@@ -44,16 +45,33 @@ from deniable.release.atomic_files import (
     write_json,
 )
 from deniable.release.generation import GeneratedRecords, always_feasible
-from deniable.release.manifest import Certificate
+from deniable.release.manifest import ACCOUNTANT, Certificate, add_checksum, json_number
+from deniable.release.manifest import FORMAT as MANIFEST_FORMAT
 from deniable.release.records import decode_blocks
 from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
+from deniable.release.untrusted_files import (
+    MAX_ARRAYS_BYTES,
+    MAX_TEXT_BYTES,
+    ArrayFile,
+    read_json,
+    require_small_file,
+)
 from deniable.schema.schema import Schema
 
 FORMAT = "deniable artefact"
 FORMAT_VERSION = 1
 
+# The files that the manifest lists, and their largest sizes in bytes.
+_FILES = {
+    "artefact.json": MAX_TEXT_BYTES,
+    "schema.toml": MAX_TEXT_BYTES,
+    "tables.npz": MAX_ARRAYS_BYTES,
+}
+# Largest noisy number of seeds: sums of integers and of doubles are exact below it.
+_MAX_SEEDS = 2**53
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Artefact:
     """A learnt model with its noise and its guarantee.
 
@@ -87,6 +105,9 @@ class Artefact:
             shapes = [table.probabilities.shape for table in self.network.tables]
             if [counts.shape for counts in self.evidence.tables] != shapes:
                 raise InvariantError("an artefact has counts for each of its tables")
+
+    def __repr__(self) -> str:
+        return f"Artefact({self.certificate.summary}, columns={len(self.schema.columns)})"
 
     @property
     def guarantee(self) -> str:
@@ -143,13 +164,28 @@ class Artefact:
         )
 
     def save(self, folder: str | Path) -> None:
-        """Write the artefact to a new folder, atomically."""
-        with staged_folder(Path(folder)) as stage:
+        """Write the artefact to a new folder, atomically.
+
+        Without a privacy claim it is confidential: only its owner can read it.
+        """
+        confidential = not self.certificate.claims_privacy
+        with staged_folder(Path(folder), confidential=confidential) as stage:
             self.write(stage)
 
     def write(self, folder: Path) -> None:
-        """Write the artefact's files into an existing folder."""
-        write_files(folder, self.files())
+        """Write the artefact's files into an existing folder.
+
+        Raises:
+            OutputError: A file is larger than ``load`` accepts, or cannot be written.
+        """
+        files = self.files()
+        for name, content in files.items():
+            if len(content) > _FILES[name]:
+                raise OutputError(
+                    f"{name} would have {len(content):,} bytes, and no reader accepts more than "
+                    f"{_FILES[name]:,}: use a larger k, a smaller max_cost or fewer columns"
+                )
+        write_files(folder, files)
         document = self.certificate.document(self.schema, hash_files(folder))
         write_json(folder / "manifest.json", document)
 
@@ -190,67 +226,102 @@ class Artefact:
 def load(folder: str | Path) -> Artefact:
     """Load a saved artefact; its records are polars frames.
 
+    The manifest's checksum, the hashes of the files and their sizes are checked before anything
+    else is read. Nothing is signed: ``verify`` checks what the manifest claims.
+
     Raises:
         ArtefactError: The folder is not an artefact, or was changed or truncated.
+        ConfigError: ``folder`` is not a path.
     """
-    folder = Path(folder)
+    folder = as_path(folder, "the artefact")
     facts = _read_facts(folder)
     try:
-        return _assemble(folder, facts)
-    except (KeyError, TypeError, AttributeError, ValueError, OSError, EOFError) as fault:
-        raise _broken(folder, type(fault).__name__) from None
-    except (zipfile.BadZipFile, StopIteration):
-        raise _broken(folder, "tables.npz is not readable") from None
+        return _assemble(folder, facts, _read_sealed_manifest(folder))
     except DeniableError as fault:
         raise _broken(folder, str(fault)) from None
+    except Exception as fault:  # noqa: BLE001, RUF100 - anyone may have written the files
+        raise _broken(folder, type(fault).__name__) from None
 
 
-def _assemble(folder: Path, facts: Mapping[str, Any]) -> Artefact:
+def _assemble(folder: Path, facts: Mapping[str, Any], manifest: Mapping[str, Any]) -> Artefact:
     """Build the artefact from its files, which are not trusted."""
     schema = Schema.read(folder / "schema.toml")
     graph = Graph.from_names(schema.names, facts["graph"])
     number = {name: i for i, name in enumerate(schema.names)}
     order = tuple(number[name] for name in facts["order"])
-    with (
-        (folder / "tables.npz").open("rb") as file,
-        np.load(file, allow_pickle=False) as arrays,
-    ):
-
-        def take(name: str, dtype: Any) -> NDArray[Any]:
-            return _typed(arrays[name], dtype)
-
-        evidence = read_evidence(facts["evidence"], schema.names, take)
-        groups = read_groups(evidence, graph.parents, take)
+    certificate = Certificate.of_document(manifest)
+    _require_consistent(certificate, manifest, facts, schema)
+    with ArrayFile(folder / "tables.npz") as arrays:
+        evidence = read_evidence(facts["evidence"], schema.names, arrays.take)
+        groups = read_groups(evidence, graph.parents, arrays.take)
         every = range(len(schema.names))
-        tables = tuple(take(f"probabilities_{i}", np.float64) for i in every)
+        tables = tuple(arrays.take(f"probabilities_{i}", np.float64) for i in every)
         levels = tuple(
             KeptPrefixes(
-                prefixes=_typed(arrays[f"prefixes_{seeds['length']}"], CODE),
-                counts=_typed(arrays[f"seeds_{seeds['length']}"], np.int64),
+                prefixes=arrays.take(f"prefixes_{seeds['length']}", CODE),
+                counts=arrays.take(f"seeds_{seeds['length']}", np.int64),
                 records=int(seeds["records"]),
             )
             for seeds in facts["seeds"]
         )
     _require_fit(schema, order, levels)
     network = Network(schema.attributes, graph, order, tuple(map(ConditionalTable, tables)), groups)
-    _require_unchanged(folder)
     return Artefact(
         schema=schema,
         network=network,
         evidence=evidence,
         omegas=tuple(int(omega) for omega in facts["omegas"]),
         histogram=SeedHistogram(levels),
-        certificate=Certificate.read(folder / "manifest.json"),
+        certificate=certificate,
         kind=PolarsKind.of_schema(schema.columns),
     )
 
 
-def _require_unchanged(folder: Path) -> None:
-    """Refuse files that are not those the manifest lists."""
-    listed = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["files"]
-    for name in ("artefact.json", "schema.toml", "tables.npz"):
-        if listed[name] != file_hash(folder / name):
+def _read_sealed_manifest(folder: Path) -> Mapping[str, Any]:
+    """Read the manifest; refuse it if it was changed, or if a file is not the one it lists."""
+    manifest = read_json(folder / "manifest.json")
+    if not isinstance(manifest, dict) or manifest.get("format") != MANIFEST_FORMAT:
+        raise ArtefactError("manifest.json was not written by deniable")
+    if add_checksum(manifest) != manifest:
+        raise ArtefactError("manifest.json was changed: its checksum does not match its content")
+    if set(manifest["files"]) != set(_FILES):
+        raise ArtefactError("manifest.json lists other files than those of an artefact")
+    for name, max_bytes in _FILES.items():
+        require_small_file(folder / name, max_bytes=max_bytes)
+        if manifest["files"][name] != file_hash(folder / name):
             raise ArtefactError(f"{name} is not the file that manifest.json lists")
+    return manifest
+
+
+def _require_consistent(
+    certificate: Certificate, manifest: Mapping[str, Any], facts: Mapping[str, Any], schema: Schema
+) -> None:
+    """Refuse a manifest that contradicts itself, the schema or artefact.json.
+
+    The costs themselves are recomputed by ``verify``.
+    """
+    cost = certificate.cost
+    total = {"name": ACCOUNTANT, "epsilon": json_number(cost.epsilon), "delta": cost.delta}
+    claim = format_cost(cost) if certificate.claims_privacy else "No privacy is claimed"
+    for holds, otherwise in (
+        (list(certificate.accountants) == [total], "its total cost is not the one it claims"),
+        (claim in certificate.sentence, "its sentence has another cost"),
+        (certificate.mode == facts["mode"], "its mode is not that of artefact.json"),
+        (
+            certificate.claims_privacy is not facts["confidential"],
+            "artefact.json says otherwise about whether it is confidential",
+        ),
+        (
+            certificate.parameters["omega"] in ("auto", facts["omegas"]),
+            "its ω is not that of artefact.json",
+        ),
+        (
+            manifest["schema"]["sha256"] == hashlib.sha256(schema.text().encode()).hexdigest(),
+            "it has the hash of another schema",
+        ),
+    ):
+        if not holds:
+            raise ArtefactError(f"manifest.json contradicts itself or the other files: {otherwise}")
 
 
 def _require_fit(schema: Schema, order: tuple[int, ...], levels: tuple[KeptPrefixes, ...]) -> None:
@@ -259,12 +330,8 @@ def _require_fit(schema: Schema, order: tuple[int, ...], levels: tuple[KeptPrefi
         sizes = [schema.sizes[i] for i in order[: level.length]]
         if (level.prefixes >= np.array(sizes)).any():
             raise ArtefactError("a kept prefix does not fit the schema")
-
-
-def _typed(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    if array.dtype != dtype:
-        raise ArtefactError("tables.npz holds arrays of another kind")
-    return array
+        if max(level.counts.sum(dtype=np.float64), abs(level.records)) > _MAX_SEEDS:
+            raise ArtefactError("the noisy number of seeds is too large")
 
 
 def _read_facts(folder: Path) -> dict[str, Any]:
@@ -274,14 +341,15 @@ def _read_facts(folder: Path) -> dict[str, Any]:
             f"{folder} is not an artefact: it has no artefact.json. `deniable learn` makes one."
         )
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError):
-        raise _broken(folder, "artefact.json is not readable") from None
+        facts = read_json(path)
+    except ArtefactError as fault:
+        raise _broken(folder, str(fault)) from None
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise ArtefactError(f"{path} was not written by deniable: it does not say so")
-    if facts.get("format_version") != FORMAT_VERSION:
+    version = facts.get("format_version")
+    if type(version) is not int or version != FORMAT_VERSION:
         raise ArtefactError(
-            f"{folder} has format version {facts.get('format_version')}; this program reads "
+            f"{folder} has format version {str(version)[:20]}; this program reads "
             f"{FORMAT_VERSION}. Learn it again, or use the version of deniable that wrote it."
         )
     return facts

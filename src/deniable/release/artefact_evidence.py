@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from deniable.errors import ArtefactError
 from deniable.model.bayesian_network import Network
@@ -58,12 +59,15 @@ def _describe_moments(evidence: TableCounts, names: Sequence[str]) -> dict[str, 
 
 
 def describe_computer() -> str:
-    """Describe what determines the last digits of a fit: library versions and SIMD extensions."""
+    """Describe what determines the last digits of a fit: libraries, SIMD extensions and kernels."""
     import scipy  # noqa: PLC0415 - not needed to read or write anything else
 
     found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     libraries = f"numpy {np.__version__}, scipy {scipy.__version__}"
-    return f"{libraries}, {platform.machine()} {' '.join(found)}".strip()
+    # OpenBLAS chooses its kernels by the processor, or by an environment variable.
+    kernels = sorted({info["architecture"] for info in threadpool_info() if "architecture" in info})
+    processor = " ".join([platform.machine(), *found])
+    return ", ".join([libraries, processor, *(f"BLAS {kernel}" for kernel in kernels)])
 
 
 def evidence_arrays(evidence: Evidence, network: Network) -> Arrays:

@@ -1,17 +1,22 @@
 """Atomic writes of files and folders, deterministic encodings, and file hashes.
 
-Everything is written under a temporary name in the target's folder and renamed at the end. So a
-crash, a full disk or Ctrl-C never leaves a partial release.
+Everything is written under a temporary name in the target's folder, flushed to the disk, and
+renamed at the end. So a crash, a full disk or Ctrl-C never leaves a partial release. Confidential
+output is readable by its owner only, from its creation on.
 """
 
+import errno
 import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,47 +24,216 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from deniable.errors import OutputError
+from deniable.errors import ArtefactError, OutputError
+from deniable.output_tracker import current_tracker
+from deniable.regular_files import require_regular_file
+
+# Modes of confidential output. Other output has the modes that the umask leaves.
+_OWNER_FOLDER, _OWNER_FILE = 0o700, 0o600
+_GROUP_AND_OTHERS = 0o077
+# Errors of file systems that do not flush single files or folders.
+_CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A file or folder to write.
+
+    Attributes:
+        path: Its final path.
+        is_folder: Whether it is a folder.
+        confidential: Whether only its owner may read it.
+    """
+
+    path: Path
+    is_folder: bool = False
+    confidential: bool = False
+
+    @cached_property
+    def place(self) -> Path:
+        """The path by the target's own name, also for the current folder."""
+        return self.path.resolve() if self.path.name in ("", "..") else self.path
+
+    @property
+    def stage(self) -> Path:
+        """The temporary path. The name stays last: its suffixes determine a table's format."""
+        return self.place.with_name(f".partial.{os.getpid()}.{self.place.name}")
+
+    def create(self) -> None:
+        """Create the empty file or folder under its temporary name."""
+        with as_output_error(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.is_folder:
+                _make_folder(self.stage, confidential=self.confidential)
+            else:
+                _make_file(self.stage, os.O_EXCL, confidential=self.confidential)
+
+    def put_in_place(self) -> None:
+        """Rename the temporary file or folder; never over another file."""
+        if not self.is_folder:
+            _require_absent(self.path)
+        with as_output_error(self.path):
+            self.stage.rename(self.place)
+
+    def remove(self) -> None:
+        """Remove the temporary file or folder, if it is still there."""
+        if self.is_folder:
+            shutil.rmtree(self.stage, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                self.stage.unlink(missing_ok=True)
 
 
 @contextmanager
-def staged_folder(target: Path, *, mode: int = 0o777) -> Iterator[Path]:
+def staged(*targets: Target) -> Iterator[tuple[Path, ...]]:
+    """Yield temporary paths; rename all of them on success, remove all on failure.
+
+    Everything is flushed to the disk before the first rename, so that no power failure leaves a
+    target with missing content.
+    """
+    require_free(*(target.path for target in targets))
+    try:
+        for target in targets:
+            target.create()
+        yield tuple(target.stage for target in targets)
+        for target in targets:
+            with as_output_error(target.path):
+                _flush_tree(target.stage)
+        _put_in_place(targets)
+        for parent in {target.place.parent for target in targets}:
+            with suppress(OSError):  # the output is in place: nothing that follows may fail
+                flush(parent)
+    finally:
+        for target in targets:
+            target.remove()
+
+
+def _put_in_place(targets: tuple[Target, ...]) -> None:
+    """Rename all targets and record it; undo everything if one fails or Ctrl-C is pressed."""
+    in_place = current_tracker().paths
+    renamed, before = list[Target](), list(in_place)
+    try:
+        for target in targets:
+            target.put_in_place()
+            renamed.append(target)
+        in_place.extend(target.path for target in targets)
+    except BaseException:
+        for target in renamed:
+            with suppress(OSError):
+                target.place.rename(target.stage)
+        in_place[:] = before
+        raise
+
+
+@contextmanager
+def staged_folder(target: Path, *, confidential: bool = False) -> Iterator[Path]:
     """Yield a new folder; rename it to ``target`` on success, remove it on failure."""
-    require_free(target)
-    stage = _stage_path(target)
-    try:
-        with as_output_error(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            stage.mkdir(mode=mode)
+    with staged(Target(path=target, is_folder=True, confidential=confidential)) as (stage,):
         yield stage
-        with as_output_error(target):
-            stage.rename(target)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
 
 
 @contextmanager
-def staged_file(target: Path) -> Iterator[Path]:
-    """Yield a path for a new file; rename it to ``target`` on success, remove it on failure."""
-    require_free(target)
-    stage = _stage_path(target)
-    try:
-        with as_output_error(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
+def staged_file(target: Path, *, confidential: bool = False) -> Iterator[Path]:
+    """Yield the path of a new, empty file; rename it to ``target`` on success, else remove it."""
+    with staged(Target(path=target, confidential=confidential)) as (stage,):
         yield stage
+
+
+def require_free(*targets: Path) -> None:
+    """Refuse targets that exist and are not empty folders; refuse the remains of a killed run.
+
+    Raises:
+        OutputError: A target is not free; the message names what is in the way.
+    """
+    for target in targets:
         with as_output_error(target):
-            stage.rename(target)
-    finally:
-        with suppress(OSError):
-            stage.unlink(missing_ok=True)
+            is_empty_folder = target.is_dir() and not any(target.iterdir())
+        if not is_empty_folder:
+            _require_absent(target)
+    leftovers = [path for target in targets for path in _leftovers(target)]
+    if leftovers:
+        listed = " ".join(map(str, leftovers))
+        raise OutputError(
+            f"an unfinished run into {targets[0]} left {listed}: it was killed, or is still "
+            "running. The remains may be as confidential as the table. If it is not running, "
+            f"delete them (rm -r {listed}) and start again; or choose another name"
+        )
 
 
-def require_free(target: Path) -> None:
-    """Refuse a target that exists and is not an empty folder."""
-    if target.is_dir() and not any(target.iterdir()):
-        return
-    if target.exists() or target.is_symlink():
+def _require_absent(target: Path) -> None:
+    with as_output_error(target):
+        is_there = target.exists() or target.is_symlink()
+    if is_there:
         raise OutputError(f"{target} exists and is not empty; remove it, or choose another name")
+
+
+def _leftovers(target: Path) -> list[Path]:
+    """List the temporary files and folders of other runs into a target."""
+    place = Target(path=target).place
+    pattern = re.compile(rf"\.partial\.\d+\.{re.escape(place.name)}")
+    try:
+        return sorted(path for path in place.parent.iterdir() if pattern.fullmatch(path.name))
+    except OSError:
+        return []
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder that is as private as the folder it is in."""
+    with as_output_error(path):
+        _make_folder(path, confidential=_is_private(path.parent))
+
+
+def make_file(path: Path, *, confidential: bool = False) -> None:
+    """Create an empty file; an existing file keeps its mode.
+
+    Args:
+        path: The file.
+        confidential: Whether only its owner may read it. In a private folder, always so.
+    """
+    with as_output_error(path):
+        _make_file(path, confidential=confidential or _is_private(path.parent))
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether only its owner can enter a folder."""
+    return not folder.stat().st_mode & _GROUP_AND_OTHERS
+
+
+def _make_folder(path: Path, *, confidential: bool) -> None:
+    path.mkdir(mode=_OWNER_FOLDER if confidential else 0o777)
+    if confidential:
+        path.chmod(_OWNER_FOLDER)  # an unusual umask may have taken rights from the owner
+
+
+def _make_file(path: Path, flags: int = 0, *, confidential: bool) -> None:
+    mode = _OWNER_FILE if confidential else 0o666
+    is_new = not path.exists()
+    file = os.open(path, os.O_CREAT | os.O_WRONLY | flags, mode)
+    try:
+        if confidential and is_new:
+            os.fchmod(file, mode)  # as above
+    finally:
+        os.close(file)
+
+
+def _flush_tree(path: Path) -> None:
+    """Flush a file, or a folder and everything in it, to the disk."""
+    if path.is_dir():
+        for inner in sorted(path.iterdir()):
+            _flush_tree(inner)
+    flush(path)
+
+
+def flush(path: Path) -> None:
+    """Flush a file or the entries of a folder to the disk."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    except OSError as fault:
+        if fault.errno not in _CANNOT_FLUSH:
+            raise
+    finally:
+        os.close(file)
 
 
 def parquet_writer() -> str:
@@ -67,21 +241,23 @@ def parquet_writer() -> str:
     return f"polars {pl.__version__}"
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, confidential: bool = False) -> None:
     """Write a text to a new file, atomically."""
-    with staged_file(path) as stage, as_output_error(path):
+    with staged_file(path, confidential=confidential) as stage, as_output_error(path):
         stage.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write small files into a folder."""
+    """Write small files into a folder; they are as private as the folder."""
     with as_output_error(folder):
         for name, content in files.items():
+            make_file(folder / name)
             (folder / name).write_bytes(content)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file."""
+    """Write a JSON file; it is as private as its folder."""
+    make_file(path)
     with as_output_error(path):
         path.write_bytes(encode_json(content))
 
@@ -109,14 +285,14 @@ def hash_files(folder: Path) -> dict[str, str]:
 
 
 def file_hash(path: Path) -> str:
-    """Compute the SHA-256 hash of a file, in constant memory."""
+    """Compute the SHA-256 hash of a regular file, in constant memory.
+
+    Raises:
+        ArtefactError: It is something else, such as a pipe, which would block.
+    """
+    require_regular_file(path, ArtefactError)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _stage_path(target: Path) -> Path:
-    # The target's name stays last, because its suffixes determine the table's format.
-    return target.with_name(f".partial.{os.getpid()}.{target.name}")
 
 
 @contextmanager

@@ -23,12 +23,12 @@ Kernel = Callable[[int], Codes]
 # The records that satisfy the schema's constraints. It looks at the records, never at the data.
 Feasible = Callable[[Codes], Mask]
 
-# Records of a block: enough that threads seldom meet in Python, few enough for small runs.
+# Records per block: large enough to make contention for the interpreter lock negligible.
 BLOCK = 2**18
-# Attempts to draw a record without a kept prefix whose prefix is not a kept one.
+# Redraws of a record that was assigned no prefix but whose drawn prefix is in the histogram.
 _MAX_REDRAWS = 50
-# Constraints fail when fewer than one in _MAX_DRAWS_PER_RECORD draws is feasible, judged only after
-# _MIN_EXPECTED_RECORDS times as many draws.
+# Generation fails if fewer than one draw in _MAX_DRAWS_PER_RECORD is feasible. It is judged only
+# after draws that would be expected to give _MIN_EXPECTED_RECORDS feasible records.
 _MAX_DRAWS_PER_RECORD = 1_000
 _MIN_EXPECTED_RECORDS = 25
 
@@ -107,11 +107,11 @@ class GeneratedRecords:
         return records
 
     def _keep_and_draw(self, length: int, number: int, rng: Rng, method: DrawMethod) -> Codes:
-        """Draw records that keep a prefix of ``length`` where one was kept.
+        """Draw records: a prefix of ``length`` from the histogram, then the rest from the network.
 
-        Kept prefixes have their full share already. A record without one is redrawn until its
-        prefix is none of them, so that the suppressed share goes to suppressed prefixes; rarely,
-        after many attempts, it keeps what it has.
+        A record that is assigned no prefix is drawn from the network, and redrawn while its prefix
+        is in the histogram, because such prefixes already have their full weight. After
+        ``_MAX_REDRAWS`` attempts it is accepted.
         """
         network = self.network
         if length == 0:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Self
 
 from deniable.privacy.composition import Guarantee
@@ -22,24 +21,32 @@ FORMAT = "deniable manifest 1"
 ACCOUNTANT = "privacy loss distributions"
 
 ASSUMPTIONS = (
-    "the schema is public knowledge: it was not read off this table, or somebody confirmed it",
-    "the options were fixed before anybody looked at the table",
-    "noise came from the operating system's CSPRNG, as whole numbers, and nobody saw it",
+    "the schema is public knowledge: it was not read off this table, or it was confirmed",
+    "the options were fixed before the table was looked at",
+    "the noise came from the operating system's CSPRNG, as integers, and stayed secret",
 )
 
 _SEVERAL_ROWS = "several rows of one person: the unit is a row"
+_TOO_FEW_SEEDS = (
+    "that a run is refused because the table gave no seeds, or too few candidates passed the test"
+)
 _NOT_COVERED = (
-    "what the schema says, where it was read off the data",
-    "anything else made from the same table, an evaluation against it included: costs add up",
-    "that a table is refused because a cell does not fit its schema: then correct the schema from "
-    "what everybody may know",
-    "side channels such as run times, and the computer the table is on",
+    "what the schema reveals, where it was read off the data",
+    "any other use of the same table, evaluations included: costs add up",
+    "that a table is refused because a cell or a column type does not fit the schema; correct the "
+    "schema from public knowledge only",
+    "side channels such as run times, and the computer that holds the table",
 )
 
 
-def not_covered(unit: str | None) -> list[str]:
-    """List what the guarantee does not cover; without a unit, also several rows of one person."""
-    return [*([_SEVERAL_ROWS] if unit is None else []), *_NOT_COVERED]
+def not_covered(unit: str | None, mode: str) -> list[str]:
+    """List what the guarantee of a mode does not cover; without a unit, also several rows of one.
+
+    A mode that claims differential privacy for its records refuses a table for no other reason:
+    not because it has few rows, or none.
+    """
+    several = [_SEVERAL_ROWS] if unit is None else []
+    return [*several, *_NOT_COVERED, *([_TOO_FEW_SEEDS] if mode == "tested" else [])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +76,11 @@ class Certificate:
     accountants: Sequence[Mapping[str, Any]]
 
     @property
+    def summary(self) -> str:
+        """Mode, ε and δ, for a one-line representation."""
+        return f"mode={self.mode!r}, epsilon={self.cost.epsilon:g}, delta={self.cost.delta:g}"
+
+    @property
     def claims_privacy(self) -> bool:
         """Whether a finite ε is claimed."""
         return self.cost.epsilon < math.inf
@@ -92,7 +104,7 @@ class Certificate:
             },
             "spends": [dict(spend) for spend in self.spends],
             "accountants": [dict(accountant) for accountant in self.accountants],
-            "not_covered": not_covered(schema.unit),
+            "not_covered": not_covered(schema.unit, self.mode),
             "files": dict(hashes),
             "schema": {
                 "sha256": hashlib.sha256(schema.text().encode()).hexdigest(),
@@ -102,9 +114,8 @@ class Certificate:
         return add_checksum(document)
 
     @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read the certificate in a manifest, unverified: ``verify`` checks it."""
-        document = json.loads(path.read_text(encoding="utf-8"))
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
+        """Take the certificate from a manifest, unverified: ``verify`` checks it."""
         claimed = document["guarantee"]
         return cls(
             mode=document["mode"],

@@ -15,7 +15,7 @@ from deniable.data.table_io import write_table
 from deniable.errors import InvariantError
 from deniable.progress import Progress, no_progress
 from deniable.randomness import Randomness
-from deniable.release.atomic_files import as_output_error
+from deniable.release.atomic_files import as_output_error, make_file
 from deniable.schema.schema import Schema
 
 
@@ -85,6 +85,10 @@ def write_records(
     randomness: Randomness,
     progress: Progress = no_progress,
 ) -> None:
-    """Decode records and write them to a file, in the format of its suffix."""
+    """Decode records and write them to a file, in the format of its suffix.
+
+    A new file is as private as its folder; an existing, empty one keeps its mode.
+    """
+    make_file(path)
     with as_output_error(path):
         write_table(path, decode_blocks(records, schema, randomness, progress), schema)

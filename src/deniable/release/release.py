@@ -14,12 +14,13 @@ from deniable.progress import Progress, no_progress
 from deniable.randomness import Keyed
 from deniable.release.artefact import Artefact
 from deniable.release.atomic_files import (
+    Target,
     file_hash,
     hash_files,
+    make_folder,
     parquet_writer,
     require_free,
-    staged_file,
-    staged_folder,
+    staged,
     write_files,
     write_json,
 )
@@ -38,12 +39,11 @@ def release_folders(folder: str | Path) -> tuple[Path, Path]:
     """
     public = Path(folder).absolute().resolve()
     internal = public.with_name(f"{public.name}.internal")
-    require_free(public)
-    require_free(internal)
+    require_free(public, internal)
     return public, internal
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Release:
     """Synthetic records with their guarantee. Every reading gives the same records.
 
@@ -65,6 +65,9 @@ class Release:
     kind: FrameKind = field(repr=False)
     internal: Mapping[str, Any] = field(repr=False)
 
+    def __repr__(self) -> str:
+        return f"Release({self.certificate.summary}, records={self.records.number})"
+
     @property
     def guarantee(self) -> str:
         """The guarantee in one sentence."""
@@ -85,19 +88,20 @@ class Release:
         """Write the release to a new folder, and what must not leave to ``folder``.internal.
 
         ``folder`` gets the records, manifest.json, schema.toml and, in the modes that have one,
-        artefact/. Only its owner can read ``folder``.internal. After a crash there is the whole
-        release or none.
+        artefact/. Only its owner can read ``folder``.internal and, where no
+        privacy is claimed, ``folder`` itself. After a crash there is the whole release or none.
         """
         target, internal = release_folders(folder)
-        with (
-            staged_folder(target) as public,
-            staged_folder(internal, mode=0o700) as private,
-        ):
+        confidential = not self.certificate.claims_privacy
+        with staged(
+            Target(path=internal, is_folder=True, confidential=True),
+            Target(path=target, is_folder=True, confidential=confidential),
+        ) as (private, public):
             table = public / f"synthetic.{file_format}"
             write_records(table, self.records, self.schema, self.randomness, progress)
             write_files(public, {"schema.toml": self.schema.text().encode()})
             if self.artefact is not None:
-                (public / "artefact").mkdir()
+                make_folder(public / "artefact")
                 self.artefact.write(public / "artefact")
             document = self._certificate_of(table).document(self.schema, hash_files(public))
             write_json(public / "manifest.json", document)
@@ -108,7 +112,12 @@ class Release:
         target = Path(path)
         infer_format(target, OutputError)
         manifest = target.with_name(f"{target.name}.manifest.json")
-        with staged_file(target) as table, staged_file(manifest) as document:
+        require_free(target, manifest)
+        confidential = not self.certificate.claims_privacy
+        with staged(
+            Target(path=manifest, confidential=confidential),
+            Target(path=target, confidential=confidential),
+        ) as (document, table):
             write_records(table, self.records, self.schema, self.randomness, progress)
             hashes = {target.name: file_hash(table)}
             write_json(document, self._certificate_of(target).document(self.schema, hashes))

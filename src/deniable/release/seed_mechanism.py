@@ -46,8 +46,8 @@ class SeedMechanism:
         seeds: The records of D_S.
         randomness: Draws seeds, candidates and the order of scans.
         passes: The deniability test.
-        feasible: The constraints. They look at a candidate alone, so dropping those that break
-            them takes nothing from the deniability of the rest.
+        feasible: The constraints. They look at a candidate alone, so filtering by them does not
+            weaken the deniability of the others.
     """
 
     seeds: Codes = field(repr=False)
@@ -77,7 +77,7 @@ def own_omega_kernel(mechanism: SeedMechanism, model: NetworkModel) -> Kernel:
         drawn = model.propose_from(
             seeds.rows, chosen[passed], omegas[passed], randomness.at("candidates", block)
         )
-        return _only(drawn, mechanism.feasible(drawn))
+        return _select(drawn, mechanism.feasible(drawn))
 
     return kernel
 
@@ -90,7 +90,7 @@ def hidden_omega_kernel(mechanism: SeedMechanism, model: NetworkModel, *, gamma:
     def kernel(block: int) -> Codes:
         own, candidates = _propose(mechanism, model, block, BLOCK)
         plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
-        return _only(
+        return _select(
             candidates, mechanism.passes(plausible, block) & mechanism.feasible(candidates)
         )
 
@@ -109,7 +109,7 @@ def scan_kernel(
         plausible = scan_plausible_seeds(
             model, mechanism.seeds, candidates, own, rng, gamma=gamma, limits=limits
         )
-        return _only(
+        return _select(
             candidates, mechanism.passes(plausible, block) & mechanism.feasible(candidates)
         )
 
@@ -124,7 +124,7 @@ def randomized_kernel(
     Seeds are drawn from the table and from ``dummies`` dummy seeds, whose candidates always fail.
     A candidate that fails is replaced by a record drawn without a seed. So every candidate gives a
     record, and the number of failures is hidden, for tables of any size, empty ones included. A
-    candidate that breaks a constraint counts as failed: a function of what the theorem covers.
+    candidate that breaks a constraint counts as failed, which is post-processing.
 
     Args:
         mechanism: Its test must be the randomized one.
@@ -151,10 +151,10 @@ def randomized_kernel(
         else:
             own = seeds[chosen[real]]
             plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
-        # Dummies are tested too and the result is discarded, so thresholds do not count them.
-        everyone = np.zeros(BLOCK, dtype=np.int64)
-        everyone[real] = plausible
-        passed = mechanism.passes(everyone, block)[real] & mechanism.feasible(candidates)
+        # Dummies draw a threshold too, so that the number of draws does not reveal theirs.
+        all_counts = np.zeros(BLOCK, dtype=np.int64)
+        all_counts[real] = plausible
+        passed = mechanism.passes(all_counts, block)[real] & mechanism.feasible(candidates)
         records = draw_feasible(seedless, BLOCK, draw, mechanism.feasible)
         records[real[passed]] = candidates[passed]
         return records
@@ -168,7 +168,7 @@ def _level_of_omega(model: NetworkModel) -> Counts:
     return np.array([level_of.get(omega, 0) for omega in range(max(model.omegas) + 1)])
 
 
-def _only(records: Codes, wanted: Mask) -> Codes:
+def _select(records: Codes, wanted: Mask) -> Codes:
     """Select records, columns contiguous; without a copy if all are wanted."""
     return records if wanted.all() else np.asfortranarray(records[wanted])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.errors import OutputError
-from deniable.release.atomic_files import encode_json
+from deniable.release.atomic_files import encode_json, flush, make_file
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,10 @@ class CheckpointFolder:
                     )
             elif out.exists() and any(out.iterdir()):
                 raise OutputError(f"{out} contains other files; choose another folder")
-            (out / "cells").mkdir(parents=True, exist_ok=True, mode=0o700)
-            out.chmod(0o700)
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.mkdir(exist_ok=True, mode=0o700)
+            out.chmod(0o700)  # an empty folder that was there already
+            (out / "cells").mkdir(exist_ok=True, mode=0o700)
             write_atomically(saved, encode_json(settings))
         except OSError as error:
             raise OutputError(
@@ -51,7 +53,12 @@ class CheckpointFolder:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write to a temporary file, then rename it: the file is complete or does not exist."""
+    """Write to a temporary file, then rename it: the file is complete or does not exist.
+
+    It is as private as its folder.
+    """
     stage = path.with_name(f".partial.{os.getpid()}.{path.name}")
+    make_file(stage)
     stage.write_bytes(content)
+    flush(stage)
     stage.rename(path)

@@ -11,9 +11,10 @@ from typing import Any
 
 import polars as pl
 
+from deniable.data.polars_errors import POLARS_ERRORS
 from deniable.errors import DataError
 
-_POLARS_ERRORS = (pl.exceptions.PolarsError, OSError)
+_READ_ERRORS = (*POLARS_ERRORS, OSError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,7 @@ def _read_raw(path: Path, columns: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
                 "person file of the 2013 survey, or pass a recipe for another year's columns."
             )
         return pl.read_csv(path, columns=wanted, infer_schema=False).select(wanted)
-    except _POLARS_ERRORS as error:
+    except _READ_ERRORS as error:
         raise DataError(
             f"{path.name} cannot be read as CSV ({type(error).__name__}). Unpack it first, and "
             "check that it is complete."

@@ -7,7 +7,7 @@ between positions, values and text, for single values and for whole columns.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
@@ -31,6 +31,8 @@ MAX_DECIMALS = 9
 _EPOCH_DAY = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1)  # without a time zone: times are local to the table, or in UTC
 _MICROSECONDS_PER_SECOND = 1_000_000
+# By the first letter of a time unit of polars: milli-, micro- and nanoseconds.
+_TICKS_PER_SECOND = {"m": 1_000, "u": 1_000_000, "n": 1_000_000_000}
 _DEFAULT_FORMATS: dict[NumericKind, str] = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S"}
 _REAL_PATTERN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -89,19 +91,20 @@ class Grid:
             TypeError: The value has another type.
         """
         if self.kind in _DEFAULT_FORMATS:
-            return Fraction(self._seconds(value), 86_400 if self.kind == "date" else int(self.step))
+            return self._seconds(value) / (86_400 if self.kind == "date" else int(self.step))
         if type(value) not in (int, float):
             raise TypeError
         # The decimal as written: the float 0.1 is not exactly a tenth.
         return Fraction(repr(value)) / Fraction(self.step)
 
-    def _seconds(self, value: GridValue) -> int:
+    def _seconds(self, value: GridValue) -> Fraction:
         if not isinstance(value, date):
             raise TypeError
-        moment = datetime(*value.timetuple()[:6])
-        if isinstance(value, datetime) and value.tzinfo is not None:
-            moment = value.astimezone(UTC).replace(tzinfo=None)
-        return int((moment - _EPOCH).total_seconds() // 1)
+        if not isinstance(value, datetime):
+            return Fraction((value - _EPOCH_DAY).days * 86_400)
+        # The offset is subtracted from the difference: the time in UTC may be before year 1.
+        since = value.replace(tzinfo=None) - _EPOCH - (value.utcoffset() or timedelta(0))
+        return Fraction(since // timedelta(microseconds=1), _MICROSECONDS_PER_SECOND)
 
     def width_in_positions(self, width: object) -> int | None:
         """Convert a width, in numbers, days or seconds, to a number of positions.
@@ -185,9 +188,7 @@ class Grid:
             return _finite_or_null(cell.cast(pl.Float64))
         if self.kind == "date" and dtype == pl.Date:
             return cell.cast(pl.Int32).cast(pl.Int64)
-        ticks = _MICROSECONDS_PER_SECOND * (86_400 if self.kind == "date" else int(self.step))
-        # polars stores times in UTC, with or without a time zone.
-        return cell.cast(_microseconds_dtype(dtype)).cast(pl.Int64) // ticks
+        return _to_seconds(cell, dtype) // (86_400 if self.kind == "date" else int(self.step))
 
     def positions(self, numbers: pl.Expr) -> pl.Expr:
         """Convert parsed cells to positions; reals are rounded to the nearest one."""
@@ -210,10 +211,18 @@ class Grid:
         """Check that dates or times survive being written and parsed in the format.
 
         Raises:
-            SchemaError: Some of ``positions`` does not, or the format is invalid.
+            SchemaError: Some of ``positions`` does not, or the format is invalid, or a date is
+                outside the years 1 to 9999.
         """
         if self.kind not in _DEFAULT_FORMATS:
             return
+        try:
+            _ = self.value_at(min(positions)), self.value_at(max(positions))
+        except OverflowError:
+            raise SchemaError(
+                f"a {self.kind} of its range is before year 1 or after year 9999, in UTC; narrow "
+                "the range"
+            ) from None
         moments = self.values(np.array(positions, dtype=np.int64)).to_frame("moment")
         try:
             back = moments.select(self.from_text(self.to_text(pl.col("moment")))).to_series()
@@ -272,5 +281,13 @@ def _cast_to_integer(cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     return cell.cast(pl.Int64)
 
 
-def _microseconds_dtype(dtype: pl.DataType) -> pl.DataType:
-    return pl.Datetime("us", dtype.time_zone if isinstance(dtype, pl.Datetime) else None)
+def _to_seconds(cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Convert dates or times to whole seconds since 1970, rounded down; in UTC if zoned.
+
+    Integer arithmetic on the stored numbers: a cast to another time unit would panic on dates far
+    outside every calendar, and polars then may end the query as if the table had no more rows.
+    """
+    stored = cell.to_physical().cast(pl.Int64)
+    if isinstance(dtype, pl.Datetime):
+        return stored // _TICKS_PER_SECOND[dtype.time_unit[0]]
+    return stored * 86_400

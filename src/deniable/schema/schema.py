@@ -4,6 +4,7 @@ A schema is public. It is written by hand, or drafted from the data and then con
 """
 
 import math
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.errors import OutputError, SchemaError
+from deniable.regular_files import require_regular_file
 from deniable.schema.attribute import Attribute, summarize_values
 from deniable.schema.constraint_solver import ConstraintSolver
 from deniable.schema.constraints import Constraint, parse_constraint
@@ -54,6 +56,8 @@ class DraftCost:
         numbers = all(type(number) in (int, float) for number in (self.epsilon, self.delta))
         if not (numbers and 0 < self.epsilon < math.inf and 0 <= self.delta < 1):
             raise SchemaError("draft needs a finite epsilon above 0, and 0 <= delta < 1")
+        if self.unit is not None and not (type(self.unit) is str and self.unit):
+            raise SchemaError("the unit of [draft] must be the name of a column")
 
 
 @dataclass(frozen=True)
@@ -141,12 +145,10 @@ class Schema:
             SchemaError: The file does not exist, cannot be read, or is not a valid schema.
         """
         path = Path(path)
+        absent = "no such file; create it to describe the table's columns (see README.md)"
+        require_regular_file(path, SchemaError, absent=absent)
         try:
             text = path.read_text(encoding="utf-8-sig")
-        except FileNotFoundError:
-            raise SchemaError(
-                f"{path}: no such file; create it to describe the table's columns (see README.md)"
-            ) from None
         except UnicodeDecodeError as error:
             raise SchemaError(
                 f"{path}: byte {error.start:,} is not UTF-8; save the file as UTF-8"
@@ -169,6 +171,10 @@ class Schema:
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise SchemaError(f"invalid TOML: {error}. Correct it there") from None
+        except (RecursionError, ValueError):
+            raise SchemaError(
+                "lists are nested too deeply, or a number has too many digits; no schema needs that"
+            ) from None
         if document.get("format") != SCHEMA_FORMAT:
             raise SchemaError(
                 f"the first line must be: format = {SCHEMA_FORMAT}; other formats need another "
@@ -195,11 +201,17 @@ class Schema:
     def write(self, path: str | Path) -> None:
         """Write the schema to a TOML file.
 
+        A new file of an unconfirmed plain draft is readable by its owner only: it is as
+        confidential as the table.
+
         Raises:
             OutputError: The file cannot be written.
         """
+        mode = 0o600 if self.drafted and self.draft is None else 0o666
         try:
-            Path(path).write_text(self.text(), encoding="utf-8", newline="\n")
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+            with os.fdopen(file, "w", encoding="utf-8", newline="\n") as opened:
+                opened.write(self.text())
         except OSError as error:
             raise OutputError(
                 f"{path} cannot be written ({error.strerror}). Free some disk space, or choose an "
@@ -236,21 +248,17 @@ class Schema:
     def _require_unit(self) -> None:
         if type(self.max_rows_per_unit) is not int or self.max_rows_per_unit < 1:
             raise SchemaError("max_rows_per_unit must be a whole number, at least 1")
+        if self.unit is None and self.max_rows_per_unit != 1:
+            raise SchemaError(_UNIT_NEEDED)
+        if self.draft is not None and self.draft.unit != self.unit:
+            raise SchemaError(_describe_other_unit(self.unit, self.draft.unit))
         if self.unit is None:
-            if self.max_rows_per_unit != 1:
-                raise SchemaError(_UNIT_NEEDED)
             return
         named = next((column for column in self.columns if column.name == self.unit), None)
         if not isinstance(named, Attribute | Identifier):
             raise SchemaError(
                 f"unit = {write_value(self.unit)}: unit must name a column of the schema that is "
                 'an identifier or is learnt; add an [[attribute]] of type = "identifier" for it'
-            )
-        if self.draft is not None and self.draft.unit != self.unit:
-            raise SchemaError(
-                f"unit = {write_value(self.unit)}, but the cost in [draft] is per "
-                f"{write_value(self.draft.unit) if self.draft.unit else 'row'}: its cost per unit "
-                "is unknown. Draft again with --unit, or describe the columns by hand"
             )
         if isinstance(named, Attribute) and not _has_distinct_codes(named):
             raise SchemaError(
@@ -262,6 +270,22 @@ class Schema:
                 f'unit = "{self.unit}": a row with a missing cell in this column could not be '
                 "assigned to a person; remove its key missing"
             )
+
+
+def _describe_other_unit(unit: str | None, drafted: str | None) -> str:
+    """Explain why a draft for another unit, or for single rows, does not fit a schema.
+
+    The cost per row does not follow from the cost per unit either: one row more may displace
+    another of the same unit, so it can change two rows of what the draft has read.
+    """
+    run = "the schema has no unit" if unit is None else f"unit = {write_value(unit)}"
+    cost = "row" if drafted is None else write_value(drafted)
+    fix = (
+        f"Set unit = {write_value(drafted)} and max_rows_per_unit, or draft again without --unit"
+        if drafted is not None
+        else "Draft again with --unit, or describe the columns by hand"
+    )
+    return f"{run}, but the cost in [draft] is per {cost}: its cost here is unknown. {fix}"
 
 
 def _has_distinct_codes(attribute: Attribute) -> bool:

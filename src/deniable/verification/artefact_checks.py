@@ -3,18 +3,15 @@
 Conditional tables are estimated again from the noisy counts in the artefact and compared.
 """
 
-import json
 from collections.abc import Mapping
-from itertools import chain, pairwise, starmap
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from deniable.arrays import Reals
 from deniable.model.graph import cost
 from deniable.model.pairwise.denoise import dependence_scores
-from deniable.model.pairwise.fit import fit_network
 from deniable.model.pairwise.measure import (
     PairwiseMeasurements,
     apportion,
@@ -25,9 +22,10 @@ from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import TableCounts, count_variance, estimate_table
 from deniable.privacy.moment_budget import noise_deviation
 from deniable.release.artefact import Artefact, load
-from deniable.release.artefact_evidence import describe_computer
 from deniable.release.atomic_files import encode_json, file_hash
 from deniable.release.manifest import add_checksum
+from deniable.release.seed_histogram import choose_omega
+from deniable.release.untrusted_files import read_json
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 from deniable.verification.claims import (
@@ -38,17 +36,36 @@ from deniable.verification.claims import (
     SUMS_OF,
     VALUES_OF,
     Check,
+    Inexact,
     ManifestClaims,
     run_check,
 )
 from deniable.verification.manifest_spend import LAW_PARAMETERS, require
+from deniable.verification.refit import compare_fit, compare_tables, is_this_platform
 
 MANIFEST_FILE = "manifest.json"
 ARTEFACT_FILES = ("artefact.json", "schema.toml", "tables.npz")
 # Parameters in a release's manifest that its artefact's manifest does not have.
 _GENERATION_PARAMETERS = ("records", "key", "writer")
-# Largest difference of probabilities fitted on another kind of computer.
-_MAX_REFIT_ERROR = 1e-4
+_OTHER_PLATFORM = (
+    "another kind of computer fitted them, so their last digits, and what follows from these, "
+    "cannot be compared"
+)
+
+
+def list_unknown_model(claims: ManifestClaims) -> list[str]:
+    """List what an artefact cannot show about its model."""
+    parameters = claims.parameters
+    unknown = []
+    if not claims.is_pairwise and parameters["graph"] == "learnt":
+        unknown.append("whether the graph follows from the noisy entropies: they are not kept")
+    if parameters.get("parameters") == "drawn":
+        unknown.append(
+            "whether the conditional tables follow from the noisy counts: they were drawn"
+        )
+    if claims.mode == "one-shot" and "omega_requested" not in parameters:
+        unknown.append("whether ω was chosen automatically: the manifest is of an older version")
+    return unknown
 
 
 def check_hashes(document: Mapping[str, Any], found: Mapping[str, Path]) -> str:
@@ -83,8 +100,8 @@ def read_artefact(home: Path, claims: ManifestClaims) -> tuple[Artefact | None, 
 
 def _check_manifests(home: Path, claims: ManifestClaims) -> str:
     """Compare the artefact's manifest with the release's, except for files and generation."""
+    inner = read_json(home / MANIFEST_FILE)
     raw = (home / MANIFEST_FILE).read_bytes()
-    inner = json.loads(raw)
     require(encode_json(inner) == raw, "it is not in the exact form that deniable writes")
     check_hashes(inner, {name: home / name for name in ARTEFACT_FILES})
     outer = dict(claims.document)
@@ -101,11 +118,13 @@ def _check_manifests(home: Path, claims: ManifestClaims) -> str:
     return "The artefact's manifest matches the release's."
 
 
-def _check_model(artefact: Artefact, claims: ManifestClaims) -> str:
+def _check_model(artefact: Artefact, claims: ManifestClaims) -> str | Inexact:
     """Check ω and the graph against the parameters, and the tables against the noisy counts."""
     parameters, network = claims.parameters, artefact.network
     same = list(artefact.omegas) == parameters["omega"]
     require(same, "ω in the artefact differs from the manifest")
+    if parameters.get("omega_requested") == "auto":
+        _require_chosen_omega(artefact, claims)
     if parameters["graph"] == "learnt" and not claims.is_pairwise:
         costs = [cost(parents, network.attributes) for parents in network.graph.parents]
         require(max(costs) <= parameters["max_cost"], "an attribute's parents exceed max_cost")
@@ -116,7 +135,21 @@ def _check_model(artefact: Artefact, claims: ManifestClaims) -> str:
     return _check_tables(artefact, artefact.evidence, claims)
 
 
-def _check_tables(artefact: Artefact, evidence: TableCounts, claims: ManifestClaims) -> str:
+def _require_chosen_omega(artefact: Artefact, claims: ManifestClaims) -> None:
+    """Require the ω that is chosen automatically for this model and noisy number of seeds."""
+    levels = artefact.histogram.levels
+    chosen = choose_omega(
+        artefact.network,
+        records=levels[0].records if levels else 0,
+        threshold=claims.parameters.get("threshold", 1),
+    )
+    same = artefact.omegas == (chosen,)
+    require(same, "ω is not the one that is chosen automatically for this model")
+
+
+def _check_tables(
+    artefact: Artefact, evidence: TableCounts, claims: ManifestClaims
+) -> str | Inexact:
     """Recompute every conditional table from its noisy counts or sums, and compare."""
     network = artefact.network
     options = {name: claims.parameters[name] for name in ("estimator", "alpha")}
@@ -125,7 +158,8 @@ def _check_tables(artefact: Artefact, evidence: TableCounts, claims: ManifestCla
         if spend.what.startswith(COUNTS_OF):
             known = dict(zip(LAW_PARAMETERS[spend.law], spend.scale, strict=True))
             options["variance"] = count_variance(spend.law, known)
-    here = not evidence.moments or evidence.fitted_with == describe_computer()
+    here = not evidence.moments or is_this_platform(evidence.fitted_with)
+    same = True
     learnt = tuple(attribute.model for attribute in network.attributes)
     sums = {i for i, model in enumerate(learnt) if model != "histogram"}
     require(set(evidence.moments) == sums, "noisy sums are missing or unexpected")
@@ -133,19 +167,15 @@ def _check_tables(artefact: Artefact, evidence: TableCounts, claims: ManifestCla
         if isinstance(noisy, Moments):
             _require_moments_match(noisy, network.attributes[i], claims)
         again = estimate_table(noisy, network.attributes, network.graph, i, **options)
-        _require_same_table(again, table.probabilities, exact=here or i not in sums)
-    return f"The graph is valid; {_describe_match(len(network.tables), exact=here)}."
+        same &= compare_tables(again, table.probabilities, exact=here or i not in sums)
+    number = len(network.tables)
+    return _describe_match(f"The graph is valid; all {number} tables follow", exact=same)
 
 
-def _require_same_table(again: Reals, table: Reals, *, exact: bool) -> None:
-    difference = float(np.abs(again - table).max())
-    same = difference == 0 or (difference <= _MAX_REFIT_ERROR and not exact)
-    require(same, "a conditional table does not follow from its noisy counts")
-
-
-def _describe_match(tables: int, *, exact: bool) -> str:
-    precision = "exactly" if exact else "up to rounding on another kind of computer"
-    return f"all {tables} tables follow from their noisy counts, {precision}"
+def _describe_match(what: str, *, exact: bool) -> str | Inexact:
+    if exact:
+        return f"{what} from their noisy counts, exactly."
+    return Inexact(f"{what} from their noisy counts, but only nearly: {_OTHER_PLATFORM}.")
 
 
 def _require_moments_match(moments: Moments, attribute: Attribute, claims: ManifestClaims) -> None:
@@ -160,24 +190,15 @@ def _require_moments_match(moments: Moments, attribute: Attribute, claims: Manif
     require(moments.deviations == known, "noisy sums have other noise than in the ledger")
 
 
-def _check_fit(artefact: Artefact, measured: PairwiseMeasurements, claims: ManifestClaims) -> str:
+def _check_fit(
+    artefact: Artefact, measured: PairwiseMeasurements, claims: ManifestClaims
+) -> str | Inexact:
     """Check a pairwise model: the ledger's noise, and the network refitted to the noisy counts."""
     _require_ledger_noise(measured, claims)
-    here = measured.fitted_with == describe_computer()
-    if here:
-        _require_bins_and_repeats(measured, artefact.schema)
-    again = fit_network(
-        measured, artefact.schema.attributes, max_cost=claims.parameters["max_cost"]
-    )
+    _require_bins_and_repeats(measured, artefact.schema)
     network = artefact.network
-    same = again.graph == network.graph and again.order == network.order
-    require(same, "graph or order do not follow from the noisy counts")
-    groups = zip(chain(*again.groups), chain(*network.groups), strict=True)
-    grouped = all(starmap(np.array_equal, groups))
-    require(grouped, "groups of parents' values do not follow from the noisy counts")
-    for one, other in zip(again.tables, network.tables, strict=True):
-        _require_same_table(one.probabilities, other.probabilities, exact=here)
-    return f"Graph, order and {_describe_match(len(network.tables), exact=here)}."
+    exact = compare_fit(measured, network, max_cost=claims.parameters["max_cost"])
+    return _describe_match(f"Graph, order and all {len(network.tables)} tables follow", exact=exact)
 
 
 def _require_ledger_noise(measured: PairwiseMeasurements, claims: ManifestClaims) -> None:

@@ -53,7 +53,8 @@ def _check_form(claims: ManifestClaims) -> str:
     claims_nothing = claims.cost.epsilon == math.inf and claims.cost.delta == 0
     require(not claims.has_own_model or claims_nothing, "a user's own model has no known cost")
     unit = claims.unit
-    expected = (protected_unit(unit), neighbouring_relation(unit), not_covered(unit))
+    exclusions = not_covered(unit, document["mode"])
+    expected = (protected_unit(unit), neighbouring_relation(unit), exclusions)
     found = (claimed["unit"], claimed["neighbours"], document["not_covered"])
     require(found == expected, "unit, neighbours or not_covered have an unexpected text")
     assumptions = [] if claims.claims_nothing else list(ASSUMPTIONS)
@@ -91,9 +92,11 @@ def compose_sentence(claims: ManifestClaims) -> str:
         each = Guarantee(**claims.document["spends"][-1]["each"])
         sentence = wording.randomized_claim(cost, records=parameters["records"], each=each)
     elif claims.prefix_lengths:
-        sentence = wording.one_shot_claim(cost, k=parameters["k"])
+        sentence = wording.one_shot_claim(
+            cost, k=parameters["k"], private_draft="draft" in parameters
+        )
     else:
-        sentence = wording.seedless_claim(cost)
+        sentence = wording.seedless_claim(cost, private_draft="draft" in parameters)
     sentence += wording.split_claim(parameters["fractions"]) if "fractions" in parameters else ""
     return sentence + wording.schema_claim(
         unit=claims.unit,
@@ -116,11 +119,16 @@ def _is_one_of(*choices: object) -> Callable[[Any], bool]:
     return lambda value: any(value is each or value == each for each in choices)
 
 
+def _is_cost(value: Any) -> bool:
+    return list(value) == ["epsilon", "delta"] and all(map(_is_real(0.0), value.values()))
+
+
 # Every parameter that a manifest can have, with a predicate for valid values.
 _PARAMETER_RULES: dict[str, Callable[[Any], bool]] = {
     "epsilon": _is_real(0.0),
     "delta": _is_real(0.0, 1.0),
     "omega": lambda omegas: all(map(_is_integer(1), omegas)) and bool(omegas),
+    "omega_requested": _is_one_of("auto", "given"),
     "max_cost": _is_integer(1),
     "estimator": _is_one_of("pairs", "back-off", "norm-sub", "clip"),
     "alpha": _is_real(2.0**-40),
@@ -138,11 +146,11 @@ _PARAMETER_RULES: dict[str, Callable[[Any], bool]] = {
     "rows_per_unit": _is_integer(1),
     "draft": lambda cost: all(map(_is_real(0.0), cost.values())) and len(cost) == 2,
     "fractions": lambda shares: all(map(_is_real(0.0, 1.0), shares.values())),
-    "paper_formula": lambda costs: set(costs) <= {"model", "records"},
+    "paper_formula": lambda costs: all(map(_is_cost, costs.values())),
     "records": _is_integer(1),
     "order": lambda names: len(set(names)) == len(names),
     "key": _is_integer(0, 2**128 - 1),
-    "writer": lambda text: bool(re.fullmatch(r"polars \d+(\.\w+)+", text)),
+    "writer": lambda text: bool(re.fullmatch(r"polars \d{1,4}(\.\d{1,4}){1,3}(\w{1,8})?", text)),
 }
 
 
@@ -151,6 +159,8 @@ def expected_parameters(claims: ManifestClaims) -> set[str]:
     own, mode, parameters = claims.has_own_model, claims.mode, claims.parameters
     hidden = mode == "tested" and (own or not parameters["omega_known"])
     conditions = {
+        # Manifests of older versions do not have it.
+        "omega_requested": "omega_requested" in parameters and mode != "seedless",
         "alpha": not claims.is_pairwise,
         "parameters": not claims.is_pairwise,
         "k": mode != "seedless",
@@ -184,6 +194,8 @@ def _check_parameters(claims: ManifestClaims) -> str:
     consecutive = omegas == list(range(omegas[0], omegas[-1] + 1))
     require(consecutive and omegas[-1] <= m, f"omega is not a range within 1 to {m}")
     require(claims.mode != "seedless" or omegas == [m], f"seedless mode needs omega = {m}")
+    automatic = parameters.get("omega_requested") == "auto"
+    require(not automatic or len(omegas) == 1, "an automatic omega is a single number")
     if "fractions" in parameters:
         of_paper = claims.document["profile"] == "paper"
         known = split_fractions(seeds=claims.mode != "seedless", of_paper=of_paper)
@@ -202,6 +214,9 @@ def _check_parameters(claims: ManifestClaims) -> str:
     if claims.mode == "randomized":
         require(parameters["gamma"] == 1 or not parameters["omega_known"], "a known ω needs γ = 1")
     if "paper_formula" in parameters:
+        parts = ["model", "records"] if claims.mode == "randomized" else ["model"]
+        same = list(parameters["paper_formula"]) == parts
+        require(same, "paper_formula has unexpected parts")
         by_formula = parameters["paper_formula"]["model"]["epsilon"]
         near = abs(by_formula / parameters["epsilon"] - 1) < 1e-4
         require(near, "ε by the paper's formula differs from the requested ε")

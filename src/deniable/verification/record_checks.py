@@ -13,23 +13,28 @@ import polars as pl
 
 from deniable.arrays import Codes, Counts
 from deniable.counting.prefix_counts import PrefixCounts
-from deniable.data.codec import Codec
-from deniable.data.complete_records import record_dtypes
+from deniable.data.csv_reader import CsvFile
 from deniable.data.table_io import read_codes
 from deniable.errors import VerificationError
 from deniable.model.bayesian_network import empty_codes
 from deniable.randomness import Keyed
 from deniable.release.artefact import Artefact
-from deniable.release.atomic_files import file_hash, parquet_writer
-from deniable.release.records import KeptRecords, write_records
+from deniable.release.atomic_files import file_hash
+from deniable.release.records import write_records
 from deniable.release.seed_histogram import KeptPrefixes
 from deniable.schema.heaping import roundness_name
 from deniable.schema.schema import Schema
-from deniable.schema.unmodelled_columns import Computed, Identifier, SchemaColumn
-from deniable.verification.claims import Check, ManifestClaims, run_check
+from deniable.schema.unmodelled_columns import Computed
+from deniable.verification.claims import Check, Inexact, ManifestClaims, run_check
 from deniable.verification.manifest_spend import require
+from deniable.verification.written_form import (
+    check_written_form,
+    require_known_metadata,
+    require_same_file,
+)
 
 TABLE_FILES = ("synthetic.csv", "synthetic.parquet")
+_SAME_VALUES = "values; another version of polars wrote the file, so its bytes were not compared"
 _WRONG_NUMBER = "the number of records differs from the manifest"
 
 
@@ -40,15 +45,17 @@ def read_records(
     found: list[Codes] = []
     file = next((folder / name for name in TABLE_FILES if (folder / name).is_file()), None)
 
-    def check_records() -> str:
+    def check_records() -> str | Inexact:
         if file is None:
             raise VerificationError("there is no table of records")
         _require_unchanged(file, claims)
         codes, _ = read_codes(file, _strict_schema(schema))
         require(len(codes) == claims.parameters["records"], _WRONG_NUMBER)
         found.append(codes)
-        _require_written_form(file, codes, schema)
-        return f"All {len(codes):,} records fit the schema and are in the form deniable writes."
+        writer = claims.parameters.get("writer")
+        exact = check_written_form(file, codes, schema, writer=writer)
+        said = f"All {len(codes):,} records fit the schema; written again, they are identical"
+        return f"{said} bytes." if exact else Inexact(f"{said} {_SAME_VALUES}.")
 
     checks = [run_check("records", check_records)]
     return (found[0] if found else None), checks
@@ -66,58 +73,34 @@ def _strict_schema(schema: Schema) -> Schema:
         column if isinstance(column, Computed) else replace(column, outside="error")
         for column in schema.columns
     ]
-    return replace(schema, columns=tuple(columns), unit=None, max_rows_per_unit=1)
+    return replace(schema, columns=tuple(columns), unit=None, max_rows_per_unit=1, draft=None)
 
 
-def _require_written_form(file: Path, codes: Codes, schema: Schema) -> None:
-    """Require the exact form that deniable writes.
-
-    If the codes determine a CSV file, it is written again and compared. Parquet bytes depend on
-    the version of polars, so only columns and types are compared; the cells were read already.
-    """
-    dtypes = record_dtypes(schema.columns)
-    if file.suffix == ".parquet":
-        same = list(pl.read_parquet_schema(file).items()) == list(dtypes.items())
-        require(same, "unexpected columns, column types or column order")
-        return
-    names = pl.scan_csv(file, infer_schema=False, glob=False).collect_schema().names()
-    require(names == list(dtypes), "unexpected columns or column order")
-    if Codec(schema).needs_rng or any(_is_random_uuid(column) for column in schema.columns):
-        return
-    with TemporaryDirectory() as folder:
-        again = Path(folder) / file.name
-        write_records(again, KeptRecords(codes), schema, Keyed(0))
-        require(file_hash(again) == file_hash(file), "not in the exact form that deniable writes")
-
-
-def _is_random_uuid(column: SchemaColumn) -> bool:
-    """Test for an identifier of random UUIDs, which codes do not determine."""
-    return isinstance(column, Identifier) and column.format == "uuid"
-
-
-def check_regenerated(artefact: Artefact, claims: ManifestClaims, folder: Path) -> str:
+def check_regenerated(artefact: Artefact, claims: ManifestClaims, folder: Path) -> str | Inexact:
     """Generate the file again from the artefact and the manifest's key, and compare."""
     number, key = claims.parameters["records"], Keyed(claims.parameters["key"])
     file = next(folder / name for name in TABLE_FILES if (folder / name).is_file())
     with TemporaryDirectory() as temporary:
         again = Path(temporary) / file.name
         write_records(again, artefact.records(number, key), artefact.schema, key)
-        same = file_hash(again) == file_hash(file)
-        other_writer = claims.parameters.get("writer", parquet_writer()) != parquet_writer()
-        if other_writer and not same:
-            same = pl.read_parquet(again).equals(pl.read_parquet(file))
-    require(same, "the artefact and the manifest's key generate another file")
-    compared = "values (another version of polars wrote the file)" if other_writer else "bytes"
-    return f"Artefact and key generate the same {number:,} records again: identical {compared}."
+        try:
+            exact = require_same_file(file, again, writer=claims.parameters.get("writer"))
+        except VerificationError:
+            why = "the artefact and the manifest's key generate another file"
+            raise VerificationError(why) from None
+    said = f"Artefact and key generate the same {number:,} records again: identical"
+    return f"{said} bytes." if exact else Inexact(f"{said} {_SAME_VALUES}.")
 
 
 def check_columns(claims: ManifestClaims, file: Path) -> str:
     """Check the columns and number of records of a file that comes without a schema."""
     _require_unchanged(file, claims)
     if file.suffix == ".parquet":
+        require_known_metadata(file)
         frame = pl.scan_parquet(file, glob=False)
     else:
-        frame = pl.scan_csv(file, infer_schema=False, glob=False)
+        csv = CsvFile.open(file)
+        frame = csv.scan({name: pl.String() for name in csv.names})
     roundness = {one for one, two in pairwise(claims.names) if one == roundness_name(two)}
     names = tuple(name for name in claims.names if name not in roundness)
     columns = [name for name in frame.collect_schema() if name in set(names)]
@@ -130,8 +113,11 @@ def check_columns(claims: ManifestClaims, file: Path) -> str:
 def run_table_checks(
     rows: Codes, claims: ManifestClaims, artefact: Artefact | None, records: Codes | None
 ) -> list[Check]:
-    """Run the checks against the confidential table; no count of its rows is shown."""
-    if artefact is not None:
+    """Run the checks against the confidential table; none where it has nothing to show.
+
+    No count of its rows is shown.
+    """
+    if artefact is not None and artefact.histogram.levels:
         name = "kept prefixes in the table"
         return [run_check(name, lambda: _check_prefixes_in_table(rows, claims, artefact))]
     if claims.mode == "tested" and records is not None and "order" in claims.parameters:

@@ -5,21 +5,24 @@ generated again. Files are not signed: a consistent rewrite of all of them goes 
 """
 
 import hashlib
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from deniable.data.table_io import read_codes
 from deniable.errors import ConfigError, VerificationError
+from deniable.regular_files import as_path
 from deniable.release.atomic_files import encode_json
+from deniable.release.untrusted_files import read_json
+from deniable.schema.attribute import summarize_values
 from deniable.schema.schema import Schema
 from deniable.verification.artefact_checks import (
     ARTEFACT_FILES,
     MANIFEST_FILE,
     check_hashes,
+    list_unknown_model,
     read_artefact,
 )
 from deniable.verification.claims import Check, ManifestClaims, Subject, run_check
@@ -32,6 +35,7 @@ from deniable.verification.record_checks import (
     read_records,
     run_table_checks,
 )
+from deniable.verification.written_form import undetermined_cells
 
 # What verification cannot show: for any release, then by what is missing.
 _NEVER_VERIFIED = (
@@ -40,16 +44,29 @@ _NEVER_VERIFIED = (
 )
 _WITHOUT_ARTEFACT = (
     "whether the records came from the model in the ledger: the release does not include it",
-    "options that leave no trace without an artefact: max_cost, alpha, estimator, profile",
+    "options that leave no trace without an artefact: max_cost, alpha, estimator, profile, and ω "
+    "where it was chosen automatically",
 )
 _WITHOUT_TABLE = (
     "whether at least k rows of the table share the kept attribute values: the table's holder can "
-    "check, with --against",
+    "check, with --against"
 )
 _WITHOUT_SCHEMA = (
     "whether the records fit the schema, and whether the artefact generates them: the file comes "
-    "with neither",
+    "with neither, so cells, and columns that are not in the ledger, can be anything",
 )
+# What not even the table's holder can check, by mode.
+_BEYOND_TABLE = {
+    "randomized": "whether each record passed its test: the test's threshold was random and is not "
+    "kept, so not even the table's holder can check",
+    "seedless": "whether the noisy counts are of the holder's table: no attribute values of its "
+    "rows are kept, so it has nothing to show",
+    "one-shot": "whether the noisy counts are of the holder's table: no attribute values of its "
+    "rows are kept, so it has nothing to show",
+    "tested": "whether at least k rows of the table could have been the seed of each record: the "
+    "model is the user's, and the release does not include it",
+}
+_NOT_ASKED = "; nothing was checked against the table that was given"
 _SAME_BYTES = "It is readable, and writing it again gives identical bytes."
 _OTHER_BYTES = "it is not in the exact form that deniable writes"
 
@@ -61,52 +78,80 @@ class VerificationReport:
     Attributes:
         checks: Every check that was run, with its result.
         unknown: What could not be verified, one sentence each.
+        accept_other_platform: Whether checks within the tolerance for another platform count as
+            passed.
     """
 
     checks: tuple[Check, ...]
     unknown: tuple[str, ...] = ()
+    accept_other_platform: bool = False
 
     @property
     def passed(self) -> bool:
-        """Whether every check passed."""
-        return all(check.passed for check in self.checks)
+        """Whether every check passed, exactly unless another platform is accepted."""
+        return not self.failed and (self.accept_other_platform or not self.inexact)
 
     @property
     def failed(self) -> tuple[Check, ...]:
         """The failed checks."""
         return tuple(check for check in self.checks if not check.passed)
 
+    @property
+    def inexact(self) -> tuple[Check, ...]:
+        """The checks that passed only within the tolerance for another platform."""
+        return tuple(check for check in self.checks if check.passed and not check.exact)
+
     def require(self) -> None:
         """Raise an error unless every check passed.
 
         Raises:
-            VerificationError: Some checks failed; the message lists them.
+            VerificationError: Some checks failed, or are not exact and another platform is not
+                accepted; the message lists them.
         """
         if self.failed:
-            lines = ["the release does not match its manifest; ask its publisher"]
-            lines += [f"{check.name}: {check.explanation}" for check in self.failed]
-            raise VerificationError("\n  ".join(lines))
+            raise _verification_error(
+                "the release does not match its manifest; ask its publisher", self.failed
+            )
+        if not self.passed:
+            raise _verification_error(
+                "the release was NOT VERIFIED EXACTLY: its manifest names another platform, and a "
+                "small forgery would not be found. Verify it on that platform, or accept this with "
+                "--accept-other-platform (in Python, accept_other_platform=True)",
+                self.inexact,
+            )
 
 
-def verify(path: str | Path, *, against: object | None = None) -> VerificationReport:
+def _verification_error(what: str, checks: Sequence[Check]) -> VerificationError:
+    return VerificationError(
+        "\n  ".join([what, *(f"{check.name}: {check.explanation}" for check in checks)])
+    )
+
+
+def verify(
+    path: str | Path, *, against: object | None = None, accept_other_platform: bool = False
+) -> VerificationReport:
     """Verify a release, an artefact or a file of generated records against its manifest.
 
     Args:
         path: The folder of a release or of an artefact; or a file that ``deniable generate`` wrote.
         against: The confidential table, a path or a data frame: also check the promises about
             its rows. For its holder; the report has no cell and no count of it.
+        accept_other_platform: Whether a release passes whose last digits or bytes cannot be
+            compared, because other libraries or another processor made it. What is then compared
+            within a tolerance is in ``inexact`` of the report.
 
     Raises:
         ConfigError: ``path`` is not a release, an artefact or a file with a manifest.
         DataError: ``against`` does not fit the schema.
     """
-    path = Path(path)
+    path = as_path(path, "the release")
     if path.is_dir():
         if not (path / MANIFEST_FILE).is_file():
             reason = "it is neither a release nor an artefact"
             raise ConfigError(f"{path} has no {MANIFEST_FILE}: {reason}")
         subject: Subject = "artefact" if (path / "artefact.json").exists() else "release"
-        return _verify_folder(path, subject, against)
+        report = _verify_folder(path, subject, against)
+        return replace(report, accept_other_platform=accept_other_platform)
     file = path.with_name(path.name.removesuffix(f".{MANIFEST_FILE}"))
     manifest = file.with_name(f"{file.name}.{MANIFEST_FILE}")
     if not file.is_file():
@@ -115,7 +160,8 @@ def verify(path: str | Path, *, against: object | None = None) -> VerificationRe
         raise ConfigError(f"{file} has no {manifest.name}: verify the folder of its release")
     if against is not None:
         raise ConfigError("--against needs the artefact: verify its folder, not a file of records")
-    return _verify_file(file, manifest)
+    report = _verify_file(file, manifest)
+    return replace(report, accept_other_platform=accept_other_platform)
 
 
 def _verify_file(file: Path, manifest: Path) -> VerificationReport:
@@ -138,7 +184,8 @@ def _verify_folder(folder: Path, subject: Subject, against: object | None) -> Ve
         return VerificationReport(checks=tuple(checks))
     checks.append(run_check("files", lambda: _check_files(folder, claims)))
     checks.append(run_check("schema in manifest", lambda: _check_schema(claims.document, schema)))
-    checks += run_manifest_checks(claims)
+    manifest_checks = run_manifest_checks(claims)
+    checks += manifest_checks
     if claims.claims_nothing:
         why = ("anything else: the manifest claims nothing, and the release is confidential",)
         return VerificationReport(checks=tuple(checks), unknown=why)
@@ -154,13 +201,37 @@ def _verify_folder(folder: Path, subject: Subject, against: object | None) -> Ve
     if artefact is not None and records is not None:
         regenerate = partial(check_regenerated, artefact, claims, folder)
         checks.append(run_check("regenerated records", regenerate))
-    unknown = _NEVER_VERIFIED + (() if has_artefact else _WITHOUT_ARTEFACT)
+    table_checks: list[Check] = []
     if against is not None:
         rows, _ = read_codes(against, schema)
-        checks += run_table_checks(rows, claims, artefact, records)
-    elif claims.mode != "seedless":
-        unknown += _WITHOUT_TABLE
-    return VerificationReport(checks=tuple(checks), unknown=unknown)
+        table_checks = run_table_checks(rows, claims, artefact, records)
+    unknown = list(_NEVER_VERIFIED)
+    if all(check.passed for check in manifest_checks):
+        unknown += _list_unknown(claims, schema)
+        if not table_checks:
+            unknown.append(_unknown_of_table(claims, is_given=against is not None))
+    return VerificationReport(checks=(*checks, *table_checks), unknown=tuple(unknown))
+
+
+def _list_unknown(claims: ManifestClaims, schema: Schema) -> list[str]:
+    """List what files cannot show in this mode, with this schema; the manifest is valid."""
+    if claims.mode in ARTEFACT_MODES:
+        return list_unknown_model(claims)
+    unknown = list(_WITHOUT_ARTEFACT)
+    if drawn := undetermined_cells(schema):
+        listed = summarize_values(drawn, limit=20)
+        unknown.append(
+            "whether values within bins and UUIDs were drawn at random: this mode keeps no key, so "
+            f"any value of a bin and any distinct UUIDs pass, in {listed}"
+        )
+    return unknown
+
+
+def _unknown_of_table(claims: ManifestClaims, *, is_given: bool) -> str:
+    """Describe what only the table can show, or not even the table."""
+    is_checkable = claims.prefix_lengths or (claims.mode == "tested" and not claims.has_own_model)
+    why = _WITHOUT_TABLE if is_checkable else _BEYOND_TABLE[claims.mode]
+    return why + _NOT_ASKED if is_given else why
 
 
 def _read_claims(
@@ -170,8 +241,8 @@ def _read_claims(
     found: list[ManifestClaims] = []
 
     def check_readable() -> str:
+        document = read_json(path)
         raw = path.read_bytes()
-        document = json.loads(raw)
         require(isinstance(document, dict), "it is not a manifest")
         claims = ManifestClaims(document=document, subject=subject, schema=schema)
         _ = claims.claims_nothing, claims.has_own_model, claims.names  # raises if one is missing

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from deniable.counting.local import count
-from deniable.model.pairwise.fit import fit_network
+from deniable.errors import InvariantError
+from deniable.model.pairwise import loglinear
+from deniable.model.pairwise.fit import fit_network, refit_network
 from deniable.model.pairwise.measure import measure_pairwise
 from deniable.privacy.pairwise_budget import pair_noise
 from deniable.randomness import Keyed
@@ -220,3 +222,37 @@ def test_values_inside_a_bin_keep_their_shares():
     np.add.at(table, (codes[:, 0], codes[:, 1]), 1 / len(codes))
     assert 0.5 * np.abs(shares.sum(axis=1) - table.sum(axis=1)).sum() < 0.01
     assert 0.5 * np.abs(shares - table).sum() < 0.05
+
+
+# Another computer
+
+
+def test_a_network_refitted_given_its_own_tables_is_the_same():
+    measured = measure(ATTRIBUTES, correlated(), mu=1.0)
+    network = fit_network(measured, ATTRIBUTES, max_cost=1_000)
+    again = refit_network(measured, network, max_cost=1_000)
+    assert (again.graph, again.order) == (network.graph, network.order)
+    for one, two in zip(network.tables, again.tables, strict=True):
+        assert np.array_equal(one.probabilities, two.probabilities)
+
+
+def test_given_earlier_tables_other_rounding_changes_each_table_alone(monkeypatch):
+    """The first table has no parents, so its change is that of one fit."""
+    measured = measure(ATTRIBUTES, correlated(), mu=1.0)
+    network = fit_network(measured, ATTRIBUTES, max_cost=1_000)
+    sums = loglinear._row_sums
+    monkeypatch.setattr(loglinear, "_row_sums", lambda shares: sums(shares) * np.float32(1 + 1e-6))
+    near = refit_network(measured, network, max_cost=1_000)
+    for one, two in zip(network.tables, near.tables, strict=True):
+        assert np.abs(one.probabilities - two.probabilities).max() < 0.02
+
+
+def test_a_network_with_other_parents_is_not_refitted():
+    measured = measure(ATTRIBUTES, correlated(), mu=1.0)
+    network = fit_network(measured, ATTRIBUTES, max_cost=1_000)
+    small = fit_network(measured, ATTRIBUTES, max_cost=4)
+    assert small.graph != network.graph or small.groups != network.groups
+    with pytest.raises(InvariantError, match="do not follow"):
+        refit_network(measured, small, max_cost=1_000)
+    with pytest.raises(InvariantError, match="do not follow"):
+        refit_network(measured, network, max_cost=4)

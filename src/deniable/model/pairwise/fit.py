@@ -10,6 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from deniable.arrays import HalfWords, Indices, Reals
+from deniable.errors import InvariantError
 from deniable.model.alias_sampling import random_permutation, stable_sort_by, stratified_words
 from deniable.model.bayesian_network import ConditionalTable, Network
 from deniable.model.graph import Graph
@@ -31,6 +32,8 @@ _MAX_TABLE_CELLS = 2**21
 # Ridge penalty of an effect: this factor times noise variance / signal variance, plus a minimum.
 _PENALTY_FACTOR = 0.03
 _MIN_PENALTY = 5.0
+# The largest relative difference of two scores that rounding explains.
+_MAX_SCORE_ERROR = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +75,35 @@ def fit_network(
         return _fit_in_order(measured, tuple(attributes), max_cost)
 
 
+def refit_network(measured: PairwiseMeasurements, network: Network, *, max_cost: int) -> Network:
+    """Fit each attribute of a network again, given the network's own tables of earlier attributes.
+
+    Rounding on another kind of computer changes a table a little, the records drawn from it, and
+    so every later table much more. Here each table is compared on its own. Rounding also decides
+    between parents that do not improve the fit: the network's are taken where they score the same.
+
+    Args:
+        measured: The noisy counts.
+        network: A network that was fitted to them.
+        max_cost: The largest number of parent configurations of an attribute.
+
+    Raises:
+        InvariantError: Its order or parents do not follow from the noisy counts.
+    """
+    with threadpool_limits(limits=1):
+        return _fit_in_order(measured, network.attributes, max_cost, given=network)
+
+
 def _fit_in_order(
-    measured: PairwiseMeasurements, attributes: tuple[Attribute, ...], max_cost: int
+    measured: PairwiseMeasurements,
+    attributes: tuple[Attribute, ...],
+    max_cost: int,
+    given: Network | None = None,
 ) -> Network:
-    """Fit one attribute after the other, extending a pool of synthetic records by each."""
+    """Fit one attribute after the other, extending a pool of synthetic records by each.
+
+    The records are drawn from the fitted model, or from ``given``, whose parents are taken then.
+    """
     tables = denoise_tables(measured, attributes)
     order = sorted(range(len(attributes)), key=lambda i: (len(tables.bins[i]), i))
     pool = np.zeros((_POOL_RECORDS, len(attributes)), dtype=np.intp, order="F")
@@ -88,6 +116,10 @@ def _fit_in_order(
         for position, i in enumerate(order):
             limit = min(max_cost, max(_MAX_TABLE_CELLS // attributes[i].size, 1))
             parents[i] = _choose_parents(tables, attributes, i, order[:position], limit)
+            if given is not None:
+                parents[i] = _take_parents(
+                    tables, measured, given, i, chosen=parents[i], limit=limit
+                )
             fitted = _fit_attribute(tables, i, parents[i], pool)
             within_bin = tables.values[i] / tables.bins[i][measured.bins[i]]
             conditionals[i] = background.submit(_expand_bins, fitted, measured.bins[i], within_bin)
@@ -95,18 +127,23 @@ def _fit_in_order(
                 parent_groups = [p.groups[pool[:, p.attribute]] for p in parents[i]]
                 configurations = _configurations(parents[i], parent_groups)
                 words = stratified_words(configurations, similarity, rng)
-                pool[:, i] = _draw_bins(fitted, parent_groups, configurations, words)
+                pool[:, i] = (
+                    _draw_bins(fitted, parent_groups, configurations, words)
+                    if given is None
+                    else _draw_given(given, i, measured.bins[i], configurations, words)
+                )
                 similarity = stable_sort_by(pool[:, i], similarity)
-    return Network(
-        attributes,
-        Graph(tuple(tuple(parent.attribute for parent in chosen) for chosen in parents)),
-        tuple(order),
-        tuple(conditionals[i].result() for i in range(len(attributes))),
-        tuple(
-            tuple(parent.groups[measured.bins[parent.attribute]] for parent in chosen)
-            for chosen in parents
-        ),
-    )
+    fitted_tables = tuple(conditionals[i].result() for i in range(len(attributes)))
+    groups = tuple(_value_groups(chosen, measured) for chosen in parents)
+    graph = Graph(tuple(tuple(parent.attribute for parent in chosen) for chosen in parents))
+    return Network(attributes, graph, tuple(order), fitted_tables, groups)
+
+
+def _value_groups(
+    parents: Sequence[_GroupedParent], measured: PairwiseMeasurements
+) -> tuple[Indices, ...]:
+    """Look up the group of each value of each parent."""
+    return tuple(parent.groups[measured.bins[parent.attribute]] for parent in parents)
 
 
 def _expand_bins(fitted: LogLinear, bins: Indices, within_bin: Reals) -> ConditionalTable:
@@ -147,6 +184,37 @@ def _choose_parents(
             break
         chosen[best[1].attribute] = best[1]
     return tuple(chosen[j] for j in sorted(chosen))
+
+
+def _take_parents(
+    tables: DenoisedTables,
+    measured: PairwiseMeasurements,
+    given: Network,
+    child: int,
+    *,
+    chosen: Sequence[_GroupedParent],
+    limit: int,
+) -> tuple[_GroupedParent, ...]:
+    """Take a network's parents of an attribute, if they score the same as the chosen ones."""
+    taken = []
+    for parent, groups in zip(given.graph.parents[child], given.groups[child], strict=True):
+        options = (
+            _groupings(tables, given.attributes[parent], parent, child)
+            if tables.effect_variance_of(parent, child) > 0
+            else ()
+        )
+        bins = measured.bins[parent]
+        same = [option for option in options if np.array_equal(option.groups[bins], groups)]
+        taken += same[:1]
+    scores = [math.fsum(parent.score for parent in parents) for parents in (taken, chosen)]
+    is_valid = (
+        len(taken) == len(given.graph.parents[child])
+        and math.prod(parent.group_count for parent in taken) <= limit
+        and abs(scores[0] - scores[1]) <= _MAX_SCORE_ERROR * max(1.0, *scores)
+    )
+    if not is_valid:
+        raise InvariantError("the parents of an attribute do not follow from the noisy counts")
+    return tuple(taken)
 
 
 def _groupings(
@@ -239,7 +307,21 @@ def _draw_bins(
     """
     _, first, index = np.unique(configurations, return_index=True, return_inverse=True)
     logits = fitted.logits([group[first] for group in groups]) if groups else fitted.base[None, :]
-    cumulative = np.cumsum(softmax(logits), axis=1)
+    return _invert(softmax(logits), index, words)
+
+
+def _draw_given(
+    given: Network, child: int, bins: Indices, configurations: Indices, words: HalfWords
+) -> Indices:
+    """Draw a bin for each record of the pool from a network's conditional table."""
+    distinct, index = np.unique(configurations, return_inverse=True)
+    rows = given.tables[child].probabilities[distinct]
+    return _invert(sum_row_groups(bins, rows.T).T, index, words)
+
+
+def _invert(distributions: Reals, index: Indices, words: HalfWords) -> Indices:
+    """Draw from the distribution of each record, by inversion of its word."""
+    cumulative = np.cumsum(distributions, axis=1)
     cumulative /= cumulative[:, -1:]
     bins = cumulative.shape[1]
     # One search for all: distribution number n covers the interval from n to n + 1.

@@ -38,8 +38,8 @@ from deniable.schema.attribute import Attribute
 Pair = tuple[int, int]
 # Callback that counts rows, given the attributes with their buckets.
 CountBinned = Callable[[Sequence[Attribute]], CountQueries]
-# The least share p of the records in a bin, and p / √(σ / records). If two attributes are
-# independent, a cell of two such bins holds p² of the records: a quarter of σ or more.
+# Minimum share p of a bin: max(1/160, 0.5 · √(σ / records)). A cell of two independent bins then
+# has an expected count of at least σ / 4.
 _MIN_BIN_SHARE = 1 / 160
 _BIN_SHARE_PER_ROOT_SIGMA = 0.5
 # Counts are smoothed only if no bin is wider than its neighbour by more than this factor.
@@ -122,8 +122,8 @@ def measure_pairwise(
         ratio: Records in ``parameters`` per record in ``structure``, by public fractions.
 
     Privacy:
-        Neighbours: add or remove one record of the part that is counted. It is counted once in
-            every table, in one cell: each has L2 sensitivity 1, and ``moved`` tables get noise.
+        Neighbours: add or remove one record of the part that is counted. It changes one cell of
+            every table by 1, so a stage of n tables has L2 sensitivity √n.
         Covers: all noisy counts, empty cells included; the bins and the selection of pairs, which
             are computed from noisy numbers; and everything computed from these.
         Does not cover: the domains, which must be public.
@@ -201,16 +201,16 @@ def _score_pairs(
         Neighbours: add or remove one record, which moves one cell of each table by one, and so
             each distance by at most one: e is fixed, because it is computed from noisy counts.
     """
-    exact, drowned = np.empty(len(pairs), dtype=np.int64), np.empty(len(pairs))
+    exact, noise_error = np.empty(len(pairs), dtype=np.int64), np.empty(len(pairs))
     for index, counted in enumerate(count([_pair_query(pair) for pair in pairs])):
         i, j = pairs[index]
         expected = independent.records * np.outer(independent.shares[i], independent.shares[j])
         exact[index] = np.abs(counted.dense() - np.rint(expected).astype(np.int64)).sum()
-        drowned[index] = np.minimum(np.sqrt(2 / np.pi) * independent.sigma, expected).sum()
+        noise_error[index] = np.minimum(np.sqrt(2 / np.pi) * independent.sigma, expected).sum()
     noisy, spent = add_noise(
         rng, exact, law, what=STRENGTH_SPEND, part="parameters", moved=len(pairs)
     )
-    return noisy - drowned, spent
+    return noisy - noise_error, spent
 
 
 def _measure_pairs(

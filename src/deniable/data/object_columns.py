@@ -1,0 +1,103 @@
+"""pandas columns of Python objects: convert each cell by its own value.
+
+Arrow would infer one type for all cells of a column. One row could then change the others: after
+one date, times lose their hours; because of one text, a column of numbers is refused. So objects
+of several types become texts, as a CSV file would have them.
+"""
+
+import math
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from deniable.data.column_encoder import boolean_numbers
+from deniable.schema.attribute import Attribute
+from deniable.schema.grid import Grid
+
+# Kinds of objects, as pandas names them, that Arrow converts cell by cell. Not "date": pandas also
+# calls a mixture of dates and times so.
+_UNIFORM_KINDS = {"string", "integer", "floating", "boolean", "datetime", "decimal", "empty"}
+
+# Larger floats are not written with all their digits.
+_WHOLE_LIMIT = 10**18
+
+_EPOCH = datetime(1970, 1, 1)
+
+
+def has_uniform_objects(column: Any) -> bool:
+    """Whether all cells of a pandas column of objects are missing or of one type."""
+    return import_module("pandas").api.types.infer_dtype(column, skipna=True) in _UNIFORM_KINDS
+
+
+def objects_to_texts(name: str, cells: Iterable[Any], attribute: Attribute | None) -> pl.Series:
+    """Convert Python objects to the texts that a CSV file would have; null if missing.
+
+    Args:
+        name: The name of the column.
+        cells: Texts, numbers, booleans, dates and times, in any mixture.
+        attribute: The attribute that describes the column; None if its cells have no meaning.
+
+    Raises:
+        TypeError: A cell is of another type.
+
+    Privacy:
+        Neighbours: add or remove one cell. The others keep their texts, and these have the codes
+            of typed cells.
+    """
+    return pl.Series(name, [_to_text(cell, attribute) for cell in cells], dtype=pl.String)
+
+
+def _to_text(cell: Any, attribute: Attribute | None) -> str | None:
+    cell = cell.item() if isinstance(cell, np.generic) and cell.dtype.kind in "biufU" else cell
+    if _is_missing(cell):
+        return None
+    if isinstance(cell, str):
+        return cell
+    if attribute is not None and attribute.kind == "boolean":
+        return _boolean_text(cell, attribute)
+    if isinstance(cell, float | Decimal):
+        return str(int(cell)) if _is_whole(cell) else str(cell)
+    if isinstance(cell, int):
+        return str(cell)
+    if isinstance(cell, date):
+        grid = attribute.grid if attribute is not None else None
+        return _moment_text(cell, grid) if grid is not None else cell.isoformat()
+    raise TypeError
+
+
+def _is_missing(cell: Any) -> bool:
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(cell, float | Decimal) and math.isnan(cell)
+
+
+def _is_whole(cell: float | Decimal) -> bool:
+    """Whether 7.0 is to be written as 7: both name the same unit."""
+    return -_WHOLE_LIMIT < cell < _WHOLE_LIMIT and cell == int(cell)
+
+
+def _boolean_text(cell: Any, attribute: Attribute) -> str:
+    """Write true and false, or the numbers for them, as the attribute's texts."""
+    if not isinstance(cell, bool):
+        numbers = boolean_numbers(attribute)
+        return str(attribute.values[numbers.index(cell)]) if cell in numbers else str(cell)
+    return str(attribute.values[cell])
+
+
+def _moment_text(cell: date, grid: Grid) -> str:
+    """Write a date or time in the format of the grid, rounded down to its step."""
+    if grid.kind not in ("date", "datetime"):
+        return cell.isoformat()
+    seconds = 86_400 if grid.kind == "date" else int(grid.step)
+    if isinstance(cell, datetime):
+        since = cell.replace(tzinfo=None) - _EPOCH - (cell.utcoffset() or timedelta(0))
+    else:
+        since = timedelta(days=(cell - _EPOCH.date()).days)
+    position = np.array([since // timedelta(seconds=seconds)], dtype=np.int64)
+    moment = grid.values(position).to_frame("moment")
+    return str(moment.select(grid.to_text(pl.col("moment"))).item())

@@ -1,0 +1,120 @@
+"""Fit an artefact's model again, and compare: exactly, or within a tolerance for another platform.
+
+The last digits of a fit depend on libraries and processor, and decide when the optimiser stops. So
+a model of another platform cannot be compared digit by digit. Its bins, order and choice of pairs
+must be the same, and its parents as good. Each table must have the form of the fitted model and
+be near the table that is fitted here to the same noisy counts and earlier tables.
+"""
+
+import re
+from itertools import chain, starmap
+
+import numpy as np
+
+from deniable.arrays import Indices, Reals
+from deniable.errors import InvariantError, VerificationError
+from deniable.model.bayesian_network import Network
+from deniable.model.pairwise.fit import fit_network, refit_network
+from deniable.model.pairwise.measure import PairwiseMeasurements
+from deniable.release.artefact_evidence import describe_computer
+from deniable.verification.manifest_spend import require
+
+# What `fitted_with` can be; nothing else depends on it if the tables are equal.
+_PLATFORM = re.compile(
+    r"numpy [\w.+]{1,24}, scipy [\w.+]{1,24}, \w{1,16}( \w{1,24}){0,40}(, BLAS \w{1,24}){0,4}"
+)
+# Largest difference of probabilities computed by a closed formula on two platforms.
+_MAX_ROUNDING = 1e-9
+# Largest distances (total variation) of a fitted table: in one configuration, and on average over
+# configurations. Three to four times those between OpenBLAS's and NumPy's kernels for processors
+# with and without AVX2, AVX-512 and FMA: 0.024 and 0.0064.
+_MAX_DISTANCE, _MAX_MEAN_DISTANCE = 0.1, 0.02
+# Largest deviation of a ratio of two fitted tables from the form of the model, as a logarithm.
+_MAX_FORM_ERROR = 1e-6
+_OTHER_TABLE = "a conditional table does not follow from its noisy counts"
+
+
+def is_this_platform(fitted_with: str) -> bool:
+    """Test whether a model was fitted on a platform like this one; refuse an invalid name."""
+    require(_PLATFORM.fullmatch(fitted_with), "fitted_with does not name a platform")
+    return fitted_with == describe_computer()
+
+
+def compare_tables(again: Reals, table: Reals, *, exact: bool) -> bool:
+    """Require equal tables, up to rounding if not ``exact``; return whether they are equal."""
+    require(again.shape == table.shape, _OTHER_TABLE)
+    difference = float(np.abs(again - table).max())
+    require(difference == 0 or (difference <= _MAX_ROUNDING and not exact), _OTHER_TABLE)
+    return difference == 0
+
+
+def compare_fit(measured: PairwiseMeasurements, network: Network, *, max_cost: int) -> bool:
+    """Fit a pairwise model again, and require the same; return whether it is exactly the same.
+
+    On another platform than that of the model, a tolerance is allowed.
+    """
+    here = is_this_platform(measured.fitted_with)
+    again = fit_network(measured, network.attributes, max_cost=max_cost)
+    difference = _find_difference(again, network)
+    if difference is None:
+        return True
+    require(not here, difference)
+    require(again.order == network.order, "the order does not follow from the noisy counts")
+    try:
+        near = refit_network(measured, network, max_cost=max_cost)
+    except InvariantError as fault:
+        raise VerificationError(str(fault)) from None
+    for i, bins in enumerate(measured.bins):
+        shape = [int(groups.max()) + 1 for groups in network.groups[i]]
+        tables = near.tables[i].probabilities, network.tables[i].probabilities
+        require_near_table(*tables, shape=shape, bins=bins)
+    return False
+
+
+def _find_difference(again: Network, network: Network) -> str | None:
+    """Describe the first difference of two networks; None if they are equal."""
+    if (again.graph, again.order) != (network.graph, network.order):
+        return "graph or order do not follow from the noisy counts"
+    groups = zip(chain(*again.groups), chain(*network.groups), strict=True)
+    if not all(starmap(np.array_equal, groups)):
+        return "groups of parents' values do not follow from the noisy counts"
+    tables = zip(again.tables, network.tables, strict=True)
+    if not all(np.array_equal(one.probabilities, two.probabilities) for one, two in tables):
+        return _OTHER_TABLE
+    return None
+
+
+def require_near_table(again: Reals, table: Reals, *, shape: list[int], bins: Indices) -> None:
+    """Require a table of the fitted model's form, near the one that was fitted here.
+
+    Both are log-linear: their logarithms are sums of one effect per parent, and values in one bin
+    have fixed shares of it. So is their ratio. This leaves a forger the effects, not every cell.
+
+    Args:
+        again: The table fitted here: configurations of the parents by values.
+        table: The table of the artefact.
+        shape: The number of groups of each parent.
+        bins: The bin of each value.
+    """
+    require(again.shape == table.shape and (table > 0).all(), _OTHER_TABLE)
+    distances = np.abs(table - again).sum(axis=1) / 2
+    near = distances.max() <= _MAX_DISTANCE and distances.mean() <= _MAX_MEAN_DISTANCE
+    require(near, _OTHER_TABLE)
+    ratio = np.log(table) - np.log(again)
+    ratio = ratio - ratio[:, :1]
+    first = np.flatnonzero(np.diff(bins, prepend=-1))
+    in_bins = np.abs(ratio - ratio[:, first[bins]]).max()
+    effects = ratio[:, first].reshape(*shape, len(first))
+    form_error = np.abs(effects - _sum_of_effects(effects)).max()
+    require(max(in_bins, form_error) <= _MAX_FORM_ERROR, _OTHER_TABLE)
+
+
+def _sum_of_effects(table: Reals) -> Reals:
+    """Compute the sum of one effect per axis, the last excepted, that is nearest to a table."""
+    axes = range(table.ndim - 1)
+    mean = table.mean(axis=tuple(axes), keepdims=True)
+    total: Reals = np.broadcast_to(mean, table.shape).copy()
+    for axis in axes:
+        others = tuple(other for other in axes if other != axis)
+        total += table.mean(axis=others, keepdims=True) - mean
+    return total

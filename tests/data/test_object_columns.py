@@ -1,0 +1,88 @@
+"""Objects of several types: each cell is converted by its own value, as a typed cell would be."""
+
+import itertools
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deniable.data.object_columns import has_uniform_objects, objects_to_texts
+from deniable.data.table_io import read_codes
+from deniable.errors import DataError
+from deniable.schema.schema import Schema
+
+TOKYO = timezone(timedelta(hours=9))
+
+
+def one(lines):
+    return Schema.parse(f'format = 1\n[[attribute]]\nname = "x"\n{lines}\noutside = "drop"\n')
+
+
+CELLS: dict[str, list[Any]] = {
+    'type = "integer"\nmin = -5\nmax = 9\nmissing = ["", "?"]': [
+        *(1, 2.0, np.int8(3), Decimal(4), "5", " 6 ", 2.5, Decimal("2.5"), 10**30, -(10**30)),
+        *(True, None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), "?", "abc", float("inf")),
+        date(2020, 1, 1),
+    ],
+    'type = "real"\nmin = 0\nmax = 9\ndecimals = 1\nmissing = [""]': [
+        *(1, 2.25, Decimal("3.5"), "4.5", 1e-9, 1e300, 2**70, "abc", None, float("nan")),
+    ],
+    'type = "boolean"\nvalues = ["no", "yes"]\nmissing = ["?"]': [
+        *(True, False, np.True_, 1, 0, 2, 0.5, 1.0, "yes", "NO", "?", "true", None),
+    ],
+    'type = "date"\nmin = 2020-01-01\nmax = 2020-12-31\nformat = "%d/%m/%Y"\nmissing = [""]': [
+        *(date(2020, 5, 1), datetime(2020, 5, 1, 23), pd.Timestamp("2020-05-02 01:00"), None),
+        *("03/05/2020", "2020-05-03", date(2021, 1, 1), date(1, 1, 1), pd.NaT, 7),
+        datetime(2020, 5, 2, 3, tzinfo=TOKYO),
+    ],
+    'type = "datetime"\nmin = 2020-01-01\nmax = 2020-12-31\nstep_seconds = 3600\n': [
+        *(datetime(2020, 5, 1, 23, 59), date(2020, 5, 1), "2020-05-01T04:00:00", "abc"),
+        *(datetime(2020, 5, 1, 3, tzinfo=UTC), datetime(2020, 5, 1, 3, tzinfo=TOKYO)),
+    ],
+    'type = "categorical"\nvalues = ["1", "a"]\nmissing = ["?"]': ["1", 1, "a", "?", None, 2.5],
+}
+
+
+def codes_of(cells, schema):
+    frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
+    return read_codes(frame, schema)[0][:, 0].tolist()
+
+
+@pytest.mark.parametrize("lines", CELLS)
+def test_the_code_of_a_cell_does_not_depend_on_its_neighbours(lines):
+    """Otherwise one more row would change many, and the privacy guarantee would not hold."""
+    schema, cells = one(lines), CELLS[lines]
+    alone = []
+    for cell in cells:
+        try:
+            alone.append(codes_of([cell], schema))
+        except DataError:  # a column of this type alone is refused
+            alone.append(None)
+    assert sum(code is not None for code in alone) >= 4
+    for (i, one_cell), (j, other) in itertools.permutations(enumerate(cells), 2):
+        if alone[i] is not None and alone[j] is not None:
+            assert codes_of([one_cell, other], schema) == alone[i] + alone[j]
+
+
+def test_only_objects_of_one_type_are_uniform():
+    def is_uniform(*cells):
+        return has_uniform_objects(pd.Series(cells, dtype=object))
+
+    assert is_uniform("a", None, np.nan)
+    assert is_uniform(1, None)
+    assert is_uniform()
+    assert not is_uniform(1, "a")
+    assert not is_uniform(date(2020, 1, 1), datetime(2020, 1, 1, 5))
+    assert not is_uniform(b"a")
+
+
+def test_cells_of_a_column_without_meaning_are_texts():
+    cells = [1, "a", None, date(2020, 1, 1), True]
+    assert objects_to_texts("x", cells, None).to_list() == ["1", "a", None, "2020-01-01", "True"]
+    same = objects_to_texts("x", [7, 7.0, np.float32(7), Decimal("7.00")], None)
+    assert same.to_list() == ["7"] * 4
+    with pytest.raises(TypeError):
+        objects_to_texts("x", [b"a"], None)

@@ -1,0 +1,84 @@
+"""The report of a plan: stages with their noise, and the cost of other modes."""
+
+import json
+import math
+
+import pytest
+
+from deniable.config import Config
+from deniable.pipeline.plan_report import compare_modes, report_plan
+from deniable.pipeline.run_plan import plan_run
+from deniable.privacy.theorems import candidate_cost
+from deniable.privacy.wording import round_up
+
+
+def report(schema, records=None, **options):
+    config = Config.assemble(options)
+    return report_plan(plan_run(schema, config, records=records), config, records=records)
+
+
+@pytest.mark.parametrize("estimator", ["pairs", "norm-sub"])
+def test_every_spend_of_the_plan_is_in_one_stage(small_schema, estimator):
+    spends = plan_run(small_schema, Config(estimator=estimator)).privacy.spends
+    stages = report(small_schema, estimator=estimator)["stages"]
+    assert sum(stage["number"] for stage in stages) == len(spends)
+    assert len({stage["what"] for stage in stages}) == len(stages)
+    combined = [stage["number"] for stage in stages if stage["what"] == "tables of counts"]
+    assert combined == ([5] if estimator == "norm-sub" else [])
+
+
+def test_the_deviation_is_that_of_the_noise(small_schema):
+    spends = plan_run(small_schema, Config()).privacy.spends
+    stages = report(small_schema)["stages"]
+    for spend, stage in zip(spends, stages, strict=True):
+        squares = sum(
+            z * z * spend.law.probability(z) for z in range(-spend.law.r, spend.law.r + 1)
+        )
+        assert stage["noise_deviation"] == pytest.approx(math.sqrt(squares), abs=0.001)
+
+
+def test_the_threshold_is_k_and_the_bound_of_the_noise(small_schema):
+    found = report(small_schema, k=33)
+    assert found["threshold"] == 33 + found["r"]
+    assert found["r"] > 0
+    seedless = report(small_schema, mode="seedless")
+    assert (seedless["r"], seedless["threshold"]) == (None, None)
+
+
+def test_without_noise_there_are_no_stages_and_the_report_is_still_json(small_schema):
+    found = report(small_schema, epsilon=math.inf)
+    assert found["stages"] == []
+    assert found["cost"]["epsilon"] == "inf"
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_the_randomized_test_is_reported_with_its_cost(small_schema):
+    found = report(small_schema, 3, mode="randomized", k=400, delta=1e-6)
+    test = found["test"]
+    assert (test["records"], test["k"]) == (3, 400)
+    assert test["each"]["epsilon"] <= test["cost"]["epsilon"] < found["cost"]["epsilon"] <= 1
+    assert report(small_schema)["test"] is None
+
+
+def test_modes_are_compared_for_the_requested_number_too():
+    rows = compare_modes(Config(k=200, delta=1e-6), 77)
+    assert [row["records"] for row in rows] == [1, 77, 100, 10_000, 1_000_000]
+    assert {row["one-shot"] for row in rows} == {1.0}
+    costs = [row["randomized"] for row in rows if row["randomized"] is not None]
+    assert costs == sorted(set(costs)), "more records must cost more"
+    assert [row["records"] for row in compare_modes(Config(), 100)] == [1, 100, 10_000, 1_000_000]
+
+
+def test_a_randomized_test_without_any_epsilon_is_null():
+    """k = 2 leaves only t = 1, whose δ is far above 1e-9."""
+    assert {row["randomized"] for row in compare_modes(Config(k=2), None)} == {None}
+
+
+def test_the_trade_off_is_the_theorem_at_every_t(small_schema):
+    rows = report(small_schema, k=6, epsilon0=0.5)["trade_off"]
+    expected = [candidate_cost(k=6, epsilon0=0.5, t=t) for t in range(1, 6)]
+    assert rows == [
+        {"t": t, "epsilon": round_up(cost.epsilon), "delta": round_up(cost.delta)}
+        for t, cost in enumerate(expected, start=1)
+    ]
+    assert report(small_schema, k=1)["trade_off"] == []

@@ -1,0 +1,81 @@
+"""Only regular files are opened: a pipe or a device would block a run, or never end."""
+
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from deniable.data.table_io import read_table
+from deniable.errors import ConfigError, DataError, SchemaError
+from deniable.regular_files import as_path, require_regular_file
+from deniable.release.artefact import load
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
+from deniable.verification.verify import verify
+
+SCHEMA = Schema((Attribute(name="n", kind="integer", values=range(3)),))
+
+
+def make_folder(path):
+    path.mkdir()
+
+
+def make_socket(path):
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+
+
+KINDS = {
+    "a folder": make_folder,
+    "a pipe": os.mkfifo,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "a socket": make_socket,
+}
+
+
+@pytest.fixture
+def folder():
+    """A folder with a short path: the path of a socket has at most 107 bytes."""
+    with tempfile.TemporaryDirectory() as path:
+        yield Path(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "schema.toml"])
+def test_anything_but_a_regular_file_is_refused_at_once(folder, kind, name):
+    path = folder / name
+    KINDS[kind](path)
+    error = SchemaError if name == "schema.toml" else DataError
+    with pytest.raises(error, match=f"{name} is {kind}, not a regular file. Save its content"):
+        Schema.read(path) if error is SchemaError else read_table(path, SCHEMA)
+
+
+def test_a_link_to_a_regular_file_is_followed(tmp_path):
+    (tmp_path / "real.csv").write_text("n\n1\n")
+    (tmp_path / "t.csv").symlink_to(tmp_path / "real.csv")
+    assert read_table(tmp_path / "t.csv", SCHEMA).codes.tolist() == [[1]]
+
+
+def test_a_path_that_leads_nowhere_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"absent: there is no such file; check the path"):
+        require_regular_file(tmp_path / "absent", ConfigError)
+    with pytest.raises(ConfigError, match="absent: write one"):
+        require_regular_file(tmp_path / "absent", ConfigError, absent="write one")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(ConfigError, match=r"loop: cannot be read \(Too many levels"):
+        require_regular_file(tmp_path / "loop", ConfigError)
+    with pytest.raises(ConfigError, match="contains a null byte"):
+        require_regular_file(Path("a\0b"), ConfigError)
+
+
+def test_a_path_is_a_text_or_a_path_object():
+    assert as_path("a/b", "the release") == as_path(Path("a/b"), "the release") == Path("a/b")
+
+
+@pytest.mark.parametrize("value", [5, None, {}, b"x"])
+def test_anything_else_is_no_path(value):
+    for use in (lambda: as_path(value, "it"), lambda: load(value), lambda: verify(value)):
+        with pytest.raises(ConfigError, match=f"is a {type(value).__name__}: give its path"):
+            use()
