@@ -25,7 +25,7 @@ demo: .venv/.user  ## synthesize and evaluate the embedded table
 	@$(BIN)/deniable demo --out demo
 
 test: .venv/.dev  ## run all tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 $(TEST_ARGS)
 
 quick: .venv/.dev  ## run the unit tests that matter while editing, in under a minute
 	$(BIN)/python -m pytest -n 2 --quiet -m "not slow and not shared"
@@ -41,8 +41,8 @@ format: .venv/.dev  ## reformat the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-coverage: .venv/.dev  ## branch coverage; fails below what each package has today
-	$(BIN)/python -m pytest -n 2 --cov=deniable --cov-branch --cov-report=json:.coverage.json
+coverage: TEST_ARGS := --cov=deniable --cov-branch --cov-report=json:.coverage.json
+coverage: test  ## all tests, with branch coverage; fails below the recorded share of a package
 	$(BIN)/python tools/check_coverage.py .coverage.json
 
 # Whole runs, growth and memory take longer: benchmarks/end_to_end.py, growth.py and memory.py.

@@ -12,6 +12,7 @@ import pytest
 
 from deniable.arrays import CODE, Codes
 from deniable.data.codec import Codec
+from deniable.pipeline import api
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 
@@ -131,4 +132,28 @@ def small_files(
     folder = tmp_path_factory.mktemp("small")
     small_table.with_columns(pl.col("trade").fill_null("?")).write_csv(folder / "table.csv")
     small_schema.write(folder / "schema.toml")
+    return folder
+
+
+# The command line
+
+
+@pytest.fixture
+def deniable(monkeypatch, capsys, tmp_path):
+    """Run the program in this process, in an empty folder."""
+    from command_line import runner  # noqa: PLC0415 - it imports the texts of this file
+
+    return runner(monkeypatch, capsys, tmp_path)
+
+
+@pytest.fixture
+def given(small_files):
+    """The table and its schema, as arguments."""
+    return (small_files / "table.csv", "--schema", small_files / "schema.toml")
+
+
+@pytest.fixture(scope="module")
+def artefact(tmp_path_factory, small_table, small_schema):
+    folder = tmp_path_factory.mktemp("learnt") / "artefact"
+    api.learn(small_table, small_schema, k=20, omega="3").save(folder)
     return folder

@@ -15,6 +15,8 @@ from deniable.data.table_io import read_codes
 from deniable.demo import demo_schema, demo_table
 from deniable.release.atomic_files import file_hash
 
+pytestmark = pytest.mark.slow
+
 RECORDS = 10_000
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 # Replays of noisy answers on another table: what a fault of post-processing turns red.
 REPLAY = "test_replay.py"
@@ -91,8 +93,8 @@ FAULTS = [
     Fault(
         "the noise of the strength of pairs is forgotten",
         "model/pairwise/measure.py",
-        "    return noisy - drowned, spent",
-        "    return exact - drowned, spent",
+        "    return noisy - noise_error, spent",
+        "    return exact - noise_error, spent",
         "model/pairwise/test_measure.py::test_the_choice_of_pairs_has_the_noise_that_is_paid_for",
     ),
     Fault(

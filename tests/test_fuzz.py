@@ -29,6 +29,8 @@ from deniable.release.atomic_files import file_hash
 from deniable.release.manifest import add_checksum
 from mutations import Draws, mutate, mutate_arrays, mutate_json
 
+pytestmark = pytest.mark.slow
+
 FACTOR = int(os.environ.get("DENIABLE_FUZZ", "1"))
 KEEP = os.environ.get("DENIABLE_FUZZ_KEEP")
 

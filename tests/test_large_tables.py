@@ -15,6 +15,8 @@ from deniable.schema.schema import Schema
 from deniable.schema.unmodelled_columns import Identifier
 from perturbation_model import PerturbationModel
 
+pytestmark = pytest.mark.slow
+
 MODES: dict[str, dict] = {
     "one-shot": {"k": 20, "omega": "3", "key": 5},
     "seedless": {"key": 5},

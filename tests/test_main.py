@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import FAST, here, names_below, runner, start
+from command_line import FAST, here, names_below, start
 from deniable import __main__ as program
 from deniable.cli import commands
 from deniable.errors import InvariantError
@@ -19,25 +19,7 @@ from deniable.evaluation import evaluate
 from deniable.output_tracker import OutputTracker
 from deniable.pipeline import api
 
-
-@pytest.fixture
-def deniable(monkeypatch, capsys, tmp_path):
-    """Run the program in this process, in an empty folder."""
-    return runner(monkeypatch, capsys, tmp_path)
-
-
-@pytest.fixture
-def given(small_files):
-    """The table and its schema, as arguments."""
-    return (small_files / "table.csv", "--schema", small_files / "schema.toml")
-
-
-@pytest.fixture(scope="module")
-def artefact(tmp_path_factory, small_table, small_schema):
-    folder = tmp_path_factory.mktemp("learnt") / "artefact"
-    api.learn(small_table, small_schema, k=20, omega="3").save(folder)
-    return folder
-
+pytestmark = pytest.mark.slow
 
 INSIDE = [
     (InvariantError("the ledger does not equal the plan"), 4, "InvariantError: the ledger"),

@@ -11,6 +11,8 @@ import pytest
 import deniable as dn
 from deniable.evaluation.effort import Effort
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 TABLES = [
     "acs13/acs13_train.csv",
     "acs24/acs24_table1.csv.gz",

@@ -34,6 +34,8 @@ from deniable.schema.schema import Schema
 from noise_replay import ClaimedSecret, recording, replaying, users_of_noise
 from replay_cases import LEARNT, TESTED, WORLDS
 
+pytestmark = pytest.mark.slow
+
 RECORDED_ROWS = 3_000
 # Sizes of the other tables: one row, fewer and more than the recorded ones. 0 has its own test.
 OTHER_ROWS = (1, 700, 20_000)

@@ -16,6 +16,8 @@ import pytest
 
 import deniable
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(deniable.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 TESTS = Path(__file__).parent

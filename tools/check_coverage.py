@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 # Percent of lines and branches, rounded down.
-MINIMUM = {"privacy": 100, "release": 100, "verification": 98, "model": 100}
+MINIMUM = {"privacy": 99, "release": 99, "verification": 99, "model": 99}
 
 
 def package_coverage(report: dict, package: str) -> float:

@@ -13,6 +13,8 @@ from deniable.pipeline import seed_modes
 from deniable.release.atomic_files import file_hash
 from deniable.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 
 def read_csv(path):
     return pl.read_csv(path, null_values={"trade": "?"})

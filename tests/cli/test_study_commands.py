@@ -10,6 +10,8 @@ import pytest
 from deniable import __main__ as program
 from deniable.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def run(monkeypatch, capsys, tmp_path):

@@ -21,6 +21,8 @@ from deniable.cli.terminal import (
     unescaped_errors,
 )
 
+pytestmark = pytest.mark.slow
+
 # A screen cleared, a title set, a line overwritten, text backwards, a byte that is no UTF-8.
 HOSTILE = ["\x1b[2J", "\x1b]0;title\x07", "PASS\rFAIL", "\x9b31m", "\u202eslive", "\udcff", "a\nb"]
 

@@ -20,6 +20,8 @@ from deniable.counting.contingency import (
 from deniable.errors import ConfigError
 from worlds import attributes, codes_of, plain_attribute, property_test, schemas, tables
 
+pytestmark = pytest.mark.slow
+
 
 def value_at(schema, record, axis: QueryAxis) -> int:
     code = record[axis.attribute]

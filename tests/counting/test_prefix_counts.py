@@ -12,6 +12,8 @@ from deniable.counting import prefix_counts as module
 from deniable.counting.prefix_counts import PrefixCounts, SeedGroups
 from worlds import codes_of, property_test, schemas, tables
 
+pytestmark = pytest.mark.slow
+
 
 def shared(table, x, order, length) -> int:
     """N_ℓ(x), record by record (guarantee.md, Theorem 6)."""

@@ -14,6 +14,8 @@ from deniable.errors import DataError, SchemaError
 from deniable.randomness import Keyed
 from deniable.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 
 def fault(frame_or_text, tmp_path, schema):
     source = frame_or_text

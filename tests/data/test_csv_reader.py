@@ -19,6 +19,8 @@ from deniable.schema.grid import Grid
 from deniable.schema.schema import Schema
 from deniable.schema.unmodelled_columns import Identifier
 
+pytestmark = pytest.mark.slow
+
 AGE = Attribute(name="age", kind="integer", values=range(17, 97))
 JOB = Attribute(name="job", kind="categorical", values=("cook", "nurse"))
 BOTH = Codec(Schema((AGE, JOB)))

@@ -16,6 +16,8 @@ from deniable.errors import DeniableError
 from deniable.randomness import Keyed
 from deniable.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 # Long enough not to be in a message by chance.
 HIDDEN = "Xyzzyplugh"
 NUMBER = "7654321987"

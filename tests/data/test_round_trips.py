@@ -18,6 +18,8 @@ from deniable.schema.bins import equal_bin_starts, with_default_buckets
 from deniable.schema.grid import Grid
 from deniable.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 # All that CSV and TOML must quote or escape, and a few that they need not.
 NASTY = st.text("ab0-,;\"'\n\r\t \\#=[]\x7fé€𝄞", max_size=5)
 NAMES = NASTY.filter(bool)

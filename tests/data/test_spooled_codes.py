@@ -32,6 +32,8 @@ from deniable.schema.schema import Schema
 from deniable.schema.unmodelled_columns import Identifier
 from worlds import property_test
 
+pytestmark = pytest.mark.slow
+
 WIDTH = 3
 
 

@@ -15,6 +15,8 @@ from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 from deniable.schema.unmodelled_columns import Identifier
 
+pytestmark = pytest.mark.slow
+
 FORMATS = ["t.csv", "t.csv.gz", "t.parquet"]
 
 

@@ -19,6 +19,8 @@ from deniable.drafting.cell_texts import (
     texts_of_objects,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def counted(cells: pl.Series, *, is_csv: bool = False) -> dict[str | None, int]:
     """The rows of each text; those without a value under None."""

@@ -14,6 +14,8 @@ from deniable.randomness import Keyed
 from deniable.schema.schema import Schema
 from drafted_columns import draft_column, fields_of, notes_of
 
+pytestmark = pytest.mark.slow
+
 FIRST = dt.datetime(2015, 1, 1)
 
 

@@ -14,6 +14,8 @@ from deniable.drafting.draft import draft_schema
 from deniable.errors import ConfigError, DataError, DeniableError
 from deniable.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def table() -> pl.DataFrame:

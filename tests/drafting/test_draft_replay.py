@@ -25,6 +25,8 @@ from deniable.drafting.noisy_ranges import NUMERIC_CLASSES
 from deniable.schema.schema import Schema
 from draft_replay import Record, record_draft, replay_draft
 
+pytestmark = pytest.mark.slow
+
 FORMATS = ("csv", "csv.gz", "parquet", "pandas", "polars", "lazy", "arrow")
 COLUMNS = (
     *("years", "weight", "trade", "mixed", "smokes", "true", "born", "seen"),

@@ -28,6 +28,8 @@ from deniable.privacy.ledger import Spend, compose_spends
 from deniable.privacy.noise_laws import Law, discrete_laplace, truncated_geometric
 from deniable.randomness import Keyed, SystemRng
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True, kw_only=True)
 class FixedDraws(Law):

@@ -21,6 +21,8 @@ from deniable.privacy.ledger import Spend
 from deniable.randomness import Keyed, Secret
 from deniable.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 LIMIT = Guarantee(epsilon=1.0, delta=1e-9)
 
 

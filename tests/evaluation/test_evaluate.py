@@ -13,6 +13,8 @@ from deniable.evaluation.report import render
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_report_states_that_there_is_no_held_out_table(internal):
     metrics, out = internal

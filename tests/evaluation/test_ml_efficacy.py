@@ -12,6 +12,8 @@ from deniable.evaluation.reference_tables import EvaluationTables
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 
 def test_learning_from_independent_columns_is_guessing(tables, small_schema, little):
     found = measure_ml_efficacy(tables, small_schema, little, target="home")

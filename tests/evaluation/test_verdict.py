@@ -7,6 +7,8 @@ from deniable.evaluation import verdict
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.evaluate import evaluate
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_copy_of_the_table_is_good_and_noise_is_poor(small_table, small_schema):
     effort = Effort(runs=1, rows=1_000, trees=10, game=500)

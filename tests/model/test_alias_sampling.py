@@ -14,6 +14,8 @@ from deniable.model.alias_sampling import alias_tables, stable_sort_by, stratifi
 from deniable.randomness import Keyed
 from worlds import property_test
 
+pytestmark = pytest.mark.slow
+
 
 @st.composite
 def distributions(draw, most=12):

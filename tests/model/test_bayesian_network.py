@@ -18,6 +18,8 @@ from deniable.model.graph import Graph
 from deniable.randomness import Keyed
 from worlds import codes_of, plain_attribute, property_test, records_of, small_world, worlds
 
+pytestmark = pytest.mark.slow
+
 
 def logarithm(p: Fraction) -> float:
     return math.log(p) if p > 0 else -math.inf

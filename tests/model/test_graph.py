@@ -18,6 +18,8 @@ from deniable.model.paper.correlation import (
 from deniable.privacy.entropy_scale import EntropyScale
 from worlds import codes_of, graphs, plain_attribute, property_test, schemas, tables
 
+pytestmark = pytest.mark.slow
+
 
 @st.composite
 def correlations(draw, m):

@@ -16,6 +16,8 @@ from deniable.model.seed_based import NetworkModel, matched_levels
 from deniable.randomness import Keyed
 from worlds import codes_of, omega_ranges, property_test, records_of, small_world, worlds
 
+pytestmark = pytest.mark.slow
+
 
 def logarithm(p: Fraction) -> float:
     return math.log(p) if p > 0 else -math.inf

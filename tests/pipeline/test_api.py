@@ -27,6 +27,8 @@ from deniable.verification.claims import ManifestClaims
 from deniable.verification.manifest_checks import run_manifest_checks
 from small_runs import INF, MODES, MOST, NOISE, assert_fits, row_counts, synthesize
 
+pytestmark = pytest.mark.slow
+
 # Every mode
 
 

@@ -21,6 +21,8 @@ from deniable.privacy.composition import Guarantee, gaussian_mu, optimal_composi
 from deniable.privacy.ledger import table_weights
 from worlds import property_test
 
+pytestmark = pytest.mark.slow
+
 DELTA = 2.0**-30
 
 

@@ -25,6 +25,8 @@ from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 GRAPH = {"b": ["a"]}
 
 

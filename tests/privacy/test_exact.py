@@ -25,6 +25,8 @@ from deniable.privacy.theorems import (
 )
 from theorems import laplace_histogram_cost
 
+pytestmark = pytest.mark.slow
+
 NOTHING = "⊥"
 
 

@@ -40,6 +40,8 @@ from deniable.verification import second_accountant
 from deniable.verification.manifest_spend import ManifestSpend
 from deniable.verification.verify import verify
 
+pytestmark = pytest.mark.slow
+
 MODELS = ("normal", "regression")
 COUNTS = [noise_laws.rounded_gaussian(3.7), noise_laws.discrete_laplace(0.8)]
 

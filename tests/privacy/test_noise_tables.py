@@ -24,6 +24,8 @@ from deniable.privacy.noise_tables import (
 )
 from deniable.randomness import Keyed
 
+pytestmark = pytest.mark.slow
+
 HALF, WORD = 2**127, 2**64
 # The last has ends that agree in their first word, in the middle and at the end.
 TABLES = {

@@ -104,7 +104,7 @@ def test_they_add_up_however_many_pairs_are_counted(rows_max):
     assert (noise.strength is None) == (noise.measured == 435)
     listed = {spend.what: spend.moved for spend in spends}
     assert listed["pairs of attributes"] == noise.measured
-    assert listed["pairs of attributes, remeasured"] == 4 * noise.measured
+    assert listed["remeasured pairs of attributes"] == 4 * noise.measured
     assert listed.get("strength of pairs", 435) == 435
 
 

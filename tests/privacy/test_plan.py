@@ -16,6 +16,8 @@ from deniable.privacy.plan import SPLIT, SPLIT_SEEDLESS, make_plan, total_cost
 from deniable.privacy.randomized_test import plan_randomized_test
 from worlds import property_test
 
+pytestmark = pytest.mark.slow
+
 # Each plan takes about 0.1 s, most of it the accountant's.
 few = settings(property_test, max_examples=20)
 

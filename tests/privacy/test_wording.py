@@ -87,7 +87,7 @@ def test_a_schema_fixed_in_advance_adds_nothing():
 
 def test_a_drafted_schema_is_mentioned_with_its_cost_and_its_unconfirmed_columns():
     assert format_cost(EACH) in schema_claim(unit=None, rows=1, k=50, draft=EACH, drafted=())
-    assert "2 of its descriptions" in schema_claim(
+    assert "2 of its entries" in schema_claim(
         unit=None, rows=1, k=50, draft=None, drafted=("a", "b")
     )
 

@@ -20,6 +20,8 @@ from deniable.release.atomic_files import file_hash, pack_npz
 from deniable.release.generation import BLOCK
 from deniable.release.manifest import add_checksum
 
+pytestmark = pytest.mark.slow
+
 FILES = ("artefact.json", "schema.toml", "tables.npz")
 
 

@@ -68,7 +68,7 @@ def test_remeasured_pairs_are_stored(artefact):
     """Their number is the ledger's; without noise there are none."""
     here = artefact.evidence
     paid = {spend["what"]: spend["moved"] for spend in artefact.certificate.spends}
-    assert sum(here.remeasure_counts.values()) == paid.get("pairs of attributes, remeasured", 0)
+    assert sum(here.remeasure_counts.values()) == paid.get("remeasured pairs of attributes", 0)
     assert len(here.pairs) == paid["pairs of attributes"]
 
 

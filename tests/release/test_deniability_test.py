@@ -40,6 +40,8 @@ from worlds import (
     worlds,
 )
 
+pytestmark = pytest.mark.slow
+
 NO_LIMITS = ScanLimits()
 # What the docstring of ``range_index`` leaves to rounding.
 SLACK = 1 + Fraction(1, 2**40)

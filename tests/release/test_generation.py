@@ -21,6 +21,8 @@ from deniable.release.generation import (
 from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
 from worlds import codes_of, constrained, impossible, is_possible, records_of, small_world
 
+pytestmark = pytest.mark.slow
+
 KEY = 77
 
 

@@ -21,6 +21,8 @@ from deniable.release.manifest import Certificate, json_number, ledger_entries, 
 from perturbation_model import PerturbationModel
 from worlds import property_test
 
+pytestmark = pytest.mark.slow
+
 # The documented fields of the manifest.
 FIELDS = {
     *("format", "version", "mode", "profile", "data_use", "parameters", "guarantee", "spends"),

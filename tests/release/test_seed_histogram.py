@@ -34,6 +34,8 @@ from worlds import (
     tables,
 )
 
+pytestmark = pytest.mark.slow
+
 KEY = 5
 LAW = truncated_geometric(0.7, 3)
 

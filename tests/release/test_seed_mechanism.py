@@ -44,6 +44,8 @@ from worlds import (
     small_world,
 )
 
+pytestmark = pytest.mark.slow
+
 # In the order 2, 0, 1: prefixes of length 1 are shared by 5, 3 and 1 seeds, of length 2 by less.
 SEEDS = [
     (0, 0, 0), (0, 1, 0), (0, 0, 0), (1, 0, 0), (2, 1, 0),

@@ -1,5 +1,7 @@
 """Releases of the paper's tables: their options, sizes and training rows."""
 
+import pytest
+
 from deniable.data.table_io import read_codes
 from deniable.pipeline.api import plan
 from deniable.reproduction.experiments import (
@@ -10,6 +12,8 @@ from deniable.reproduction.experiments import (
     timed_run_sizes,
 )
 from reproductions import SMALL_SETUP
+
+pytestmark = pytest.mark.slow
 
 
 def test_timed_runs_have_at_least_the_total_records():

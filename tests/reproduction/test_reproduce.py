@@ -15,6 +15,8 @@ from deniable.reproduction.tables import TABLE_HEADER
 from deniable.schema.schema import Schema
 from reproductions import SMALL_SETUP
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def reproduced(small_table, small_schema, tmp_path_factory):

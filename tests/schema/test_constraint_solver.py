@@ -23,6 +23,8 @@ from deniable.schema.constraints import parse_constraint
 from deniable.schema.grid import Grid
 from deniable.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 RNG = Keyed(1).at("records")
 NONE = None  # a missing cell in brute force
 

@@ -15,6 +15,8 @@ from deniable.schema.toml_reader import parse_column
 from deniable.schema.toml_writer import write_column, write_constraint, write_list, write_value
 from deniable.schema.unmodelled_columns import Computed, Constant, Identifier
 
+pytestmark = pytest.mark.slow
+
 PLAIN = (
     # TOML cannot hold lone surrogates.
     st.text(st.characters(exclude_categories=["Cs"]))

@@ -20,6 +20,8 @@ from deniable.verification import artefact_checks
 from deniable.verification.verify import VerificationReport, verify
 from tampering import Release, changes, undetected
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = Schema.parse(
     """
 format = 1
@@ -184,7 +186,7 @@ def spends_called(document: dict[str, Any], what: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "what", ["values of", "pairs of attributes", "pairs of attributes, remeasured", "seed prefixes"]
+    "what", ["values of", "pairs of attributes", "remeasured pairs of attributes", "seed prefixes"]
 )
 def test_less_noise_than_in_the_ledger_is_detected(release, what):
     """In both manifests and in the artefact: only the second accountant can detect it."""
@@ -207,7 +209,7 @@ def test_less_noise_than_in_the_ledger_is_detected(release, what):
 
 
 @pytest.mark.parametrize(
-    "what", ["values of trade", "pairs of attributes", "pairs of attributes, remeasured"]
+    "what", ["values of trade", "pairs of attributes", "remeasured pairs of attributes"]
 )
 @pytest.mark.parametrize("field", ["moved", "sensitivity", "times"])
 def test_a_spend_with_another_sensitivity_is_detected(release, what, field):

@@ -16,6 +16,8 @@ from deniable.verification.manifest_checks import run_manifest_checks
 from releases import cheaper, plan_manifest, refused
 from worlds import plain_attribute
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_claim_too_low_too_high_or_above_the_budget_is_refused(release):
     document = release.document("manifest.json")

@@ -18,6 +18,8 @@ from deniable.verification.verify import verify
 from releases import SCHEMA, TABLE, USUAL, failing, make
 from tampering import Release
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def parquet(tmp_path_factory) -> Release:

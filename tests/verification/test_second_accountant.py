@@ -25,6 +25,8 @@ from deniable.verification.second_accountant import (
 )
 from worlds import property_test
 
+pytestmark = pytest.mark.slow
+
 DELTA = 2.0**-30
 
 

@@ -22,6 +22,8 @@ from deniable.verification.verify import verify
 from releases import FEW, SCHEMA, TABLE, USUAL, failing, forged, make
 from tampering import Release, changes, undetected
 
+pytestmark = pytest.mark.slow
+
 # Every mode
 
 MODES = {

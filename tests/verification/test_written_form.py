@@ -15,6 +15,8 @@ from deniable.schema.unmodelled_columns import Constant, Identifier
 from deniable.verification.verify import verify
 from tampering import Release
 
+pytestmark = pytest.mark.slow
+
 # A column of every kind: with bins and a UUID, codes do not determine the file.
 SCHEMA = Schema.parse(
     """

@@ -16,6 +16,7 @@ from deniable.data.batches import EncodedBatch, RowOwners, find_all_faults, iter
 from deniable.data.column_encoder import CellFault, CellOrigin, ColumnEncoder
 from deniable.data.polars_errors import polars_errors_as
 from deniable.data.spooled_codes import CodeSpool
+from deniable.data.unit_column import owner_expression, require_exact_owners
 from deniable.errors import DataError, InvariantError
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute, summarize_values
@@ -236,10 +237,11 @@ def encode_cells(codec: Codec, frame: pl.LazyFrame, source: CellSource) -> Encod
     columns = _column_encoders(codec, schema, source)
     expressions = [column.code() for column in columns]
     if codec.owner is not None:
-        expressions.append(_owner_expression(codec.owner, schema, source))
+        expressions.append(owner_expression(codec.owner, schema, table_name=source.table_name))
     spool, owners = CodeSpool(len(codec.attributes)), RowOwners(_unit_column(codec))
     for computed in iter_batches(frame, expressions):
         batch = EncodedBatch.of(computed, columns, codec.owner)
+        require_exact_owners(batch.owners)
         if batch.has_faults:
             raise _faults_error(find_all_faults(frame, columns, expressions, codec.owner), source)
         spool.add(batch.records(len(codec.attributes)))
@@ -312,27 +314,6 @@ def _column_encoders(codec: Codec, schema: pl.Schema, source: CellSource) -> lis
     if errors:
         raise DataError(_join_messages(errors))
     return encoders
-
-
-def _owner_expression(owner: Identifier, schema: pl.Schema, source: CellSource) -> pl.Expr:
-    """Select the owner of each record; null if the cell is missing."""
-    if owner.name not in schema:
-        raise DataError(
-            f'{source.table_name} has no column "{owner.name}", the unit that records belong to. '
-            "Correct the header, or the unit in the schema."
-        )
-    cell, dtype = pl.col(owner.name), schema[owner.name]
-    if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
-        text = cell.cast(pl.String)
-        return pl.when(~text.is_in(["", *owner.missing])).then(text).alias(owner.name)
-    if dtype.is_float():
-        return pl.when(cell.is_finite()).then(cell).alias(owner.name)
-    if dtype.is_nested() or dtype == pl.Object:
-        raise DataError(
-            f'column "{owner.name}" is the unit that records belong to, but has type {dtype}. '
-            "Convert it to text or whole numbers."
-        )
-    return cell
 
 
 def _missing_owner_error(codec: Codec, row: int, rows: int, source: CellSource) -> DataError:

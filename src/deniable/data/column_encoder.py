@@ -11,10 +11,11 @@ from typing import Literal, cast
 import polars as pl
 
 from deniable.arrays import MAX_DOMAIN_SIZE
+from deniable.data.cell_texts import decimal_texts, has_text, is_text_type
 from deniable.errors import DataError
 from deniable.schema.attribute import Attribute, format_value, summarize_values
 from deniable.schema.bins import equal_bin_starts
-from deniable.schema.grid import INTEGER_LIMIT, Grid, parse_integer
+from deniable.schema.grid import FLOAT_INTEGER_LIMIT, INTEGER_LIMIT, Grid, parse_integer
 from deniable.schema.heaping import Heaping
 
 # Code of an invalid cell: above every attribute's codes.
@@ -65,7 +66,7 @@ class ColumnEncoder:
     @property
     def is_text(self) -> bool:
         """Whether the cells are text."""
-        return isinstance(self.dtype, pl.String | pl.Categorical | pl.Enum)
+        return is_text_type(self.dtype)
 
     @property
     def grid(self) -> Grid | None:
@@ -145,7 +146,21 @@ def _accepts_dtype(column: ColumnEncoder) -> bool:
         return dtype in (pl.Date, pl.Datetime)
     if kind == "boolean":
         return dtype == pl.Boolean or dtype.is_numeric()
+    if dtype.is_float() and column.attribute.is_whole and _exceeds_floats(column.attribute):
+        return False
     return column.grid is not None and dtype.is_numeric()
+
+
+def _exceeds_floats(attribute: Attribute) -> bool:
+    """Whether some whole numbers of an attribute are not floats.
+
+    A column of floats is refused for it: pandas makes a column of integers one of floats if a
+    single cell is missing, and the others may then be different numbers.
+    """
+    values = attribute.values
+    ends = (values[0], values[-1]) if attribute.is_numeric else values
+    numbers = (*cast("Sequence[int]", ends), *attribute.missing_numbers)
+    return max(map(abs, numbers)) >= FLOAT_INTEGER_LIMIT
 
 
 def _is_empty(column: ColumnEncoder) -> pl.Expr:
@@ -173,6 +188,8 @@ def _parse_cells(column: ColumnEncoder, grid: Grid) -> pl.Expr:
     """Parse each cell as a number or date of the grid; null if it is neither."""
     if column.is_text:
         return grid.from_text(_cell_text(column))
+    if column.dtype.is_decimal():  # as text, which keeps all digits
+        return grid.from_text(decimal_texts(pl.col(column.attribute.name), column.dtype))
     if column.dtype == pl.Null:
         return pl.lit(None, dtype=pl.Float64 if grid.kind == "real" else pl.Int64)
     return grid.from_typed(pl.col(column.attribute.name), column.dtype)
@@ -188,7 +205,9 @@ def _encode_number(column: ColumnEncoder, grid: Grid) -> pl.Expr:
         return code
     missing = _is_missing(column)
     for number in attribute.missing_numbers:
-        missing = missing | parsed.eq_missing(number)
+        # Larger integers are clipped, and are compared as texts.
+        if grid.kind != "integer" or abs(number) < INTEGER_LIMIT:
+            missing = missing | parsed.eq_missing(number)
     return pl.when(missing).then(attribute.missing_code).otherwise(code)
 
 
@@ -238,16 +257,18 @@ def _where_between(number: pl.Expr, low: int, high: int, code: pl.Expr) -> pl.Ex
 
 
 def _is_missing(column: ColumnEncoder) -> pl.Expr:
-    """Whether each cell is null, empty or a declared text that means missing.
+    """Whether each cell is null, empty or has a declared text that means missing.
 
-    Numbers that mean missing are compared elsewhere.
+    Numbers that mean missing are also compared elsewhere, in all their spellings.
     """
     cell, texts = pl.col(column.attribute.name), list(column.attribute.missing)
     if column.is_text:
         text = cell.cast(pl.String)
         declared = text.is_in(texts) | _cell_text(column).is_in(texts)
         return declared | cell.is_null() if column.origin == "typed" else declared
-    if column.origin == "typed" or "" in texts:
+    if column.origin == "typed":
+        return _is_empty(column) | has_text(cell, column.dtype, texts)
+    if "" in texts:
         return _is_empty(column)
     return pl.lit(value=False)
 
@@ -263,11 +284,23 @@ def _encode_boolean(column: ColumnEncoder) -> pl.Expr:
     elif column.dtype == pl.Boolean:
         code = cell.cast(pl.Int64)
     else:
-        numbers = boolean_numbers(attribute)
-        code = pl.when(cell == numbers[0]).then(0).when(cell == numbers[1]).then(1)
+        return _encode_boolean_number(column, (false, true))
     if not attribute.missing:
         return code
     return pl.when(_is_missing(column)).then(2).otherwise(code)
+
+
+def _encode_boolean_number(column: ColumnEncoder, texts: tuple[str, str]) -> pl.Expr:
+    """Encode numbers: those for false and true, or else by their texts, as in a column of text."""
+    attribute, cell = column.attribute, pl.col(column.attribute.name)
+    code = pl.when(_is_empty(column)).then(attribute.missing_code)
+    for number, value in zip(boolean_numbers(attribute), (0, 1), strict=True):
+        code = code.when(cell == number).then(value)
+    if attribute.missing:
+        code = code.when(has_text(cell, column.dtype, attribute.missing)).then(2)
+    for text, value in zip(texts, (0, 1), strict=True):
+        code = code.when(has_text(cell, column.dtype, [text])).then(value)
+    return code.otherwise(None)
 
 
 def boolean_numbers(attribute: Attribute) -> tuple[int, int]:
@@ -295,6 +328,11 @@ def _encode_category(column: ColumnEncoder) -> pl.Expr:
 def _describe_wrong_dtype(attribute: Attribute, dtype: pl.DataType) -> str:
     """Explain why a column of this type cannot be this attribute, and how to fix it."""
     described = "integer" if attribute.is_whole else attribute.kind
+    if dtype.is_float() and attribute.is_whole:
+        return (
+            f'column "{attribute.name}" is of type {dtype}, which does not hold all whole numbers '
+            "of 2^53 or more. Read it as text, or as whole numbers (in pandas: Int64)."
+        )
     message = (
         f'column "{attribute.name}" is of type {dtype}, but the schema describes '
         f"{_TYPE_DESCRIPTIONS.get(described, 'text')}. Convert the column"

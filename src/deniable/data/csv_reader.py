@@ -92,7 +92,7 @@ class CsvFile:
             return False
 
     def scan(self, dtypes: dict[str, pl.DataType]) -> pl.LazyFrame:
-        """Scan the records with polars, each column as the given type.
+        """Scan the records with polars, each column as the given type, or as text.
 
         The header is skipped: polars and the csv module disagree about quotes in names.
         """
@@ -100,7 +100,7 @@ class CsvFile:
             self.path,
             has_header=False,
             skip_rows=1,
-            schema={name: dtypes[name] for name in self.names},
+            schema={name: dtypes.get(name, pl.String()) for name in self.names},
             empty_string_is_null=False,
             glob=False,
         )

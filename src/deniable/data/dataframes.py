@@ -141,7 +141,11 @@ def _import_pandas(
     require_columns(columns, names, table_name=UNNAMED_TABLE)
     described = {column.name: column for column in columns}
     frame = pl.DataFrame(
-        [_from_pandas(source.iloc[:, i], described[name]) for i, name in enumerate(names)]
+        [
+            _from_pandas(source.iloc[:, i], described[name])
+            for i, name in enumerate(names)
+            if name in described
+        ]
     )
     label_of = dict(zip(names, source.columns, strict=True))
     labels = {name: label_of.get(name, name) for name in _output_names(columns, names)}
@@ -154,14 +158,15 @@ def _import_arrow(
 ) -> tuple[pl.LazyFrame, FrameKind]:
     _require_distinct(source.column_names)
     require_columns(columns, source.column_names, table_name=UNNAMED_TABLE)
+    described = {column.name: column for column in columns}
+    declared = [name for name in source.column_names if name in described]
     try:
-        frame = cast("pl.DataFrame", pl.from_arrow(source))
+        frame = cast("pl.DataFrame", pl.from_arrow(source.select(declared)))
     except _IMPORT_ERRORS:
         raise DataError(
             f"{UNNAMED_TABLE} has a column of an Arrow type that polars does not support; convert "
             "it to int64 or string"
         ) from None
-    described = {column.name: column for column in columns}
     names = _output_names(columns, source.column_names)
     types = tuple(arrow_type(described[name], columns) for name in names)
     return frame.lazy(), ArrowKind(names, types)
@@ -181,9 +186,10 @@ def _require_distinct(names: Sequence[str]) -> None:
 def _from_pandas(column: Foreign, described: SchemaColumn) -> pl.Series:
     name = described.name
     try:
-        imported = _from_typed_pandas(column)
+        attribute = _attribute_of(described)
+        imported = _from_typed_pandas(column, attribute)
         if imported is None:
-            imported = objects_to_texts(name, column.astype(object), _attribute_of(described))
+            imported = objects_to_texts(name, column.astype(object), attribute)
     except ImportError:
         raise DataError("pandas frames need pyarrow: pip install 'deniable[frames]'") from None
     except _IMPORT_ERRORS:
@@ -194,9 +200,9 @@ def _from_pandas(column: Foreign, described: SchemaColumn) -> pl.Series:
     return imported.alias(name)
 
 
-def _from_typed_pandas(column: Foreign) -> pl.Series | None:
+def _from_typed_pandas(column: Foreign, attribute: Attribute | None) -> pl.Series | None:
     """Convert a pandas column; None if its cells are objects of several types."""
-    if str(column.dtype) == "object" and not has_uniform_objects(column):
+    if str(column.dtype) == "object" and not has_uniform_objects(column, attribute):
         return None
     try:
         return cast("pl.Series", pl.from_pandas(column, nan_to_null=True))

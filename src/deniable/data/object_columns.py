@@ -15,23 +15,26 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from deniable.data.cell_texts import moment_text, number_text
 from deniable.data.column_encoder import boolean_numbers
 from deniable.schema.attribute import Attribute
 from deniable.schema.grid import Grid
 
 # Kinds of objects, as pandas names them, that Arrow converts cell by cell. Not "date": pandas also
-# calls a mixture of dates and times so.
-_UNIFORM_KINDS = {"string", "integer", "floating", "boolean", "datetime", "decimal", "empty"}
-
-# Larger floats are not written with all their digits.
-_WHOLE_LIMIT = 10**18
+# calls a mixture of dates and times so. Not "decimal": one cell sets the digits of all.
+_UNIFORM_KINDS = {"string", "integer", "floating", "boolean", "empty"}
 
 _EPOCH = datetime(1970, 1, 1)
 
 
-def has_uniform_objects(column: Any) -> bool:
-    """Whether all cells of a pandas column of objects are missing or of one type."""
-    return import_module("pandas").api.types.infer_dtype(column, skipna=True) in _UNIFORM_KINDS
+def has_uniform_objects(column: Any, attribute: Attribute | None) -> bool:
+    """Whether all cells of a pandas column of objects are missing or of one type.
+
+    Times are so only for an attribute, which counts whole seconds: the first cell sets the
+    smallest fraction of a second of all.
+    """
+    kind = import_module("pandas").api.types.infer_dtype(column, skipna=True)
+    return kind in _UNIFORM_KINDS or (kind == "datetime" and attribute is not None)
 
 
 def objects_to_texts(name: str, cells: Iterable[Any], attribute: Attribute | None) -> pl.Series:
@@ -60,13 +63,15 @@ def _to_text(cell: Any, attribute: Attribute | None) -> str | None:
         return cell
     if attribute is not None and attribute.kind == "boolean":
         return _boolean_text(cell, attribute)
-    if isinstance(cell, float | Decimal):
-        return str(int(cell)) if _is_whole(cell) else str(cell)
-    if isinstance(cell, int):
+    if isinstance(cell, bool):
         return str(cell)
+    if isinstance(cell, float | Decimal | int):
+        # An infinite number names no unit, as in a typed column.
+        is_unit = attribute is not None or isinstance(cell, int) or math.isfinite(cell)
+        return number_text(cell) if is_unit else None
     if isinstance(cell, date):
         grid = attribute.grid if attribute is not None else None
-        return _moment_text(cell, grid) if grid is not None else cell.isoformat()
+        return _grid_text(cell, grid) if grid is not None else moment_text(cell)
     raise TypeError
 
 
@@ -76,23 +81,23 @@ def _is_missing(cell: Any) -> bool:
     return isinstance(cell, float | Decimal) and math.isnan(cell)
 
 
-def _is_whole(cell: float | Decimal) -> bool:
-    """Whether 7.0 is to be written as 7: both name the same unit."""
-    return -_WHOLE_LIMIT < cell < _WHOLE_LIMIT and cell == int(cell)
-
-
 def _boolean_text(cell: Any, attribute: Attribute) -> str:
     """Write true and false, or the numbers for them, as the attribute's texts."""
-    if not isinstance(cell, bool):
+    if isinstance(cell, bool):
+        return str(attribute.values[cell])
+    if isinstance(cell, float | Decimal | int):
         numbers = boolean_numbers(attribute)
-        return str(attribute.values[numbers.index(cell)]) if cell in numbers else str(cell)
-    return str(attribute.values[cell])
+        text = number_text(cell)
+        return str(attribute.values[numbers.index(int(cell))]) if cell in numbers else text
+    if isinstance(cell, date):
+        return moment_text(cell)
+    raise TypeError
 
 
-def _moment_text(cell: date, grid: Grid) -> str:
+def _grid_text(cell: date, grid: Grid) -> str:
     """Write a date or time in the format of the grid, rounded down to its step."""
     if grid.kind not in ("date", "datetime"):
-        return cell.isoformat()
+        return moment_text(cell)
     seconds = 86_400 if grid.kind == "date" else int(grid.step)
     if isinstance(cell, datetime):
         since = cell.replace(tzinfo=None) - _EPOCH - (cell.utcoffset() or timedelta(0))

@@ -35,7 +35,7 @@ _RESOLVABLE_CELLS = 0.5
 # Names of the spends.
 STRENGTH_SPEND = "strength of pairs"
 PAIRS_SPEND = "pairs of attributes"
-REMEASURE_SPEND = "pairs of attributes, remeasured"
+REMEASURE_SPEND = "remeasured pairs of attributes"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ VALUES_OF, COUNTS_OF = "values of ", "counts of "
 # Ledger names of the sums of an attribute modelled as Normal or by regression.
 RECORDS_OF, SUMS_OF, SQUARES_OF = "records of ", "sums of ", "squares of "
 # Ledger names of the pair stages: selection, first measurement, second measurement.
-PAIR_SPENDS = ("strength of pairs", "pairs of attributes", "pairs of attributes, remeasured")
+PAIR_SPENDS = ("strength of pairs", "pairs of attributes", "remeasured pairs of attributes")
 # Number of sums of values, and of sums of products, that one record changes.
 SUMS_MOVED = {"normal": (1, 1), "regression": (4, 10)}
 # Largest relative error of a cost printed with six digits, rounded up.

@@ -27,6 +27,8 @@ from deniable.privacy.pairwise_budget import pair_noise
 from deniable.randomness import Keyed
 from worlds import codes_of, plain_attribute, property_test, records_of
 
+pytestmark = pytest.mark.slow
+
 shapes = st.tuples(st.integers(2, 9), st.integers(2, 9))
 
 

@@ -18,6 +18,8 @@ from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
 from worlds import codes_of, plain_attribute, property_test, worlds
 
+pytestmark = pytest.mark.slow
+
 # A fit takes some hundredths of a second.
 few = settings(property_test, max_examples=12)
 

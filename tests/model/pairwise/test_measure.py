@@ -38,6 +38,8 @@ from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
 from worlds import codes_of, plain_attribute, property_test, worlds
 
+pytestmark = pytest.mark.slow
+
 EXACT = noise_laws.exact()
 few = settings(property_test, max_examples=30)
 

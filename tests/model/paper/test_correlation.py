@@ -23,6 +23,8 @@ from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
 from worlds import codes_of, plain_attribute, property_test, schemas, tables
 
+pytestmark = pytest.mark.slow
+
 BITS = 20
 
 

@@ -38,6 +38,8 @@ from deniable.release.deniability_test import (
 from deniable.schema.schema import Schema
 from worlds import property_test
 
+pytestmark = pytest.mark.slow
+
 MODELS = ("normal", "regression")
 TEXT = """
 format = 1

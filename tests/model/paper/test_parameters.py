@@ -27,6 +27,8 @@ from deniable.privacy.noise_laws import Law, discrete_laplace, exact
 from deniable.randomness import Keyed
 from worlds import codes_of, graphs, property_test, schemas, tables
 
+pytestmark = pytest.mark.slow
+
 
 @st.composite
 def cases(draw):
