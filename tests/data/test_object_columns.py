@@ -69,7 +69,7 @@ def test_the_code_of_a_cell_does_not_depend_on_its_neighbours(lines):
 
 def test_only_objects_of_one_type_are_uniform():
     def is_uniform(*cells):
-        return has_uniform_objects(pd.Series(cells, dtype=object))
+        return has_uniform_objects(pd.Series(cells, dtype=object), None)
 
     assert is_uniform("a", None, np.nan)
     assert is_uniform(1, None)

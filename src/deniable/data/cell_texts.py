@@ -17,6 +17,8 @@ from deniable.schema.grid import parse_integer
 _EPOCH = datetime(1970, 1, 1)
 # Ticks per second, by the time unit of polars.
 _TICKS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+# Larger integers are not compared with floats.
+_LARGEST_FLOAT = 2**1023
 
 
 def is_text_type(dtype: pl.DataType) -> bool:
@@ -78,9 +80,6 @@ def has_text(cell: pl.Expr, dtype: pl.DataType, texts: Sequence[str]) -> pl.Expr
     elif dtype == pl.Date:
         equal = [cell == day for day in _dates(texts)]
     return pl.any_horizontal(equal) if equal else pl.lit(value=False)
-
-
-_LARGEST_FLOAT = 2**1023
 
 
 def _numbers(texts: Sequence[str]) -> list[int | float]:

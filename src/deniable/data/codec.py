@@ -232,12 +232,14 @@ def encode_cells(codec: Codec, frame: pl.LazyFrame, source: CellSource) -> Encod
         DataError: See ``Codec.encode``.
         PolarsError: The frame cannot be computed. Its message may quote a cell: do not pass it on.
     """
-    schema = frame.collect_schema()
-    require_columns(codec.columns, schema.names(), table_name=source.table_name)
-    columns = _column_encoders(codec, schema, source)
-    expressions = [column.code() for column in columns]
-    if codec.owner is not None:
-        expressions.append(owner_expression(codec.owner, schema, table_name=source.table_name))
+    names = frame.collect_schema().names()
+    require_columns(codec.columns, names, table_name=source.table_name)
+    try:
+        columns, expressions = _plan_columns(codec, frame, source)
+    except DataError:
+        # pandas calls a column without cells a column of floats, whatever it could hold.
+        frame = _empty_columns_as_null(frame)
+        columns, expressions = _plan_columns(codec, frame, source)
     spool, owners = CodeSpool(len(codec.attributes)), RowOwners(_unit_column(codec))
     for computed in iter_batches(frame, expressions):
         batch = EncodedBatch.of(computed, columns, codec.owner)
@@ -286,6 +288,31 @@ def require_columns(
 def _may_be_absent(column: SchemaColumn) -> bool:
     is_omitted = isinstance(column, Identifier) and column.release == "omit"
     return is_omitted or isinstance(column, Computed)
+
+
+def _plan_columns(
+    codec: Codec, frame: pl.LazyFrame, source: CellSource
+) -> tuple[list[ColumnEncoder], list[pl.Expr]]:
+    """Build the encoders of the columns, and the expressions for their codes and the owner."""
+    schema = frame.collect_schema()
+    columns = _column_encoders(codec, schema, source)
+    expressions = [column.code() for column in columns]
+    if codec.owner is not None:
+        expressions.append(owner_expression(codec.owner, schema, table_name=source.table_name))
+    return columns, expressions
+
+
+def _empty_columns_as_null(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Give the type Null, which fits every attribute, to columns with missing cells only."""
+    empty = []
+    for name, dtype in frame.collect_schema().items():
+        cell = pl.col(name)
+        if dtype != pl.Object:
+            missing = cell.is_null() | cell.is_nan() if dtype.is_float() else cell.is_null()
+            empty.append(missing.all())
+    found = frame.select(empty).collect(engine="streaming")
+    nulls = [pl.lit(None).alias(name) for name in found.columns if found[name].item()]
+    return frame.with_columns(nulls)
 
 
 def _column_encoders(codec: Codec, schema: pl.Schema, source: CellSource) -> list[ColumnEncoder]:

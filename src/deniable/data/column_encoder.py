@@ -293,14 +293,14 @@ def _encode_boolean(column: ColumnEncoder) -> pl.Expr:
 def _encode_boolean_number(column: ColumnEncoder, texts: tuple[str, str]) -> pl.Expr:
     """Encode numbers: those for false and true, or else by their texts, as in a column of text."""
     attribute, cell = column.attribute, pl.col(column.attribute.name)
-    code = pl.when(_is_empty(column)).then(attribute.missing_code)
-    for number, value in zip(boolean_numbers(attribute), (0, 1), strict=True):
-        code = code.when(cell == number).then(value)
+    codes = [pl.when(_is_empty(column)).then(attribute.missing_code)]
+    for value, number in enumerate(boolean_numbers(attribute)):
+        codes.append(pl.when(cell == number).then(value))
     if attribute.missing:
-        code = code.when(has_text(cell, column.dtype, attribute.missing)).then(2)
-    for text, value in zip(texts, (0, 1), strict=True):
-        code = code.when(has_text(cell, column.dtype, [text])).then(value)
-    return code.otherwise(None)
+        codes.append(pl.when(has_text(cell, column.dtype, attribute.missing)).then(2))
+    for value, text in enumerate(texts):
+        codes.append(pl.when(has_text(cell, column.dtype, [text])).then(value))
+    return pl.coalesce(codes)
 
 
 def boolean_numbers(attribute: Attribute) -> tuple[int, int]:

@@ -53,6 +53,6 @@ def require_exact_owners(owners: pl.Series | None) -> None:
     if (owners.abs() >= FLOAT_INTEGER_LIMIT).any():
         raise DataError(
             f'column "{owners.name}" is the unit that records belong to, but holds floats of 2^53 '
-            'or more, which do not tell all whole numbers apart. Read the column as text, or as '
+            "or more, which do not tell all whole numbers apart. Read the column as text, or as "
             'whole numbers (in pandas: dtype = "Int64").'
         )

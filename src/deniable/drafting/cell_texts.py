@@ -6,12 +6,8 @@ cell becomes a text by its own value: 7 and 7.0 become "7", true becomes "True",
 "2020-01-31". Another row adds its own text and leaves the others as they are.
 """
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
-from decimal import Decimal
-from typing import Any
+from datetime import datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -20,12 +16,17 @@ from deniable.arrays import Counts, Mask, Reals
 from deniable.drafting.cell_patterns import (
     CLASS_INDEX,
     MAX_CLASSIFIED_DECIMALS,
-    MISSING_TEXTS,
     UNSUPPORTED_CELL,
     classify_cells,
     strip_blanks,
 )
 from deniable.drafting.numeric_profile import count_decimals
+from deniable.drafting.object_texts import (
+    FIRST_SECOND,
+    LAST_SECOND,
+    counted_texts,
+    texts_of_objects,
+)
 from deniable.schema.grid import format_decimals
 
 # Whole numbers of a smaller absolute value are written with all their digits.
@@ -34,8 +35,6 @@ _WHOLE_LIMIT = 1e18
 _ROUNDING_ERROR = 1e-13
 # Other numbers are written with an exponent of at most two digits, as ``cell_patterns`` expects.
 _LEAST_WRITTEN, _LARGEST_WRITTEN = 1e-99, 1e99
-# Longer integers and decimals have no text: Python writes at most 4,300 digits.
-_MAX_DIGITS = 400
 # Any decimal number but those with a leading zero, which are codes.
 _NUMBER = r"^[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 
@@ -45,9 +44,6 @@ _SECONDS_PER_DAY = 86_400
 _TICKS_PER_SECOND = {"us": 10**6, "ns": 10**9}
 _MILLISECONDS_PER_SECOND = 1_000
 _YEAR_ONE = (datetime.min - _EPOCH) // timedelta(seconds=1)
-# Years of four digits, as ``cell_patterns.parse_dates`` accepts them.
-_FIRST_SECOND = (datetime(1000, 1, 1) - _EPOCH) // timedelta(seconds=1)
-_LAST_SECOND = (datetime(9999, 12, 31, 23, 59, 59) - _EPOCH) // timedelta(seconds=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,33 +116,6 @@ def count_texts(cells: pl.Series, *, is_csv: bool) -> CountedTexts:
     )
 
 
-def texts_of_objects(name: str, cells: Iterable[Any]) -> pl.Series:
-    """Convert Python objects to texts, each by its own value; null if it is missing.
-
-    Numbers keep all their digits, so that different persons keep different identifiers.
-    """
-    return pl.Series(name, [_text_of_object(cell) for cell in cells], dtype=pl.String)
-
-
-def number_units(cells: pl.Series) -> Counts:
-    """Number the units of a column, one number for each row; -1 if the cell names no unit."""
-    is_object = cells.dtype in (pl.Object, pl.Binary)
-    held = texts_of_objects(cells.name, cells.to_list()) if is_object else cells
-    dtype = held.dtype
-    if dtype.is_temporal() or dtype == pl.Boolean:
-        known = held.to_physical().cast(pl.Int64)
-    elif dtype.is_float():
-        known = held.set(~held.is_finite(), None)
-    elif dtype.is_integer():
-        known = held
-    elif _is_unsupported(dtype):
-        known = pl.Series([None] * len(held), dtype=pl.Int64)
-    else:
-        text = held.cast(pl.String)
-        known = text.set(strip_blanks(text).is_in([*MISSING_TEXTS, UNSUPPORTED_CELL]), None)
-    return known.rank("dense").cast(pl.Int64).fill_null(-1).to_numpy()
-
-
 def _is_unsupported(dtype: pl.DataType) -> bool:
     """Whether cells of a type have no text: lists, durations and the like."""
     text = isinstance(dtype, pl.String | pl.Binary | pl.Categorical | pl.Enum)
@@ -168,7 +137,8 @@ def _texts_of_values(values: pl.Series, *, is_csv: bool) -> tuple[pl.Series, Cou
         # Decimals through their digits: the same number has the same text at any scale.
         exact = values.cast(pl.String) if values.dtype.is_decimal() else values
         return _texts_of_numbers(exact.cast(pl.Float64).to_numpy())
-    texts = values.cast(pl.String)
+    written = values.cast(pl.String)
+    texts = written if is_csv else counted_texts(written)
     classes = classify_cells(texts).astype(np.int64)
     if is_csv:
         return texts, classes
@@ -176,8 +146,8 @@ def _texts_of_values(values: pl.Series, *, is_csv: bool) -> tuple[pl.Series, Cou
     numbers = stripped.cast(pl.Float64, strict=False)
     numeric = stripped.str.contains(_NUMBER) & numbers.is_not_null()
     if numeric.any():
-        written, of_numbers = _texts_of_numbers(numbers.filter(numeric).to_numpy())
-        texts = texts.scatter(numeric.arg_true(), written)
+        decimals, of_numbers = _texts_of_numbers(numbers.filter(numeric).to_numpy())
+        texts = texts.scatter(numeric.arg_true(), decimals)
         classes[numeric.to_numpy()] = of_numbers
     return texts, classes
 
@@ -219,7 +189,7 @@ def _texts_of_moments(stored: pl.Series, dtype: pl.Date | pl.Datetime) -> tuple[
     """
     is_date = isinstance(dtype, pl.Date)
     seconds = _to_seconds(stored, dtype)
-    inside = (seconds >= _FIRST_SECOND) & (seconds <= _LAST_SECOND)
+    inside = (seconds >= FIRST_SECOND) & (seconds <= LAST_SECOND)
     texts, classes = _unsupported(len(seconds))
     if inside.any():
         moments = seconds[inside].astype("datetime64[s]")
@@ -243,64 +213,4 @@ def are_calendar_dates(moments: pl.Series) -> bool:
     if not isinstance(dtype, pl.Date | pl.Datetime):
         raise TypeError(f"a column of type {dtype} has no years")
     seconds = _to_seconds(moments.to_physical(), dtype)
-    return bool(((seconds >= _YEAR_ONE) & (seconds <= _LAST_SECOND)).all())
-
-
-def _text_of_object(cell: Any) -> str | None:
-    """Convert one Python object to text; None if it is missing."""
-    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
-        return None
-    if isinstance(cell, np.generic) and cell.dtype.kind != "M":
-        cell = cell.item()
-    if isinstance(cell, str | bytes):
-        return _valid_text(cell)
-    if isinstance(cell, bool):
-        return str(cell)
-    if isinstance(cell, int | float | Decimal):
-        return _text_of_number(cell)
-    return _text_of_moment(cell) if isinstance(cell, date | np.datetime64) else UNSUPPORTED_CELL
-
-
-def _valid_text(cell: str | bytes) -> str:
-    try:
-        return (cell if isinstance(cell, bytes) else cell.encode()).decode()
-    except UnicodeError:  # lone surrogates, or bytes that are no text
-        return UNSUPPORTED_CELL
-
-
-def _text_of_number(cell: int | float | Decimal) -> str | None:
-    if isinstance(cell, Decimal):
-        if cell.is_nan():
-            return None
-        if cell.is_infinite():
-            return "inf" if cell > 0 else "-inf"
-        return f"{cell:f}" if abs(cell.adjusted()) < _MAX_DIGITS else UNSUPPORTED_CELL
-    if isinstance(cell, float):
-        if math.isnan(cell):
-            return None
-        return str(int(cell)) if cell.is_integer() else repr(cell)
-    return str(cell) if abs(cell) < 10**_MAX_DIGITS else UNSUPPORTED_CELL
-
-
-def _text_of_moment(cell: date | np.datetime64) -> str | None:
-    if isinstance(cell, np.datetime64):
-        if np.isnat(cell):
-            return None
-        return _text_of_seconds(int(cell.astype("datetime64[s]").astype(np.int64)), has_time=True)
-    if not isinstance(cell, datetime):
-        days = (cell - _EPOCH.date()).days
-        return _text_of_seconds(days * _SECONDS_PER_DAY, has_time=False)
-    try:
-        # The offset is subtracted from the difference: the time in UTC may be before year 1.
-        since = cell.replace(tzinfo=None) - _EPOCH - (cell.utcoffset() or timedelta(0))
-        return _text_of_seconds(since // timedelta(seconds=1), has_time=True)
-    except (ValueError, OverflowError):  # pandas has times that Python cannot subtract
-        return UNSUPPORTED_CELL
-
-
-def _text_of_seconds(seconds: int, *, has_time: bool) -> str:
-    """Write one date or time, as ``_texts_of_moments`` does."""
-    if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
-        return UNSUPPORTED_CELL
-    moment = _EPOCH + timedelta(seconds=seconds)
-    return moment.isoformat() if has_time else moment.date().isoformat()
+    return bool(((seconds >= _YEAR_ONE) & (seconds <= LAST_SECOND)).all())

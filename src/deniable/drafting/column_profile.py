@@ -6,7 +6,7 @@ All rows are read, but only a few columns at a time, so the table may be larger 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,15 +16,16 @@ from deniable.arrays import Counts, Mask
 from deniable.data.codec import PANDAS_INDEX
 from deniable.data.csv_reader import CsvFile
 from deniable.data.partition import choose_rows_per_unit
-from deniable.data.polars_errors import POLARS_ERRORS, polars_errors_as
+from deniable.data.polars_errors import polars_errors_as
 from deniable.data.table_io import infer_format
-from deniable.drafting.cell_texts import CountedTexts, count_texts, number_units, texts_of_objects
+from deniable.drafting.cell_texts import CountedTexts, count_texts
+from deniable.drafting.frame_columns import DATAFRAME_LABEL, arrow_columns, pandas_columns
+from deniable.drafting.unit_numbers import number_units
 from deniable.errors import ConfigError, DataError
 from deniable.progress import Progress, no_progress
 from deniable.randomness import Rng
 from deniable.regular_files import require_regular_file
 
-_DATAFRAME_LABEL = "the table"
 # Name of the row number column; no column of a table has it.
 _ROW_INDEX = "\0row"
 
@@ -176,7 +177,7 @@ def open_table(source: object, *, private: bool = False) -> OpenedTable:
     if isinstance(source, str | Path):
         opened = _open_file(Path(source))
     else:
-        opened = _open_frame(_DATAFRAME_LABEL, _to_lazy_frame(source, private=private))
+        opened = _open_frame(DATAFRAME_LABEL, _to_lazy_frame(source, private=private))
     if private and not opened.is_csv:
         dtypes = {n: t for n, t in opened.dtypes.items() if not PANDAS_INDEX.fullmatch(n)}
         opened = replace(opened, dtypes=dtypes)
@@ -227,57 +228,13 @@ def _to_lazy_frame(source: Any, *, private: bool) -> pl.LazyFrame:
         return source.lazy()
     libraries = {base.__module__.partition(".")[0] for base in type(source).__mro__}
     if "pandas" in libraries and hasattr(source, "columns"):
-        _require_distinct([str(label) for label in source.columns])
-        return pl.LazyFrame(list(_pandas_columns(source, private=private)))
+        return pl.LazyFrame(list(pandas_columns(source, private=private)))
     if "pyarrow" in libraries and hasattr(source, "column_names"):
-        _require_distinct(source.column_names)
-        return pl.LazyFrame(list(_arrow_columns(source, private=private)))
+        return pl.LazyFrame(list(arrow_columns(source, private=private)))
     raise DataError(
         f"a {type(source).__name__} is not a table. Give a path, a pandas or polars DataFrame, or "
         "an Arrow Table."
     )
-
-
-def _pandas_columns(source: Any, *, private: bool) -> Iterator[pl.Series]:
-    for i, label in enumerate(source.columns):
-        column, name = source.iloc[:, i], str(label)
-        # Categories and objects have the type that all their cells have together.
-        if private and str(column.dtype) in ("object", "category"):
-            yield texts_of_objects(name, column.tolist())
-            continue
-        try:
-            yield cast("pl.Series", pl.from_pandas(column, nan_to_null=True)).alias(name)
-        except ImportError:
-            raise DataError("pandas frames need pyarrow: pip install 'deniable[frames]'") from None
-        except (*POLARS_ERRORS, TypeError, ValueError, OverflowError):
-            if not private:
-                raise _mixed_types_error(name) from None
-            yield texts_of_objects(name, column.tolist())
-
-
-def _arrow_columns(source: Any, *, private: bool) -> Iterator[pl.Series]:
-    for name in source.column_names:
-        column = source.column(name)
-        try:
-            yield cast("pl.Series", pl.from_arrow(column)).alias(name)
-        except (*POLARS_ERRORS, TypeError, ValueError, OverflowError):
-            if not private:
-                raise _mixed_types_error(name) from None
-            yield texts_of_objects(name, column.to_pylist())
-
-
-def _mixed_types_error(name: str) -> DataError:
-    return DataError(
-        f'column "{name}" of {_DATAFRAME_LABEL} holds values of several types, or of a type that '
-        'polars does not support; convert it to one, as with frame[name].astype("str")'
-    )
-
-
-def _require_distinct(names: Sequence[str]) -> None:
-    if len(set(names)) < len(names):
-        raise DataError(
-            f"two columns of {_DATAFRAME_LABEL} have the same name; rename or remove one"
-        )
 
 
 def _profile_column(cells: pl.Series) -> ColumnProfile:

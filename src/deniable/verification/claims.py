@@ -16,6 +16,7 @@ import polars as pl
 from deniable.errors import DeniableError
 from deniable.privacy.composition import Guarantee
 from deniable.schema.schema import Schema
+from deniable.verification.earlier_versions import with_current_texts
 from deniable.verification.manifest_spend import ManifestSpend, require
 from deniable.verification.second_accountant import randomized_test_cost
 
@@ -119,9 +120,14 @@ class ManifestClaims:
         return self.cost.epsilon == math.inf and not self.has_own_model
 
     @cached_property
+    def current(self) -> Mapping[str, Any]:
+        """The manifest with the fixed texts of this version."""
+        return with_current_texts(self.document)
+
+    @cached_property
     def spends(self) -> tuple[ManifestSpend, ...]:
         """All privacy spends; stated costs are recomputed from their theorems, unrounded."""
-        listed = [ManifestSpend.parse(entry) for entry in self.document["spends"]]
+        listed = [ManifestSpend.parse(entry) for entry in self.current["spends"]]
         return tuple(self._with_exact_cost(spend) for spend in listed)
 
     def _with_exact_cost(self, spend: ManifestSpend) -> ManifestSpend:
@@ -142,7 +148,7 @@ class ManifestClaims:
         """Attribute names: the schema's, or those with counts or sums in the ledger."""
         if self.schema is not None:
             return self.schema.names
-        whats = [str(entry["what"]) for entry in self.document["spends"]]
+        whats = [str(entry["what"]) for entry in self.current["spends"]]
         starts = (VALUES_OF, COUNTS_OF, RECORDS_OF)
         found = [(what, start) for what in whats for start in starts if what.startswith(start)]
         return tuple(what.removeprefix(start) for what, start in found)

@@ -55,10 +55,11 @@ def _check_form(claims: ManifestClaims) -> str:
     unit = claims.unit
     exclusions = not_covered(unit, document["mode"])
     expected = (protected_unit(unit), neighbouring_relation(unit), exclusions)
-    found = (claimed["unit"], claimed["neighbours"], document["not_covered"])
+    found = (claimed["unit"], claimed["neighbours"], claims.current["not_covered"])
     require(found == expected, "unit, neighbours or not_covered have an unexpected text")
     assumptions = [] if claims.claims_nothing else list(ASSUMPTIONS)
-    require(claimed["assumptions"] == assumptions, "unexpected assumptions")
+    stated = claims.current["guarantee"]["assumptions"]
+    require(stated == assumptions, "unexpected assumptions")
     total = {"name": ACCOUNTANT, "epsilon": claimed["epsilon"], "delta": claimed["delta"]}
     require(document["accountants"] == [total], "the accountant's total differs from the claim")
     return "Fields, fixed texts, assumptions and exclusions are correct."
@@ -66,7 +67,7 @@ def _check_form(claims: ManifestClaims) -> str:
 
 def _check_sentence(claims: ManifestClaims) -> str:
     """Check that the guarantee sentence follows from the manifest's numbers."""
-    sentence = claims.document["guarantee"]["sentence"]
+    sentence = claims.current["guarantee"]["sentence"]
     if claims.claims_nothing:
         reasons = (wording.WITHOUT_NOISE, wording.KNOWN_NOISE)
         known = [wording.no_claim(why=why) for why in reasons]
