@@ -388,3 +388,7 @@ def test_the_code_of_a_cell_does_not_depend_on_the_pass(tmp_path, cell, missing)
         if quickly is not None:
             slowly = csv_reader._encode_text(file, codec, source)
             assert quickly.codes.tolist() == slowly.codes.tolist()
+
+
+def test_a_stored_index_of_pandas_is_skipped(tmp_path):
+    assert read(tmp_path, "__index_level_0__,age,job\nany,17,cook\n") == [[0, 0]]

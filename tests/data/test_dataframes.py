@@ -172,3 +172,75 @@ def test_an_object_that_is_not_a_table_is_refused(source):
 def test_a_lazy_frame_that_cannot_be_planned_is_refused():
     with pytest.raises(DataError, match="could not be computed"):
         read_codes(pl.LazyFrame({"n": [1]}).select("absent"), SCHEMA)
+
+
+EVERY_KIND = Schema.parse("""
+format = 1
+unit = "id"
+max_rows_per_unit = 2
+[[attribute]]
+name = "id"
+type = "identifier"
+outside = "drop"
+[[attribute]]
+name = "job"
+type = "categorical"
+values = ["a"]
+missing = ["?"]
+[[attribute]]
+name = "note"
+type = "text"
+other = "other"
+values = ["fine"]
+missing = [""]
+[[attribute]]
+name = "born"
+type = "date"
+min = 2020-01-01
+max = 2020-12-31
+missing = [""]
+[[attribute]]
+name = "smokes"
+type = "boolean"
+values = ["no", "yes"]
+missing = [""]
+[[attribute]]
+name = "age"
+type = "integer"
+min = 0
+max = 9
+missing = [""]
+""")
+KIND_NAMES = [column.name for column in EVERY_KIND.columns]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "object", "Int64", "str", "bool", "datetime64[ns]"])
+def test_a_table_without_rows_is_a_table_whatever_its_types(dtype):
+    """pandas calls a column without cells a column of floats or objects."""
+    empty = pd.DataFrame({name: pd.Series([], dtype=dtype) for name in KIND_NAMES})
+    for frame in (empty, pl.from_pandas(empty), pl.from_pandas(empty).lazy()):
+        assert read_codes(frame, EVERY_KIND)[0].shape == (0, 5)
+    assert read_codes(pa.Table.from_pandas(empty), EVERY_KIND)[0].shape == (0, 5)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "object", "Int64", "datetime64[ns]"])
+def test_a_column_of_missing_cells_is_missing_whatever_its_type(dtype):
+    frame = pd.DataFrame({name: pd.Series([None], dtype=dtype) for name in KIND_NAMES})
+    frame["id"] = [1]
+    for source in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        assert read_codes(source, EVERY_KIND)[0].tolist() == [[1, 2, 366, 2, 10]]
+    nan = pl.DataFrame(dict.fromkeys(KIND_NAMES, float("nan"))).with_columns(id=pl.lit(1))
+    assert read_codes(nan, EVERY_KIND)[0].tolist() == [[1, 2, 366, 2, 10]]
+
+
+def test_a_stored_index_of_pandas_needs_no_description():
+    frame = pd.DataFrame({name: [None] for name in KIND_NAMES} | {"id": [1]})
+    frame["__index_level_0__"] = [b"any"]
+    for source in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        codes, kind = read_codes(source, EVERY_KIND)
+        assert codes.tolist() == [[1, 2, 366, 2, 10]]
+        assert "__index_level_0__" not in restored_names(kind)
+
+
+def restored_names(kind):
+    return list(getattr(kind, "labels", None) or kind.names)

@@ -86,3 +86,48 @@ def test_cells_of_a_column_without_meaning_are_texts():
     assert same.to_list() == ["7"] * 4
     with pytest.raises(TypeError):
         objects_to_texts("x", [b"a"], None)
+
+
+BOOLEANS: dict[str, list[Any]] = {
+    'values = ["0", "1"]\nmissing = ["9"]': [0, 1, 9],
+    'values = ["1", "2"]\nmissing = ["0", "NA"]': [0, 1, 2, 7],
+    'values = ["no", "yes"]\nmissing = ["0", "9"]': [0, 1, 9],
+    'values = ["5", "y"]\nmissing = ["0.5"]': [0, 1, 5, 0.5, 9],
+    'values = ["0", "1"]\nmissing = ["inf"]': [0, 1, float("inf")],
+}
+
+
+@pytest.mark.parametrize("lines", BOOLEANS)
+@pytest.mark.parametrize("odd", ["x", "3", 2**70])
+def test_numbers_of_a_boolean_mean_the_same_next_to_another_cell(lines, odd):
+    """A number that means missing was dropped from a typed column, and kept next to a text."""
+    schema, cells = one(f'type = "boolean"\n{lines}'), BOOLEANS[lines]
+    typed = read_codes(pd.DataFrame({"x": cells}), schema)[0][:, 0].tolist()
+    assert codes_of([*cells, odd], schema) == typed
+    if "9" in schema.attributes[0].missing:
+        assert typed == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ['"integer"', '"real"\ndecimals = 1'])
+def test_numbers_that_mean_missing_as_texts_do_so_in_a_typed_column(kind):
+    schema = one(f'type = {kind}\nmin = 0\nmax = 5\nmissing = ["", "inf", "9.5"]')
+    cells = [1.0, float("inf"), -float("inf"), 9.5, float("nan"), 8.0]
+    typed = read_codes(pd.DataFrame({"x": cells}), schema)[0][:, 0].tolist()
+    assert codes_of([*cells, "x"], schema) == typed
+    assert len(typed) == 4
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f'type = "integer"\nmin = {2**53}\nmax = {2**53 + 9}',
+        f'type = "integer"\nmin = 0\nmax = 9\nmissing = ["{2**60 + 1}"]',
+        f'type = "boolean"\nvalues = ["0", "1"]\nmissing = ["{2**60 + 1}"]',
+    ],
+)
+def test_floats_are_refused_where_integers_matter_that_are_not_floats(lines):
+    """pandas makes integers floats if one cell is missing; the others may then be different."""
+    schema = one(lines)
+    read_codes(pd.DataFrame({"x": [0, 2**53 + 1]}), schema)
+    with pytest.raises(DataError, match="2\\^53"):
+        read_codes(pd.DataFrame({"x": [0, 2**53 + 1, None]}), schema)

@@ -1,7 +1,6 @@
 """Cells as texts: each by its own value, the same for every type that can hold it."""
 
 import datetime as dt
-from decimal import Decimal
 
 import numpy as np
 import pandas as pd

@@ -23,7 +23,7 @@ LONG_TABLES = {
     ),
     "pandas": pd.DataFrame({"x": [Decimal("1.50"), LONG]}),
     "pandas arrow": pd.DataFrame(
-        {"x": pd.array([LONG], dtype=pd.ArrowDtype(pa.decimal256(60, 50)))}
+        {"x": pd.Series([LONG], dtype=pd.ArrowDtype(pa.decimal256(60, 50)))}
     ),
 }
 

@@ -38,7 +38,15 @@ def test_missing_objects_are_null(cell):
 
 
 class BrokenZone(dt.tzinfo):
-    """A time zone without an offset."""
+    """A time zone that fails."""
+
+    def utcoffset(self, _: dt.datetime | None) -> dt.timedelta:
+        raise NotImplementedError
+
+    dst = utcoffset
+
+    def tzname(self, _: dt.datetime | None) -> str:
+        return "broken"
 
 
 @pytest.mark.parametrize(

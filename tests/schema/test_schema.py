@@ -277,7 +277,7 @@ def test_a_bomb_of_brackets_or_digits_is_refused(value):
 
 
 def test_an_error_names_the_file(tmp_path):
-    with pytest.raises(SchemaError, match=r"none.toml: no such file; .*README"):
+    with pytest.raises(SchemaError, match=r"none.toml: no such file; check the path"):
         Schema.read(tmp_path / "none.toml")
     with pytest.raises(SchemaError, match="is a folder, not a regular file"):
         Schema.read(tmp_path)

@@ -26,6 +26,7 @@ from deniable.cli.output import (
     print_text,
     program_name,
     show_draft,
+    show_metrics,
     show_plan,
     show_progress,
     show_release,
@@ -120,9 +121,9 @@ def init(
     """
     from deniable.drafting.draft import draft_schema
     from deniable.interchange.sdv import merge_sdv, read_sdv
-    from deniable.release.atomic_files import require_free, write_text
+    from deniable.release.atomic_files import write_text
 
-    require_free(out)
+    _require_input_then_output(table, out)
     with show_progress(quiet=quiet or as_json) as progress:
         draft = draft_schema(
             table,
@@ -239,7 +240,7 @@ def evaluate(
     if as_json:
         print_json(folder=str(out), **metrics.document())
     elif not quiet:
-        print_text(f"Report in {out}/report.html, numbers in {out}/metrics.json")
+        show_metrics(metrics, out)
 
 
 @app.command(cls=PanelCommand, short_help="Check a release against its manifest.")
@@ -377,6 +378,16 @@ def reproduce(
         if not data:
             print_text(_EMBEDDED_NOTE)
         print_text(f"Tables and figures in {page}; tables as text in {page.with_name('tables.md')}")
+
+
+def _require_input_then_output(table: Path, out: Path) -> None:
+    """Refuse an absent table first: its name may be misspelt, and the output may be precious."""
+    from deniable.errors import DataError
+    from deniable.regular_files import require_regular_file
+    from deniable.release.atomic_files import require_free
+
+    require_regular_file(table, DataError)
+    require_free(out)
 
 
 def _reproduction_setup(data: Path | None, **chosen: int | None) -> "Setup":

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from deniable.drafting.draft import Draft
+    from deniable.evaluation.metrics import Metrics
     from deniable.progress import Progress
     from deniable.release.manifest import Certificate
     from deniable.release.release import Release
@@ -192,6 +193,15 @@ def _advise(certificate: "Certificate", out: Path) -> str:
             f"suffices before you publish it. {kept}"
         )
     return f"Publish {out}/. {kept}"
+
+
+def show_metrics(metrics: "Metrics", out: Path) -> None:
+    """Print the verdict of an evaluation, and where its report is."""
+    if metrics.findings is not None:
+        verdict = metrics.findings.verdict
+        print_text(f"{verdict.grade.capitalize()}. {verdict.headline}")
+        print_text("Confidential: the report is measured on real rows.")
+    print_text(f"Report in {out}/report.html, numbers in {out}/metrics.json")
 
 
 def show_plan(report: dict[str, Any], *, show_all: bool) -> None:

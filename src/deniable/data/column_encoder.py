@@ -11,7 +11,7 @@ from typing import Literal, cast
 import polars as pl
 
 from deniable.arrays import MAX_DOMAIN_SIZE
-from deniable.data.cell_texts import decimal_texts, has_text, is_text_type
+from deniable.data.typed_texts import decimal_texts, has_text, is_text_type
 from deniable.errors import DataError
 from deniable.schema.attribute import Attribute, format_value, summarize_values
 from deniable.schema.bins import equal_bin_starts
@@ -144,23 +144,25 @@ def _accepts_dtype(column: ColumnEncoder) -> bool:
         return True
     if kind in ("date", "datetime"):
         return dtype in (pl.Date, pl.Datetime)
+    if dtype.is_float() and _exceeds_floats(column.attribute):
+        return False
     if kind == "boolean":
         return dtype == pl.Boolean or dtype.is_numeric()
-    if dtype.is_float() and column.attribute.is_whole and _exceeds_floats(column.attribute):
-        return False
     return column.grid is not None and dtype.is_numeric()
 
 
 def _exceeds_floats(attribute: Attribute) -> bool:
-    """Whether some whole numbers of an attribute are not floats.
+    """Whether some whole numbers that mean something in an attribute are not floats.
 
     A column of floats is refused for it: pandas makes a column of integers one of floats if a
     single cell is missing, and the others may then be different numbers.
     """
+    if not (attribute.is_whole or attribute.kind == "boolean"):
+        return False
     values = attribute.values
     ends = (values[0], values[-1]) if attribute.is_numeric else values
-    numbers = (*cast("Sequence[int]", ends), *attribute.missing_numbers)
-    return max(map(abs, numbers)) >= FLOAT_INTEGER_LIMIT
+    numbers = (parse_integer(str(text)) for text in (*ends, *attribute.missing))
+    return any(number is not None and abs(number) >= FLOAT_INTEGER_LIMIT for number in numbers)
 
 
 def _is_empty(column: ColumnEncoder) -> pl.Expr:
@@ -267,7 +269,9 @@ def _is_missing(column: ColumnEncoder) -> pl.Expr:
         declared = text.is_in(texts) | _cell_text(column).is_in(texts)
         return declared | cell.is_null() if column.origin == "typed" else declared
     if column.origin == "typed":
-        return _is_empty(column) | has_text(cell, column.dtype, texts)
+        # Dates are compared elsewhere: their texts have the format of the schema.
+        is_number = column.dtype.is_numeric()
+        return _is_empty(column) | (has_text(cell, column.dtype, texts) if is_number else False)
     if "" in texts:
         return _is_empty(column)
     return pl.lit(value=False)
@@ -328,7 +332,7 @@ def _encode_category(column: ColumnEncoder) -> pl.Expr:
 def _describe_wrong_dtype(attribute: Attribute, dtype: pl.DataType) -> str:
     """Explain why a column of this type cannot be this attribute, and how to fix it."""
     described = "integer" if attribute.is_whole else attribute.kind
-    if dtype.is_float() and attribute.is_whole:
+    if dtype.is_float() and _exceeds_floats(attribute):
         return (
             f'column "{attribute.name}" is of type {dtype}, which does not hold all whole numbers '
             "of 2^53 or more. Read it as text, or as whole numbers (in pandas: Int64)."

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from deniable.data.cell_texts import moment_text, number_text
 from deniable.data.column_encoder import boolean_numbers
+from deniable.data.typed_texts import moment_text, number_text
 from deniable.schema.attribute import Attribute
 from deniable.schema.grid import Grid
 

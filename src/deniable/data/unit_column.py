@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from deniable.data.cell_texts import decimal_texts, has_text, is_text_type
+from deniable.data.typed_texts import decimal_texts, has_text, is_text_type
 from deniable.errors import DataError
 from deniable.schema.grid import FLOAT_INTEGER_LIMIT
 from deniable.schema.unmodelled_columns import Identifier

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import polars as pl
@@ -30,18 +29,13 @@ LAST_SECOND = (datetime(9999, 12, 31, 23, 59, 59) - _EPOCH) // timedelta(seconds
 
 # Attoseconds are the shortest unit of NumPy, so times of all libraries are whole numbers of them.
 _SECOND = 10**18
-ATTOSECONDS = {
+ATTOSECONDS: dict[str, int] = {
     "W": 604_800 * _SECOND,
     "D": 86_400 * _SECOND,
     "h": 3_600 * _SECOND,
     "m": 60 * _SECOND,
-    "s": _SECOND,
-    "ms": 10**15,
-    "us": 10**12,
-    "ns": 10**9,
-    "ps": 10**6,
-    "fs": 10**3,
-    "as": 1,
+    # Seconds, and their thousandths down to attoseconds.
+    **{f"{prefix}s": 10 ** (18 - 3 * n) for n, prefix in enumerate(["", *"munpfa"])},
 }
 
 
@@ -102,7 +96,8 @@ def _text_of_object(cell: Any) -> str | None:
         return _valid_text(cell)
     if isinstance(cell, int | float | Decimal):
         return str(cell) if isinstance(cell, bool) else _text_of_number(cell)
-    if isinstance(cell, UUID):
+    # By name, as nothing but ``randomness`` may import a module that draws.
+    if f"{type(cell).__module__}.{type(cell).__name__}" == "uuid.UUID":
         return _unsupported(f"uuid {cell}")
     try:
         return _text_of_temporal(cell)

@@ -17,6 +17,8 @@ from deniable.drafting.object_texts import (
 
 # Texts of cells that name no unit.
 _NO_UNIT = (*MISSING_TEXTS, "inf", "-inf", UNSUPPORTED_CELL)
+# Whole floats of a smaller absolute value are 64-bit integers.
+_MAX_EXACT = 2.0**62
 
 
 def number_units(cells: pl.Series) -> Counts:
@@ -48,15 +50,12 @@ def _lossless_texts(cells: pl.Series) -> pl.Series:
     dtype = cells.dtype
     if dtype in (pl.Object, pl.Binary):
         return texts_of_objects(cells.name, cells.to_list())
-    if isinstance(dtype, pl.String | pl.Categorical | pl.Enum | pl.Null) or dtype.is_integer():
+    if isinstance(dtype, pl.String | pl.Categorical | pl.Enum | pl.Null):
         return cells.cast(pl.String)
-    if dtype.is_decimal():
-        texts = cells.cast(pl.String).str.replace(r"\.0*$", "")
-        return texts.str.replace(r"(\.\d*[1-9])0+$", "$1")
-    if dtype == pl.Boolean or dtype.is_float():
-        known = cells.fill_nan(None) if dtype.is_float() else cells
-        distinct = known.unique().drop_nulls()
-        return _replace(known, distinct, texts_of_objects("", distinct.to_list()))
+    if dtype.is_numeric():
+        return _texts_of_numbers(cells)
+    if dtype == pl.Boolean:
+        return _replace(cells, pl.Series([False, True]), texts_of_objects("", [False, True]))
     if (write := _writer_of(dtype)) is not None:
         # polars panics on dates that no calendar has, so only the stored numbers are touched.
         stored = cells.to_physical().cast(pl.Int64)
@@ -64,6 +63,25 @@ def _lossless_texts(cells: pl.Series) -> pl.Series:
         texts = pl.Series([write(number) for number in distinct.to_list()], dtype=pl.String)
         return _replace(stored, distinct, texts)
     return pl.Series(cells.name, [None] * len(cells), dtype=pl.String)
+
+
+def _texts_of_numbers(numbers: pl.Series) -> pl.Series:
+    if numbers.dtype.is_float():
+        return _texts_of_floats(numbers.cast(pl.Float64).fill_nan(None))
+    texts = numbers.cast(pl.String)
+    if numbers.dtype.is_integer():
+        return texts
+    return texts.str.replace(r"\.0*$", "").str.replace(r"(\.\d*[1-9])0+$", "$1")
+
+
+def _texts_of_floats(numbers: pl.Series) -> pl.Series:
+    # Identifiers with a missing one among them are whole floats in pandas: these are written fast.
+    is_whole = (numbers.abs() < _MAX_EXACT) & (numbers == numbers.floor())
+    whole = numbers.set(~is_whole, None).cast(pl.Int64).cast(pl.String)
+    others = numbers.set(is_whole, None)
+    distinct = others.unique().drop_nulls()
+    texts = texts_of_objects("", distinct.to_list())
+    return whole.zip_with(is_whole.fill_null(value=False), _replace(others, distinct, texts))
 
 
 def _replace(cells: pl.Series, distinct: pl.Series, texts: pl.Series) -> pl.Series:

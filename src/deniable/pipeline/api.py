@@ -178,10 +178,10 @@ def _prepare_run(
     planned = plan_run(schema, config, records=records)
     if schema.drafted and not config.accept_drafted_schema:
         raise SchemaError(
-            f"the schema has {len(schema.drafted)} unconfirmed entries, for example "
-            f'"{schema.drafted[-1]}". Check each against public knowledge and set confirmed = '
-            "true (for rows_max, rows_max_confirmed), or pass --accept-drafted-schema; the "
-            "manifest then lists them"
+            f"entries of the schema that are not confirmed: {len(schema.drafted)}, for example "
+            f'"{schema.drafted[-1]}". Check each against public knowledge and set its confirmed = '
+            "true (for rows_max, rows_max_confirmed), or pass --accept-drafted-schema (in Python, "
+            "accept_drafted_schema=True); the manifest then lists them"
         )
     return Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
 

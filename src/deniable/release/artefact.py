@@ -337,9 +337,11 @@ def _require_fit(schema: Schema, order: tuple[int, ...], levels: tuple[KeptPrefi
 def _read_facts(folder: Path) -> dict[str, Any]:
     path = folder / "artefact.json"
     if not path.is_file():
-        raise ArtefactError(
-            f"{folder} is not an artefact: it has no artefact.json. `deniable learn` makes one."
+        inner = folder / "artefact"
+        hint = (
+            f"Use {inner}." if (inner / "artefact.json").is_file() else "deniable learn makes one."
         )
+        raise ArtefactError(f"{folder} is not an artefact: it has no artefact.json. {hint}")
     try:
         facts = read_json(path)
     except ArtefactError as fault:

@@ -145,7 +145,7 @@ class Schema:
             SchemaError: The file does not exist, cannot be read, or is not a valid schema.
         """
         path = Path(path)
-        absent = "no such file; create it to describe the table's columns (see README.md)"
+        absent = "no such file; check the path, or draft one with deniable init TABLE"
         require_regular_file(path, SchemaError, absent=absent)
         try:
             text = path.read_text(encoding="utf-8-sig")

@@ -74,7 +74,7 @@ def check_hashes(document: Mapping[str, Any], found: Mapping[str, Path]) -> str:
     require(list(listed) == sorted(found), "the manifest lists other files than those found")
     changed = [name for name, path in found.items() if file_hash(path) != listed[name]]
     require(not changed, f"changed since the manifest was written: {', '.join(changed)}")
-    return f"All {len(found)} files have the SHA-256 hash in the manifest."
+    return f"Files with the SHA-256 hash in the manifest: all {len(found)}."
 
 
 def read_artefact(home: Path, claims: ManifestClaims) -> tuple[Artefact | None, list[Check]]:
@@ -255,4 +255,4 @@ def _check_prefixes(artefact: Artefact, claims: ManifestClaims) -> str:
         ascending = all(one < two for one, two in pairwise(rows))
         require(ascending, "prefixes are duplicated or not sorted")
     kept = sum(len(level.counts) for level in levels)
-    return f"All {kept:,} kept prefixes are sorted and have noisy counts of at least k + r."
+    return f"Kept prefixes that are sorted, with noisy counts of at least k + r: all {kept:,}."

@@ -141,8 +141,12 @@ def _check_prefixes_in_table(rows: Codes, claims: ManifestClaims, artefact: Arte
             distant += int((abs(level.counts - shared) > r).sum())
     kept = sum(len(level.counts) for level in levels)
     require(not rare, f"{rare:,} of {kept:,} kept prefixes are shared by fewer than k rows")
-    require(not distant, f"{distant:,} of {kept:,} noisy counts are further than r from the table")
-    return f"At least k rows share each of the {kept:,} kept prefixes."
+    require(
+        not distant,
+        f"{distant:,} of {kept:,} noisy counts differ from this table by more than noise can; is "
+        "it the table that the release was made from?",
+    )
+    return f"Kept prefixes that at least k rows of the table share: all {kept:,}."
 
 
 def _count_sharing_rows(level: KeptPrefixes, artefact: Artefact, rows: Codes) -> Counts:

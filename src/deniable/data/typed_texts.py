@@ -15,9 +15,10 @@ import polars as pl
 from deniable.schema.grid import parse_integer
 
 _EPOCH = datetime(1970, 1, 1)
-# Ticks per second, by the time unit of polars.
-_TICKS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-# Larger integers are not compared with floats.
+# Ticks per second, by the first letter of a time unit of polars.
+_TICKS = {"m": 1_000, "u": 1_000_000, "n": 1_000_000_000}
+# Larger integers are in no column of integers, and not compared with floats.
+_LARGEST_INTEGER = 2**127
 _LARGEST_FLOAT = 2**1023
 
 
@@ -61,7 +62,8 @@ def has_text(cell: pl.Expr, dtype: pl.DataType, texts: Sequence[str]) -> pl.Expr
         return decimal_texts(cell, dtype).is_in(list(texts))
     equal: list[pl.Expr] = []
     if dtype.is_integer():
-        equal = [cell == number for number in _numbers(texts) if isinstance(number, int)]
+        whole = (number for number in _numbers(texts) if isinstance(number, int))
+        equal = [cell == number for number in whole if abs(number) < _LARGEST_INTEGER]
     elif dtype.is_float():
         # A whole number that no float equals is the text of no float.
         reals = (float(number) for number in _numbers(texts) if abs(number) <= _LARGEST_FLOAT)
@@ -71,7 +73,7 @@ def has_text(cell: pl.Expr, dtype: pl.DataType, texts: Sequence[str]) -> pl.Expr
     elif dtype == pl.Boolean:
         equal = [cell == (text == "True") for text in texts if text in ("True", "False")]
     elif isinstance(dtype, pl.Datetime):
-        ticks = _TICKS[dtype.time_unit]
+        ticks = _TICKS[dtype.time_unit[0]]
         equal = [
             cell.to_physical().cast(pl.Int64) == microseconds * ticks // 1_000_000
             for microseconds in _times(texts)
