@@ -51,7 +51,8 @@ def test_phrases_of_a_sentence_are_translated():
     old = manifest("tested", guarantee={"sentence": said, "assumptions": []})
     assert "an adversary who knows" in with_current_texts(old)["guarantee"]["sentence"]
     said = "Schema and k were fixed in advance; so."
-    for parameters, expected in (({}, said), ({"draft": {}}, "k was fixed in advance; so.")):
+    cases: list[tuple[dict, str]] = [({}, said), ({"draft": {}}, "k was fixed in advance; so.")]
+    for parameters, expected in cases:
         old = manifest(
             "one-shot", parameters=parameters, guarantee={"sentence": said, "assumptions": []}
         )
