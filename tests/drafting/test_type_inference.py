@@ -43,6 +43,8 @@ def test_the_type_of_text_cells_is_inferred(cells, kind):
         (pl.Int8, [0, 1] * 20, "integer"),
         (pl.Float64, [1.0, 2.0, float("nan")] * 20, "integer"),
         (pl.Float64, [1.5, 2.0, None] * 20, "real"),
+        (pl.Float64, [1.0, 2.0**53] * 20, "identifier"),
+        (pl.Int64, [1, 2**53] * 20, "ordered"),
         (pl.Decimal(10, 2), ["1.50", "2.25"] * 20, "real"),
         (pl.Date, [dt.date(2020, 1, 1), dt.date(2021, 5, 5)] * 20, "date"),
         (pl.Datetime("ms"), [dt.datetime(2020, 1, 1, 5), None] * 20, "datetime"),

@@ -226,7 +226,8 @@ def _guess_typed_numbers(column: ColumnProfile, missing: list[str]) -> ColumnGue
     values = column.values.cast(pl.Float64).to_numpy()
     finite = np.isfinite(values)
     integral = bool((values[finite] == np.floor(values[finite])).all())
-    bound = _INTEGER_BOUND if integral else MAX_EXACT_REAL
+    # Floats of whole numbers beyond may once have been other integers, so no run accepts them.
+    bound = _INTEGER_BOUND if integral and not column.dtype.is_float() else MAX_EXACT_REAL
     if not finite.any() or np.abs(values[finite]).max() >= bound:
         return ColumnGuess(draft=_omit_column(column.name, _TOO_LARGE))
     counts = column.counts[finite]
