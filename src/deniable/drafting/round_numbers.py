@@ -33,9 +33,9 @@ def round_outward(low: int, high: int) -> tuple[int, int]:
 
     The ends of a short range are usually public: a scale from 1 to 5, the months.
 
-    >>> outward(17, 90)
+    >>> round_outward(17, 90)
     (15, 90)
-    >>> outward(1, 12)
+    >>> round_outward(1, 12)
     (1, 12)
     """
     if high - low <= 30:

@@ -271,7 +271,7 @@ class ExperimentBench:
 def timed_run_sizes(instances: int, *, total: int) -> Sequence[int]:
     """Compute the records of each timed run: evenly increasing, at least ``total`` in all.
 
-    >>> times(4, total=1_000)
+    >>> timed_run_sizes(4, total=1_000)
     [100, 200, 300, 400]
     """
     step = math.ceil(2 * total / (instances * (instances + 1)))

@@ -81,7 +81,7 @@ def equal_bin_starts(values: range, count: int) -> Sequence[int]:
 def leading_digit_starts(values: range, digits: int) -> Sequence[int]:
     """List the first position of each bin, where numbers with equal leading digits share a bin.
 
-    >>> digit_starts(range(8, 121), 1)
+    >>> leading_digit_starts(range(8, 121), 1)
     [8, 9, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
     """
     largest, power = max(abs(values[0]), abs(values[-1])), 1
