@@ -234,9 +234,12 @@ def encode_cells(codec: Codec, frame: pl.LazyFrame, source: CellSource) -> Encod
     """
     names = frame.collect_schema().names()
     require_columns(codec.columns, names, table_name=source.table_name)
+    fits = True
     try:
         columns, expressions = _plan_columns(codec, frame, source)
     except DataError:
+        fits = False
+    if not fits:
         # pandas calls a column without cells a column of floats, whatever it could hold.
         frame = _empty_columns_as_null(frame)
         columns, expressions = _plan_columns(codec, frame, source)
