@@ -60,7 +60,7 @@ def test_a_manifest_has_every_documented_field(small_table, small_schema, option
     assert all(set(each) == {"name", "epsilon", "delta"} for each in document["accountants"])
     assert set(document["schema"]) == {"sha256", "drafted"}
     assert (document["mode"], document["data_use"]) == (options["mode"], data_use)
-    assert (document["profile"], document["version"]) == ("default", "0.1.0")
+    assert (document["profile"], document["version"]) == ("default", version("deniable"))
     assert document["guarantee"]["neighbours"] == "adding or removing one input row"
     assert document["not_covered"]
     assert document["guarantee"]["assumptions"]
