@@ -4,6 +4,7 @@ import json
 import math
 import re
 from decimal import Decimal
+from importlib.metadata import version
 
 import pytest
 from hypothesis import given
