@@ -56,8 +56,8 @@ def assert_distribution(
 
 
 def implied(tables: AliasTables) -> np.ndarray:
-    """What a draw gives: v uniform, then v with probability stay[v], else alias[v]."""
-    stay = tables.stay.reshape(-1, tables.values).clip(0, 1)
+    """What a draw gives: v uniform, then v with probability acceptance[v], else alias[v]."""
+    stay = tables.acceptance.reshape(-1, tables.values).clip(0, 1)
     alias = tables.alias.reshape(-1, tables.values)
     result = stay / tables.values
     for row in range(len(stay)):

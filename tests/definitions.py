@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 from itertools import combinations, product
 
 Record = tuple[int, ...]
@@ -213,6 +214,36 @@ class Model:
         """Return Pr{x_i = value | bkt(x_j), j ∈ P_G(i)} (``eq:gm:discretization``)."""
         c = tuple(self.bucket_of[j][given[j]] for j in self.parents[i])
         return self.tables[i][c][value]
+
+
+@cache
+def _power_of_half(f: int) -> int:
+    with localcontext(prec=60):
+        return round(Decimal(2) ** (30 - Decimal(f) / 4096))
+
+
+def loglinear_distribution(
+    base: Sequence[int],
+    effects: Sequence[Sequence[int]],
+    bins: Sequence[int],
+    within: Sequence[int],
+) -> list[Fraction]:
+    """Pr{value} of a log-linear conditional, given what each parent's group adds: exactly.
+
+    A logarithm is in units of 1/4096 to base 2. The likeliest bin has the weight 2^30; another one
+    that is f + 4096 s units below it has round(2^(30 - f/4096)) divided by 2^s, rounded down. The
+    values of a bin share it by their weights ``within``.
+    """
+    logarithms = [sum(parts) for parts in zip(base, *effects, strict=True)]
+    weights = []
+    for own in logarithms:
+        s, f = divmod(max(logarithms) - own, 4096)
+        weights.append(_power_of_half(f) >> s)
+    shares = [sum(w for w, b in zip(within, bins, strict=True) if b == own) for own in bins]
+    return [
+        Fraction(weights[b], sum(weights)) * Fraction(w, share)
+        for b, w, share in zip(bins, within, shares, strict=True)
+    ]
 
 
 def record_probability(model: Model, x: Record) -> Fraction:

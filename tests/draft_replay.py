@@ -86,17 +86,23 @@ def _asking(record: Record, answers: Sequence[NoisyHistogram] | None) -> Iterato
     left = None if answers is None else iter(answers)
 
     def asked(
-        self: HistogramMeasurer, public: Counts, listed: CountedTexts | None = None
+        self: HistogramMeasurer,
+        public: Counts,
+        listed: CountedTexts | None = None,
+        *,
+        share: float,
     ) -> NoisyHistogram:
         texts = (
             {} if listed is None else dict(zip(listed.texts, listed.counts.tolist(), strict=True))
         )
         record.questions.append(Question(public, texts))
         if left is None:
-            answer = measure(self, public, listed)
+            answer = measure(self, public, listed, share=share)
         else:
             answer = next(left)
             assert len(answer.public) == len(public), "the cells depend on the table"
+            shares = self.noise.mu * answer.sigma * share**0.5
+            assert abs(shares - 1) < 1e-9, "the noise depends on the table"
         record.answers.append(answer)
         return answer
 

@@ -112,9 +112,9 @@ def replaying(answers: Sequence[Answer], *, dense: bool = True) -> Iterator[None
 
 
 def _question(
-    law: Law, what: str, part: str, sensitivity: int = 1, moved: int = 1
+    law: Law, what: str, part: str, sensitivity: int = 1, l0_sensitivity: int = 1
 ) -> tuple[str, str, Law, int, int]:
-    return what, part, law, sensitivity, moved
+    return what, part, law, sensitivity, l0_sensitivity
 
 
 @contextmanager

@@ -248,6 +248,10 @@ LEARNT: dict[str, tuple[str, dict[str, Any]]] = {
     "numbers": ("numbers", {"k": 10, "epsilon": 3.0}),
     "numbers, seedless, split": ("numbers", {"mode": "seedless", "data_use": "split"}),
     "pairs are chosen": ("many columns", {"mode": "seedless", "epsilon": 0.3}),
+    "log-linear, a target": (
+        "many columns",
+        {"mode": "seedless", "epsilon": 3.0, "max_cost": 4, "target": ["c3"]},
+    ),
     "pairs are chosen, omega given": ("many columns", {"omega": "12", "k": 5, "epsilon": 0.5}),
     "units": ("units", {"k": 10, "epsilon": 4.0, "delta": 1e-6}),
     "norm-sub": ("few values", {"estimator": "norm-sub", "omega": "2-3", "k": 20}),

@@ -51,7 +51,7 @@ def write(tmp_path):
 
 def test_every_field_is_in_one_of_the_lists_above():
     """A new field must get its bounds and wrong types tested, too."""
-    known = {*NUMBERS, *WHOLE_NUMBERS, *CHOICES, *SWITCHES, "omega", "graph", "order"}
+    known = {*NUMBERS, *WHOLE_NUMBERS, *CHOICES, *SWITCHES, "omega", "graph", "order", "target"}
     assert {field.name for field in fields(Config)} == known
     assert set(BOUNDS) == {*NUMBERS, *WHOLE_NUMBERS}
 
@@ -173,9 +173,10 @@ def test_what_is_no_graph_is_refused(value):
 
 
 @pytest.mark.parametrize("value", [3, True, "pet", {"pet": 1}], ids=repr)
-def test_what_is_no_order_is_refused(value):
-    with pytest.raises(ConfigError, match="order"):
-        Config.assemble({"order": value})
+def test_what_is_no_list_of_names_is_refused(value):
+    for name in ("order", "target"):
+        with pytest.raises(ConfigError, match=f"{name} = .*: must be a list of"):
+            Config.assemble({name: value})
 
 
 def test_a_graph_and_an_order_are_taken():
@@ -251,6 +252,7 @@ def test_every_option_can_be_written_to_a_file(write):
         alpha = 2
         parameters = "drawn"
         order = ["home", "pet"]
+        target = ["pet"]
         rows_max = 1_000
         seeds_share = 0.2
         values_share = 0.3
@@ -268,7 +270,7 @@ def test_every_option_can_be_written_to_a_file(write):
     assert config.epsilon == math.inf
     assert (config.gamma, type(config.gamma)) == (2.0, float)
     assert (config.omega_known, config.rows_max, config.order) == (False, 1_000, ("home", "pet"))
-    assert config.graph == {"pet": ["home"]}
+    assert (config.graph, config.target) == ({"pet": ["home"]}, ("pet",))
 
 
 @pytest.mark.parametrize("text", ["k = ", "k 5", "[k", b"k = 1\xff", "k = 1\nk = 2"])

@@ -18,6 +18,11 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 # Replays of noisy answers on another table: what a fault of post-processing turns red.
 REPLAY = "test_replay.py"
+# Stages that must draw from the randomness of the run: what a known key turns red.
+STAGES = "test_secret_stages.py"
+# The cost of the default model's stages, and what they count.
+BUDGET = "privacy/test_pairwise_budget.py"
+MEASURE = "model/pairwise/test_measure.py"
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,8 @@ FAULTS = [
     Fault(
         "the threshold is one too low",
         "release/seed_histogram.py",
-        "kept = counted >= k + law.r",
-        "kept = counted >= k + law.r - 1",
+        "kept = counted >= k + law.radius",
+        "kept = counted >= k + law.radius - 1",
         "release/test_seed_histogram.py::test_the_kept_prefixes_are_those_of_dense_noise",
     ),
     Fault(
@@ -71,45 +76,129 @@ FAULTS = [
     Fault(
         "a spend is undercounted in the plan",
         "privacy/plan.py",
-        "moved=facts.queries,",
-        "moved=1,",
+        "l0_sensitivity=facts.queries,",
+        "l0_sensitivity=1,",
         "pipeline/test_api.py::test_every_way_to_estimate_gives_records",
     ),
     Fault(
-        "pairs are undercounted in the plan",
+        "two-way tables are undercounted in the plan",
         "privacy/pairwise_budget.py",
-        'spends.append(Spend(what=PAIRS_SPEND, part="parameters", law=law, moved=self.measured))',
-        'spends.append(Spend(what=PAIRS_SPEND, part="parameters", law=law, moved=1))',
+        'part="parameters", law=law, l0_sensitivity=count)',
+        'part="parameters", law=law, l0_sensitivity=1)',
         "privacy/test_pairwise_budget.py",
     ),
     Fault(
-        "pair counts have half of the noise they are charged for",
+        "two-way tables have half of the noise they are charged for",
         "model/pairwise/measure.py",
-        "    parts = np.split(flat, boundaries)",
-        "    exact = np.concatenate([t.ravel() for t in tables])\n"
-        "    parts = np.split((flat + exact) // 2, boundaries)",
-        "model/pairwise/test_measure.py::test_every_count_of_values_and_pairs_has_the_noise_that_is_paid_for",
+        "    parts = np.split(flat, ",
+        "    flat = (flat + np.concatenate(exact)) // 2\n    parts = np.split(flat, ",
+        "model/pairwise/test_measure.py::"
+        "test_every_count_of_values_and_tables_has_the_noise_that_is_paid_for",
     ),
     Fault(
-        "the noise of the strength of pairs is forgotten",
+        "the noise of interactions is forgotten",
         "model/pairwise/measure.py",
-        "    return noisy - noise_error, spent",
-        "    return exact - noise_error, spent",
-        "model/pairwise/test_measure.py::test_the_choice_of_pairs_has_the_noise_that_is_paid_for",
+        "            noisy[pair] = part.reshape(table.shape)",
+        "            noisy[pair] = table",
+        "model/pairwise/test_measure.py::test_interactions_have_the_noise_that_is_paid_for",
     ),
     Fault(
-        "one draw of noise serves all looks at a pair",
+        "one draw of noise serves all two-way tables of a pair",
         "model/pairwise/measure.py",
-        "part.reshape(n, *measured.pairs[pair].shape).sum(axis=0)",
-        "n * part.reshape(n, *measured.pairs[pair].shape)[0]",
-        "model/pairwise/test_measure.py::test_every_remeasured_table_has_independent_noise",
+        "part.reshape(n, *shape).sum(axis=0)",
+        "n * part.reshape(n, *shape)[0]",
+        "model/pairwise/test_measure.py::test_every_two_way_table_has_independent_noise",
     ),
     Fault(
-        "the strength of pairs counts a record twice",
+        "interactions count a record twice",
         "model/pairwise/measure.py",
-        "exact[index] = np.abs(",
-        "exact[index] = 2 * np.abs(",
-        "model/pairwise/test_measure.py::test_one_record_moves_no_number_further_than_it_is_charged_for",
+        "        scaled = scaled_interactions(counted.dense())",
+        "        scaled = 2 * scaled_interactions(counted.dense())",
+        "model/pairwise/test_measure.py::"
+        "test_one_record_moves_no_number_further_than_it_is_charged_for",
+    ),
+    Fault(
+        "the noise of interactions is not scaled by the number of cells",
+        "model/pairwise/measure.py",
+        "rounded_gaussian(cells * sigma)",
+        "rounded_gaussian(sigma)",
+        "model/pairwise/test_measure.py::test_interactions_have_the_noise_that_is_paid_for",
+    ),
+    Fault(
+        "every pair costs as if it were the only one",
+        "privacy/pairwise_budget.py",
+        "    return [upper_bound(math.sqrt(total / weight) / mu) for weight in weights]",
+        "    return [upper_bound(math.sqrt(cost) / mu) for cost in costs]",
+        "privacy/test_pairwise_budget.py::"
+        "test_the_squared_costs_of_all_pairs_are_those_of_the_stated_entry",
+    ),
+    Fault(
+        "the sensitivity of interactions is too small by half",
+        "privacy/pairwise_budget.py",
+        "costs = [(1 - 1 / a) * (1 - 1 / b) for a, b in shapes]",
+        "costs = [(1 - 1 / a) * (1 - 1 / b) / 2 for a, b in shapes]",
+        f"{BUDGET}::test_the_squared_costs_of_all_pairs_are_those_of_the_stated_entry",
+    ),
+    Fault(
+        "pairs with a target have half of the σ that is charged",
+        "privacy/pairwise_budget.py",
+        "upper_bound(math.sqrt(total / weight) / mu)",
+        "upper_bound(math.sqrt(total / weight) / mu / (1 if weight == 1 else 2))",
+        f"{BUDGET}::test_the_squared_costs_of_all_pairs_are_those_of_the_stated_entry",
+    ),
+    Fault(
+        "the weight of targets is not charged",
+        "privacy/pairwise_budget.py",
+        "math.fsum(w * c for w, c in zip(weights, costs, strict=True))",
+        "math.fsum(costs)",
+        f"{MEASURE}::test_one_record_moves_no_number_further_than_it_is_charged_for",
+    ),
+    Fault(
+        "the stated entry does not bound the table errors of interactions",
+        "privacy/pairwise_budget.py",
+        "_MIN_STATED_SIGMA = 12.0",
+        "_MIN_STATED_SIGMA = 0.1",
+        f"{BUDGET}::test_the_stated_entry_bounds_the_table_errors_of_all_pairs",
+    ),
+    Fault(
+        "interactions are centred by the means of the wrong side",
+        "model/pairwise/measure.py",
+        "a * b * counts - a * rows - b * columns + counts.sum()",
+        "a * b * counts - b * rows - a * columns + counts.sum()",
+        f"{MEASURE}::test_one_record_in_any_cell_moves_interactions_by_what_lemma_11_states",
+    ),
+    Fault(
+        "the interactions of some pairs are stored without noise",
+        "model/pairwise/measure.py",
+        "    return {pair: noisy[pair] for pair in pairs}",
+        "    for pair, table in zip(owners[cells, sigma], tables, strict=True):\n"
+        "        noisy[pair] = table\n"
+        "    return {pair: noisy[pair] for pair in pairs}",
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[seedless]",
+    ),
+    Fault(
+        "groups follow from exact counts",
+        "model/pairwise/measure.py",
+        "    grouped = [own[of_bins] for own, of_bins",
+        "    exact = count_values([(QueryAxis(i),) for i in range(len(attributes))])\n"
+        "    shares = value_distributions(attributes, [t.dense() for t in exact], sigmas)\n"
+        "    shares = [sum_groups(own, s) for own, s in zip(layout.bins, shares, strict=True)]\n"
+        "    groups = tuple(map(choose_groups, attributes, shares, [2] * len(shares)))\n"
+        "    sigmas = _interaction_sigmas(groups, noise.mu_interactions, targets)\n"
+        "    layout = replace(layout, groups=groups, interaction_sigmas=sigmas)\n"
+        "    measured = replace(measured, groups=groups)\n"
+        "    grouped = [own[of_bins] for own, of_bins",
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[pairs are chosen]",
+    ),
+    Fault(
+        "as many pairs are measured as the exact number of rows affords",
+        "pipeline/learn_model.py",
+        "        weights = table_weights(measured, attributes, laws, targets=targets)",
+        "        from dataclasses import replace\n"
+        '        ratio = len(parts["parameters"]) / measured.records\n'
+        "        seen = replace(measured, ratio=ratio)\n"
+        "        weights = table_weights(seen, attributes, laws, targets=targets)",
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[pairs are chosen]",
     ),
     Fault(
         "the rows of a unit are not bounded",
@@ -121,8 +210,8 @@ FAULTS = [
     Fault(
         "the rows of a unit are bounded and then forgotten",
         "pipeline/api.py",
-        "return limit_rows_per_unit(table.codes, table.units, rng, max_rows=most), table.kind",
-        "return table.codes, table.kind",
+        "    return replace(table, codes=codes, units=None)",
+        "    return replace(table, units=None)",
         "pipeline/test_api.py::test_of_every_person_so_many_rows_count",
     ),
     Fault(
@@ -226,11 +315,11 @@ FAULTS = [
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[omega chosen, split]",
     ),
     Fault(
-        "bins and expected counts follow from the exact number of rows",
+        "bins and groups follow from the exact number of rows",
         "model/pairwise/measure.py",
-        "    total = estimate_records(values, sigmas)\n    shares",
-        "    total = max(1.0, float(count_values([(QueryAxis(0),)])[0].records))\n    shares",
-        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[pairs are chosen]",
+        "records=ratio * estimate_records(values, sigmas), targets=targets",
+        "records=max(1.0, float(count_values([(QueryAxis(0),)])[0].records)), targets=targets",
+        "test_replay.py::test_an_artefact_follows_from_its_noisy_answers",
     ),
     Fault(
         "every prefix length has the same noise",
@@ -257,18 +346,18 @@ FAULTS = [
     Fault(
         "a private draft lists texts in the order of their exact frequency",
         "drafting/noisy_histograms.py",
-        "        texts = dict(sorted(zip(released, rows[rows > 0].tolist(), strict=True)))",
+        "        texts = dict(sorted(zip(released, rows[seen].tolist(), strict=True)))",
         "        exact = dict(zip(listed.texts, listed.counts, strict=True))\n"
-        "        pairs = zip(released, rows[rows > 0].tolist(), strict=True)\n"
+        "        pairs = zip(released, rows[seen].tolist(), strict=True)\n"
         "        texts = dict(sorted(pairs, key=lambda pair: -exact[pair[0]]))",
         f"{REPLAY}::test_a_private_draft_follows_from_its_noisy_answers",
     ),
     Fault(
         "the rows_max of a private draft is the exact number of rows",
         "drafting/private_draft.py",
-        "    rows, unsupported = int(classes.sum()), ",
-        "    rows, unsupported = int(column.counts.sum()) + column.nulls, ",
-        f"{REPLAY}::test_a_private_draft_follows_from_its_noisy_answers",
+        "    rows = int(answer.public[0])",
+        "    rows = size",
+        "test_replay.py::test_a_private_draft_follows_from_its_noisy_answers",
     ),
     Fault(
         "the number of seeds is at least the exact one",
@@ -286,23 +375,27 @@ FAULTS = [
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[numbers]",
     ),
     Fault(
-        "pairs are measured again by the strength of their exact counts",
+        "two-way tables are measured by the strength of exact interactions",
         "pipeline/learn_model.py",
-        "        scores = dependence_scores(measured, attributes)",
+        "        weights = table_weights(measured, attributes, laws, targets=targets)",
         "        from dataclasses import replace\n"
-        "        from deniable.model.pairwise.measure import _pair_query\n"
-        "        counted = counters[-1]([_pair_query(pair) for pair in measured.pairs])\n"
-        "        exact = dict(zip(measured.pairs, [t.dense() for t in counted], strict=True))\n"
-        "        scores = dependence_scores(replace(measured, pairs=exact), attributes)",
-        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[seedless]",
+        "        from deniable.model.pairwise.measure import _pair_query, scaled_interactions\n"
+        "        in_groups = [g[b] for g, b in zip(measured.groups, measured.bins, strict=True)]\n"
+        "        counter = count_pairs(with_bins(attributes, in_groups))\n"
+        "        counted = counter([_pair_query(pair) for pair in measured.interactions])\n"
+        "        exact = [scaled_interactions(table.dense()) for table in counted]\n"
+        "        known = dict(zip(measured.interactions, exact, strict=True))\n"
+        "        known = replace(measured, interactions=known)\n"
+        "        weights = table_weights(known, attributes, laws, targets=targets)",
+        "test_replay.py::test_an_artefact_follows_from_its_noisy_answers[seedless]",
     ),
     Fault(
         "the threshold of kept prefixes is applied to exact counts",
         "release/seed_histogram.py",
         "    for prefixes, counted in zip(labels, by_length, strict=True):\n"
-        "        kept = counted >= k + law.r",
+        "        kept = counted >= k + law.radius",
         "    for prefixes, counted, shared in zip(labels, by_length, exact, strict=True):\n"
-        "        kept = shared >= k + law.r",
+        "        kept = shared >= k + law.radius",
         f"{REPLAY}::test_kept_prefixes_follow_from_their_noisy_counts",
     ),
     Fault(
@@ -354,9 +447,9 @@ FAULTS = [
     Fault(
         "a table without kept rows takes another path",
         "pipeline/api.py",
-        "    parts = partition_rows(rows, run)\n    learnt = learn_model(parts, run)\n    omegas",
-        '    if not len(rows):\n        raise BudgetError("no row is left")\n'
-        "    parts = partition_rows(rows, run)\n    learnt = learn_model(parts, run)\n    omegas",
+        "    learnt = learn_model(parts, run)\n    omegas",
+        '    if not len(table.codes):\n        raise BudgetError("no row is left")\n'
+        "    learnt = learn_model(parts, run)\n    omegas",
         f"{REPLAY}::test_rows_that_are_dropped_leave_no_trace[units-outside1]",
     ),
     Fault(
@@ -372,6 +465,89 @@ FAULTS = [
         "    entropies = noisy + half_sensitivity * noisy_records[0]",
         "    entropies = noisy + half_sensitivity * records",
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[norm-sub]",
+    ),
+    Fault(
+        "the paper's entropies have the sensitivity of the exact number of rows",
+        "model/paper/correlation.py",
+        "unit = noise.unit(noise.lower_bound(int(noisy_records[0])))",
+        "unit = noise.unit(noise.lower_bound(records))",
+        "model/paper/test_correlation.py::"
+        "test_the_papers_step_follows_from_the_noisy_number_of_records",
+    ),
+    Fault(
+        "empty cells have no noise",
+        "privacy/noise.py",
+        "    return noisy, spend",
+        "    return np.where(counts == 0, 0, noisy), spend",
+        "privacy/test_noise.py::test_noise_does_not_depend_on_the_count",
+    ),
+    Fault(
+        "the key of the noise follows from the counts",
+        "privacy/noise.py",
+        "law.draw(rng, counts.shape)",
+        "law.draw(__import__('deniable').randomness.Keyed(int(abs(counts.sum()))).at('noise'), "
+        "counts.shape)",
+        "privacy/test_noise.py::test_noise_does_not_depend_on_the_count",
+    ),
+    Fault(
+        "the counts of kept prefixes are stored without noise",
+        "release/seed_histogram.py",
+        "    return SeedHistogram(tuple(levels)), spent",
+        "    kept = [s[c >= k + law.radius] for s, c in zip(exact, by_length)]\n"
+        "    levels = [KeptPrefixes(prefixes=level.prefixes, counts=counts, records=records)\n"
+        "              for level, counts in zip(levels, kept)]\n"
+        "    return SeedHistogram(tuple(levels)), spent",
+        f"{REPLAY}::test_kept_prefixes_follow_from_their_noisy_counts",
+    ),
+    Fault(
+        "the noisy threshold of a candidate has a key",
+        "pipeline/seed_modes.py",
+        'rng = run.randomness.at("threshold", block)',
+        'rng = __import__("deniable").randomness.Keyed(1).at("threshold", block)',
+        f"{STAGES}::test_every_stage_of_a_run_that_reads_rows_is_secret[randomized]",
+    ),
+    Fault(
+        "the split of the rows has a key",
+        "pipeline/api.py",
+        'split_records(rows, shares, run.randomness.at("split"))',
+        'split_records(rows, shares, Keyed(1).at("split"))',
+        f"{STAGES}::test_every_stage_of_a_run_that_reads_rows_is_secret[one-shot]",
+    ),
+    Fault(
+        "the rows of a unit are chosen with a key in a private draft",
+        "drafting/private_draft.py",
+        'noise.at("units")',
+        '__import__("deniable").randomness.Keyed(1).at("units")',
+        f"{STAGES}::test_a_private_draft_is_secret",
+    ),
+    Fault(
+        "progress tells the number of rows",
+        "pipeline/api.py",
+        "    if table.units is None:\n",
+        '    run.progress("read the table", len(table.codes), len(table.codes))\n'
+        "    if table.units is None:\n",
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[seedless]",
+    ),
+    Fault(
+        "the command prints the number of rows",
+        "cli/release_summary.py",
+        '        print_text(count_records(records) + f" in {out}", release.guarantee)',
+        '        print_text(f"{release.internal}")',
+        f"{REPLAY}::test_a_release_and_what_is_printed_follow_from_the_noisy_answers",
+    ),
+    Fault(
+        "the command prints how many cells a fallback adjusted",
+        "cli/release_summary.py",
+        '        print_text(count_records(records) + f" in {out}", release.guarantee)',
+        "        print_text(f\"{release.internal['adjusted_cells']}\")",
+        "cli/test_commands.py::test_how_often_a_fallback_was_used_is_in_the_internal_folder_only",
+    ),
+    Fault(
+        "the number of rows stands in the published folder",
+        "release/release.py",
+        '            write_json(private / "run.json", self.internal)',
+        '            write_json(public / "run.json", self.internal)',
+        f"{REPLAY}::test_a_release_and_what_is_printed_follow_from_the_noisy_answers",
     ),
 ]
 

@@ -27,6 +27,7 @@ from deniable import __main__ as program
 from deniable.pipeline.api import learn, synthesize
 from deniable.release.atomic_files import file_hash
 from deniable.release.manifest import add_checksum
+from deniable.release.release import Format
 from mutations import Draws, mutate, mutate_arrays, mutate_json
 
 pytestmark = pytest.mark.slow
@@ -37,6 +38,8 @@ KEEP = os.environ.get("DENIABLE_FUZZ_KEEP")
 # Parts of cells that nobody would write by chance: where one shows, a cell has leaked.
 MARKS = ("Zxqvort", "Qwyjibo", "76543219")
 ROWS = 120
+# Releases to verify: modes, and the format of their records.
+RELEASES: dict[str, Format] = {"one-shot": "csv", "tested": "csv", "seedless": "parquet"}
 
 SCHEMA = """\
 format = 1
@@ -137,9 +140,9 @@ def valid(tmp_path_factory):
     (folder / "schema.toml").write_text(SCHEMA, encoding="utf-8")
     options = {"k": 2, "epsilon": 3.0, "delta": 1e-4}
     learn(table, folder / "schema.toml", **options).save(folder / "artefact")
-    for mode in ("one-shot", "tested"):
+    for mode, file_format in RELEASES.items():
         released = synthesize(table, folder / "schema.toml", records=30, mode=mode, **options)
-        released.write(folder / mode)
+        released.write(folder / mode, file_format=file_format)
     return Valid(folder)
 
 
@@ -218,10 +221,16 @@ def copy(valid: Valid, folder: Path, *names: str) -> None:
             shutil.copy(source, folder / name)
 
 
-SYNTHESIZE = [
-    *("synthesize", "--schema", "schema.toml", "--records", "20", "--out", "out", "--key", "1"),
-    *("--k", "2", "--epsilon", "3", "--delta", "1e-4"),
-]
+BUDGET = ["--k", "2", "--epsilon", "3", "--delta", "1e-4", "--schema", "schema.toml"]
+SYNTHESIZE = ["synthesize", *BUDGET, "--records", "20", "--out", "out", "--key", "1"]
+LEARN = ["learn", *BUDGET, "--out", "out"]
+EVALUATE = ["evaluate", "table.csv", "one-shot/synthetic.csv", "--schema", "schema.toml"]
+EVALUATE += ["--out", "out"]
+
+
+def run_on(draws: Draws, table: str) -> list[str]:
+    """Synthesize or learn."""
+    return [*(SYNTHESIZE if draws.random() < 0.6 else LEARN), table]
 
 
 def test_valid_inputs_pass(fuzz, valid):
@@ -229,7 +238,7 @@ def test_valid_inputs_pass(fuzz, valid):
 
     def prepare(arguments):
         def each(_, folder):
-            copy(valid, folder, "table.csv", "table.parquet", "schema.toml", "artefact", "one-shot")
+            copy(valid, folder, "table.csv", "table.parquet", "schema.toml", "artefact", *RELEASES)
             return arguments
 
         return each
@@ -237,12 +246,15 @@ def test_valid_inputs_pass(fuzz, valid):
     for arguments in (
         [*SYNTHESIZE, "table.csv"],
         [*SYNTHESIZE, "table.parquet"],
+        [*LEARN, "table.csv"],
+        [*LEARN, "table.parquet"],
         ["init", "table.csv", "--out", "draft.toml"],
         ["init", "table.csv", "--draft-epsilon", "1", "--out", "private.toml"],
         ["plan", "--schema", "schema.toml"],
         ["generate", "artefact", "--records", "9", "--out", "out.csv"],
-        ["verify", "one-shot"],
         ["verify", "artefact"],
+        *(["verify", mode] for mode in RELEASES),
+        [*EVALUATE, "--edition", "public"],
     ):
         fuzz(f"valid {arguments[0]}", 1, prepare(arguments))
 
@@ -260,7 +272,7 @@ def test_tables_of_csv_bytes(fuzz, valid):
     def prepare(draws, folder):
         copy(valid, folder, "schema.toml")
         (folder / "table.csv").write_bytes(mutated_csv(draws, valid))
-        return [*SYNTHESIZE, "table.csv"]
+        return run_on(draws, "table.csv")
 
     fuzz("csv", 60, prepare)
 
@@ -287,7 +299,7 @@ def test_tables_of_parquet_bytes(fuzz, valid):
         (folder / "table.parquet").write_bytes(changed)
         if draws.random() < 0.5:
             return ["init", "table.parquet", "--draft-epsilon", "1", "--out", "private.toml"]
-        return [*SYNTHESIZE, "table.parquet"]
+        return run_on(draws, "table.parquet")
 
     fuzz("parquet", 60, prepare)
 
@@ -328,7 +340,7 @@ def test_tables_of_odd_parquet_types(fuzz, valid):
         commands = (
             ["init", "table.parquet", "--out", "draft.toml"],
             ["init", "table.parquet", "--draft-epsilon", "1", "--out", "private.toml"],
-            [*SYNTHESIZE, "table.parquet"],
+            run_on(draws, "table.parquet"),
         )
         return list(commands[draws.integers(3)])
 
@@ -347,7 +359,7 @@ def test_schemas(fuzz, valid):
         (folder / "schema.toml").write_bytes(changed)
         if draws.random() < 0.6:
             return ["plan", "--schema", "schema.toml"]
-        return [*SYNTHESIZE, "table.csv"]
+        return run_on(draws, "table.csv")
 
     fuzz("schema", 50, prepare)
 
@@ -406,10 +418,11 @@ def test_artefacts(fuzz, valid):
 
 def test_manifests_of_releases(fuzz, valid):
     def prepare(draws, folder):
-        mode = ("one-shot", "tested")[draws.integers(2)]
+        mode = list(RELEASES)[draws.integers(len(RELEASES))]
         copy(valid, folder, mode, "table.csv")
         release = folder / mode
-        name = ("manifest.json", "schema.toml", "synthetic.csv")[draws.integers(3)]
+        table = f"synthetic.{RELEASES[mode]}"
+        name = ("manifest.json", "schema.toml", table)[draws.integers(3)]
         data = (release / name).read_bytes()
         manifest = json.loads((release / "manifest.json").read_bytes())
         if name == "manifest.json" and draws.random() < 0.7:
@@ -420,7 +433,7 @@ def test_manifests_of_releases(fuzz, valid):
                 seal(release, manifest)
         return ["verify", mode, *(["--against", "table.csv"] if draws.random() < 0.3 else [])]
 
-    fuzz("verify", 70, prepare)
+    fuzz("verify", 90, prepare)
 
 
 def test_evaluations(fuzz, valid):
@@ -432,8 +445,7 @@ def test_evaluations(fuzz, valid):
         path = folder / files[draws.integers(4)]
         path.write_bytes(mutate(draws, path.read_bytes(), [path.read_bytes()]))
         edition = "public" if draws.random() < 0.9 else "internal"
-        arguments = ["evaluate", "table.csv", "one-shot/synthetic.csv", "--schema", "schema.toml"]
-        return [*arguments, "--edition", edition, "--out", "out"]
+        return [*EVALUATE, "--edition", edition]
 
     fuzz("evaluate", 10, prepare)
 
@@ -522,7 +534,7 @@ REGRESSIONS: dict[str, tuple[int, Callable[[Path, Valid], list[str]]]] = {
     "a column with markup": (0, schema_of(one_column('"wage [/h]"'))),
     "a column with escape codes": (0, schema_of(one_column(r'"\u001b[2Jx\u202e"'))),
     "a schema of brackets": (2, schema_of("format = 1\nx = " + "[" * 100_000)),
-    "a schema of dots": (2, schema_of("a." * 3_000 + "a = 1")),
+    "a schema of dots": (2, schema_of("a." * 50_000 + "a = 1")),
     "the year 10,000": (
         2,
         schema_of(one_column('"x"', '"date"\nmin = 1999-01-01\nmax = 10000-1-1')),

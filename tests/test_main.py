@@ -16,7 +16,7 @@ from deniable import __main__ as program
 from deniable.cli import commands
 from deniable.errors import InvariantError
 from deniable.evaluation import evaluate
-from deniable.output_tracker import OutputTracker
+from deniable.files import OutputTracker
 from deniable.pipeline import api
 
 pytestmark = pytest.mark.slow

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from deniable.drafting.draft import Draft
     from deniable.evaluation.metrics import Metrics
+    from deniable.model.pairwise.kept_dependences import KeptDependences
     from deniable.pipeline.run_plan import RunPlan
     from deniable.pipeline.synthesizer import FittedSynthesizer
     from deniable.verification.verify import VerificationReport
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
         assert_type(dn.learn(table, "schema.toml", omega="3-5"), dn.Artefact)
         assert_type(dn.synthesize(table, path, records=5, key=1), dn.Release)
         assert_type(dn.plan("schema.toml", records=5), RunPlan)
+        assert_type(dn.plan("schema.toml", target=["income"]), RunPlan)
+        assert_type(dn.learn(table, schema, target=("income", "sex")), dn.Artefact)
         assert_type(dn.generate(path, 5, key=1, workers=2), dn.Release)
         assert_type(dn.verify(path, against=table), VerificationReport)
         assert_type(dn.evaluate(table, path, "schema.toml", out="report"), Metrics)
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
         assert_type(artefact.epsilon, float)
         assert_type(artefact.delta, float)
         assert_type(artefact.k, int | None)
+        assert_type(artefact.kept, KeptDependences | None)
         assert_type(artefact.sentence, str)
         assert_type(artefact.guarantee, str)
         assert_type(release.guarantee, str)

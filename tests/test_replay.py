@@ -2,8 +2,8 @@
 
 Noise is the only way from the rows to a release. So the answers of ``add_noise`` that were recorded
 on one table are fed back to a run on an unrelated one, of another size, and nothing may differ:
-bins, pairs, remeasured pairs, order, ω, tables, kept prefixes, certificate, records. A fault that
-uses an exact number anywhere after the noise makes some of them differ.
+bins, groups, interactions, pairs, order, ω, tables, kept prefixes, certificate, records. A fault
+that uses an exact number anywhere after the noise makes some of them differ.
 """
 
 import contextlib
@@ -22,11 +22,14 @@ import pytest
 from chance import assert_rate
 from deniable.__main__ import run
 from deniable.drafting.draft import draft_schema
+from deniable.model.loglinear_conditional import LogLinearConditional
+from deniable.model.pairwise import measure
 from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.pipeline import api
 from deniable.pipeline.api import learn, plan, synthesize
 from deniable.privacy.noise import add_noise
-from deniable.privacy.noise_laws import Law
+from deniable.privacy.noise_laws import Law, rounded_gaussian
+from deniable.privacy.pairwise_budget import INTERACTIONS_SPEND, gaussian_sigma
 from deniable.randomness import Secret, SystemRng
 from deniable.release import seed_histogram
 from deniable.release.records import KeptRecords
@@ -52,17 +55,28 @@ def test_every_module_that_adds_noise_is_replayed():
     ]
 
 
+def parts_of(table):
+    """All numbers of a conditional distribution: a table's, or those of a log-linear one."""
+    if isinstance(table, LogLinearConditional):
+        parts: list[np.ndarray] = [table.base, *table.effects, table.bins, table.within]
+        return [(part.shape, part.tobytes()) for part in parts]
+    return [table.probabilities.tobytes()]
+
+
 def described(artefact, folder):
     """Everything that an artefact discloses: parts by name, for a telling failure, then files."""
     evidence, found = artefact.evidence, {"ω": artefact.omegas, "order": artefact.network.order}
     if isinstance(evidence, PairwiseMeasurements):
         found |= {
             "bins": [groups.tolist() for groups in evidence.bins],
-            "pairs": list(evidence.pairs),
-            "remeasured": evidence.remeasure_counts,
+            "groups": [groups.tolist() for groups in evidence.groups],
+            "noise of interactions": evidence.interaction_sigmas,
+            "interactions": {pair: q.tobytes() for pair, q in evidence.interactions.items()},
+            "pairs": evidence.table_counts,
+            "two-way tables": {pair: table.tobytes() for pair, table in evidence.tables.items()},
         }
     found["graph"] = artefact.network.graph.parents
-    found["tables"] = [table.probabilities.tobytes() for table in artefact.network.tables]
+    found["tables"] = [parts_of(table) for table in artefact.network.tables]
     found["seeds"] = [
         (level.records, level.prefixes.tolist(), level.counts.tolist())
         for level in artefact.histogram.levels
@@ -87,15 +101,27 @@ def replay_on_tables_of(sizes, case, folder):
     world = WORLDS[name]
 
     def learn_from(key, rows):
-        return learn(world.table(key, rows), world.schema, noise=ClaimedSecret(), **options)
+        """Learn; also return the reports of progress, which show their numbers to anyone."""
+        told: list[tuple[Any, ...]] = []
+        table = world.table(key, rows)
+        noise = ClaimedSecret()
+        learnt = learn(table, world.schema, noise=noise, progress=_teller(told), **options)
+        return learnt, told
 
     with recording() as answers:
-        recorded = learn_from(1, RECORDED_ROWS)
+        recorded, told = learn_from(1, RECORDED_ROWS)
     expected = described(recorded, folder / "recorded")
+    kinds = {type(table) for table in recorded.network.tables}
+    assert (LogLinearConditional in kinds) == case.startswith("log-linear")
     for rows in sizes:
         with replaying(answers):
-            again = learn_from(2 + rows, rows)
+            again, told_again = learn_from(2 + rows, rows)
         assert_same(expected, described(again, folder / f"{rows}"))
+        assert told_again == told != []
+
+
+def _teller(told):
+    return lambda *said: told.append(said)
 
 
 @pytest.mark.parametrize("case", LEARNT)
@@ -193,25 +219,61 @@ def test_the_model_of_a_tested_release_follows_from_its_noisy_answers(case, monk
         assert other.network.order == first.network.order
         assert other.network.graph == first.network.graph
         for one, two in zip(first.network.tables, other.network.tables, strict=True):
-            assert one.probabilities.tobytes() == two.probabilities.tobytes()
+            assert parts_of(one) == parts_of(two)
 
 
 @pytest.mark.parametrize("case", [*LEARNT, *TESTED])
 def test_the_noise_that_is_drawn_is_the_noise_of_the_plan(case, monkeypatch):
-    """Law, sensitivity and number of moved counts of every call, as they were planned."""
+    """Law, sensitivity and number of moved counts of every call, as they were planned.
+
+    The interactions are one entry of the plan, with several calls: their squared costs sum to it.
+    """
     name, options = (LEARNT | TESTED)[case]
     world = WORLDS[name]
     nothing = KeptRecords.collect([], columns=len(world.schema.names))
     monkeypatch.setattr(api, "release_candidates", lambda *_, **__: (nothing, {}))
     planned = plan(world.schema, records=2, **options).privacy.spends
+    layouts, choose = [], measure.choose_layout
+
+    def remember(*args, **keywords):
+        layouts.append(choose(*args, **keywords))
+        return layouts[-1]
+
+    monkeypatch.setattr(measure, "choose_layout", remember)
     with recording() as answers:
         synthesize(world.table(1, 400), world.schema, records=2, **options)
-    drawn = sorted(map(str, (answer.question for answer in answers)))
+    adaptive = [answer for answer in answers if answer.what == "interactions"]
+    drawn = sorted(str(answer.question) for answer in answers if answer not in adaptive)
+    stated = ("deniability tests", INTERACTIONS_SPEND)
     assert drawn == sorted(
-        str((spend.what, spend.part, spend.law, spend.sensitivity, spend.moved))
+        str((spend.what, spend.part, spend.law, spend.sensitivity, spend.l0_sensitivity))
         for spend in planned
-        if spend.what != "deniability tests"
+        if spend.what not in stated
     )
+    allowed = [spend.mu**2 for spend in planned if spend.what == INTERACTIONS_SPEND]
+    assert bool(adaptive) == bool(allowed)
+    if allowed:
+        assert_adaptive_cost(adaptive, layouts[0], allowed[0])
+
+
+def assert_adaptive_cost(answers, layout, allowed):
+    """Σ ‖Δq‖² / σ² is what the entry allows, with the noise that was drawn.
+
+    One more record moves q of an a × b table by ab(e - 1/a)(e - 1/b)ᵀ: its square is
+    ab(a - 1)(b - 1) in every cell.
+    """
+    cells: dict[Law, int] = {}
+    cost, numbers = 0.0, [int(groups.max()) + 1 for groups in layout.groups]
+    for (i, j), sigma in layout.interaction_sigmas.items():
+        a, b = numbers[i], numbers[j]
+        law = rounded_gaussian(a * b * sigma)
+        cells[law] = cells.get(law, 0) + a * b
+        cost += a * b * (a - 1) * (b - 1) / gaussian_sigma(law) ** 2
+    drawn: dict[Law, int] = {}
+    for answer in answers:
+        drawn[answer.law] = drawn.get(answer.law, 0) + answer.noisy.size
+    assert drawn == cells
+    assert allowed * (1 - 1e-9) <= cost <= allowed
 
 
 def command(folder, table, name):

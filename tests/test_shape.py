@@ -41,7 +41,7 @@ LAYERS: list[set[str]] = [
     {"counting"},
     {"data"},
     {"schema", "privacy"},
-    {"arrays", "errors", "output_tracker", "progress", "randomness", "regular_files", "workers"},
+    {"arrays", "errors", "files", "randomness", "workers"},
 ]
 # Single modules that may import each other, as modules of one package may: never in a cycle.
 FOUNDATION = LAYERS[-1]

@@ -11,9 +11,9 @@ from deniable.errors import BudgetError
 from deniable.privacy.composition import (
     ComposedLoss,
     Guarantee,
-    above,
     gaussian_delta,
     smallest_sufficient,
+    upper_bound,
 )
 from deniable.privacy.theorems import threshold_tail
 
@@ -59,7 +59,7 @@ def entropy_sensitivity(n: int) -> float:
     Attained by n equal records and one different record.
     """
     _require(n >= 2)
-    return above(entropy_step(n) / (n + 1))
+    return upper_bound(entropy_step(n) / (n + 1))
 
 
 def entropy_step(n: int) -> float:
@@ -68,7 +68,7 @@ def entropy_step(n: int) -> float:
     u(n) = log2(n + 1) + n log2(1 + 1 / n)
     """
     _require(n >= 0)
-    return above(math.log2(n + 1) + (n * math.log1p(1 / n) / math.log(2) if n else 0.0))
+    return upper_bound(math.log2(n + 1) + (n * math.log1p(1 / n) / math.log(2) if n else 0.0))
 
 
 def number_of_entropies(*, attributes: int, bucketed: int) -> int:
@@ -89,7 +89,7 @@ def structure_mu(*, queries: int, step: int, sigma: float, sigma_n: float) -> fl
     μ² = q Δ² / (4 σ²) + 1 / σ_n²
     """
     _require(queries >= 1 and step >= 1 and sigma > 0 and sigma_n > 0)
-    return above(math.hypot(math.sqrt(queries) * step / (2 * sigma), 1 / sigma_n))
+    return upper_bound(math.hypot(math.sqrt(queries) * step / (2 * sigma), 1 / sigma_n))
 
 
 def _require(hypotheses: bool) -> None:

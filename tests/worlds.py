@@ -4,8 +4,8 @@ A ``World`` holds the same model twice: as the paper writes it (``definitions.Mo
 fractions) and as the package holds it (``Network``, arrays of floats).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import definitions
 from deniable.arrays import CODE, Codes
-from deniable.model.bayesian_network import ConditionalTable, Network
+from deniable.model.bayesian_network import Conditional, ConditionalTable, Network
 from deniable.model.graph import Graph
+from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.schema.attribute import Attribute
 
 # Same examples in every run: a failure can be repeated. No deadline: a busy machine is no fault.
@@ -31,11 +32,12 @@ gammas = st.sampled_from(
 
 @dataclass(frozen=True)
 class World:
-    """A schema, a table, and a model of it."""
+    """A schema, a table, and a model of it; some attributes' conditionals may be log-linear."""
 
     attributes: tuple[Attribute, ...]
     table: definitions.Table
     model: definitions.Model
+    loglinear: Mapping[int, LogLinearConditional] = field(default_factory=dict)
 
     @property
     def m(self) -> int:
@@ -54,7 +56,7 @@ class World:
     @cached_property
     def network(self) -> Network:
         """The model as the package holds it."""
-        return network_of(self.attributes, self.model)
+        return network_of(self.attributes, self.model, self.loglinear)
 
 
 def codes_of(table: definitions.Table, m: int) -> Codes:
@@ -67,10 +69,17 @@ def records_of(codes: Codes) -> definitions.Table:
     return [tuple(row) for row in codes.tolist()]
 
 
-def network_of(attributes: Sequence[Attribute], model: definitions.Model) -> Network:
+def network_of(
+    attributes: Sequence[Attribute],
+    model: definitions.Model,
+    loglinear: Mapping[int, LogLinearConditional] | None = None,
+) -> Network:
     """Return the network; rows are configurations, the last parent's bucket runs fastest."""
-    tables = []
+    tables: list[Conditional] = []
     for i, conditional in enumerate(model.tables):
+        if i in (loglinear or {}):
+            tables.append((loglinear or {})[i])
+            continue
         configurations = product(*[range(attributes[j].buckets) for j in model.parents[i]])
         rows = [[float(p) for p in conditional[c]] for c in configurations]
         tables.append(ConditionalTable(np.array(rows)))
@@ -150,14 +159,75 @@ def models(draw: st.DrawFn, schema: Sequence[Attribute], *, zeros: bool) -> defi
 
 
 @st.composite
+def loglinear_conditionals(
+    draw: st.DrawFn, *, values: int, groups: Sequence[int], zeros: bool = True
+) -> LogLinearConditional:
+    """A log-linear conditional; with zeros, some bins are too unlikely and some values empty."""
+    bins = np.cumsum(
+        [0, *draw(st.lists(st.integers(0, 1), min_size=values - 1, max_size=values - 1))]
+    )
+    number = int(bins[-1]) + 1
+    unit = st.integers(-140_000, 140_000) if zeros else st.integers(-9_000, 9_000)
+    row = st.lists(unit, min_size=number, max_size=number)
+    effects = [draw(st.lists(row, min_size=size, max_size=size)) for size in groups]
+    within = np.zeros(values, dtype=np.int64)
+    for own in range(number):
+        inside = np.flatnonzero(bins == own)
+        cut = st.integers(0 if zeros else 1, 2**31 // len(inside))
+        within[inside[1:]] = [draw(cut) for _ in inside[1:]]
+        within[inside[0]] = 2**32 - within[inside].sum()
+    return LogLinearConditional(
+        base=np.array(draw(row), dtype=np.int32),
+        effects=tuple(np.array(effect, dtype=np.int32) for effect in effects),
+        bins=bins,
+        within=within,
+    )
+
+
+def exact_rows(conditional: LogLinearConditional) -> definitions.Conditional:
+    """Return the distribution given each configuration of the parents' groups, as fractions."""
+    configurations = product(*[range(len(effect)) for effect in conditional.effects])
+    return {
+        c: definitions.loglinear_distribution(
+            conditional.base.tolist(),
+            [effect[g].tolist() for effect, g in zip(conditional.effects, c, strict=True)],
+            conditional.bins.tolist(),
+            conditional.within.tolist(),
+        )
+        for c in configurations
+    }
+
+
+@st.composite
 def worlds(
-    draw: st.DrawFn, *, least: int = 1, most: int = 4, records: int = 1, zeros: bool | None = None
+    draw: st.DrawFn,
+    *,
+    least: int = 1,
+    most: int = 4,
+    records: int = 1,
+    zeros: bool | None = None,
+    loglinear: bool = True,
 ) -> World:
-    """A schema, a model of it with or without impossible values, and a table of some records."""
+    """A schema, a model of it with or without impossible values, and a table of some records.
+
+    With ``loglinear``, the conditionals of some attributes may be log-linear.
+    """
     schema = draw(schemas(least=least, most=most))
     with_zeros = draw(st.booleans()) if zeros is None else zeros
     model = draw(models(schema, zeros=with_zeros))
-    return World(schema, draw(tables(schema, least=records)), model)
+    chosen = draw(st.sets(st.integers(0, len(schema) - 1))) if loglinear else set()
+    conditionals = {}
+    for i in chosen:
+        groups = [schema[j].buckets for j in model.parents[i]]
+        conditionals[i] = draw(
+            loglinear_conditionals(values=schema[i].size, groups=groups, zeros=with_zeros)
+        )
+    exact = [
+        exact_rows(conditionals[i]) if i in conditionals else table
+        for i, table in enumerate(model.tables)
+    ]
+    model = replace(model, tables=tuple(exact))
+    return World(schema, draw(tables(schema, least=records)), model, conditionals)
 
 
 @st.composite

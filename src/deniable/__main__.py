@@ -7,16 +7,22 @@ import threading
 import traceback
 from pathlib import Path
 
+from deniable.cli.library_messages import withheld_messages
 from deniable.cli.terminal import guarded_streams, open_missing_streams, print_error
-from deniable.output_tracker import OutputTracker, tracked_outputs
+from deniable.files import OutputTracker, tracked_outputs
 
 _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line. No traceback is shown: it might quote confidential cells."""
+    """Run the command line. No traceback is shown: it might quote confidential cells.
+
+    Neither is what a library prints itself, such as a panic of polars.
+    """
     open_missing_streams()
-    sys.exit(run())
+    with withheld_messages():
+        code = run()
+    sys.exit(code)
 
 
 def run() -> int:
@@ -29,7 +35,14 @@ def run() -> int:
         # SIGTERM, as from a scheduler, is an interrupt: nothing half-written stays behind.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     with guarded_streams() as output, tracked_outputs() as tracker:
-        code = _run_command(tracker)
+        from deniable.cli.commands import app
+
+        code = 0
+        try:
+            app()
+        except BaseException as error:
+            # Includes panics of polars, which are not Exceptions: no traceback may be shown.
+            code = _report_error(error, tracker)
         output.flush()
         if tracker.is_complete:
             return 0
@@ -39,31 +52,25 @@ def run() -> int:
         return code
 
 
-def _run_command(tracker: OutputTracker) -> int:
-    """Run the command; print what went wrong, and return its exit code."""
-    from deniable.cli.commands import app
+def _report_error(error: BaseException, tracker: OutputTracker) -> int:
+    """Print what went wrong, and return the exit code."""
     from deniable.errors import DeniableError
 
-    try:
-        app()
-    except SystemExit as end:
-        return _code_of(end, tracker)
-    except DeniableError as error:
+    if isinstance(error, KeyboardInterrupt):
+        error = SystemExit(_INTERRUPTED)
+    if isinstance(error, SystemExit):
+        return _code_of(error, tracker)
+    if isinstance(error, DeniableError):
         print_error(f"{type(error).__name__}: {error}")
         _report_written(tracker)
         return error.exit_code
-    except KeyboardInterrupt:
-        return _code_of(SystemExit(_INTERRUPTED), tracker)
-    except OSError as fault:
-        print_error(_describe_fault(fault))
+    if isinstance(error, OSError):
+        print_error(_describe_fault(error))
         _report_written(tracker)
         return 2
-    except BaseException as error:
-        # Also what is no Exception, such as a panic of polars: no traceback may be shown.
-        for line in _bug(error, tracker).splitlines():
-            print_error(line)
-        return 4
-    return 0
+    for line in _bug(error, tracker).splitlines():
+        print_error(line)
+    return 4
 
 
 def _code_of(end: SystemExit, tracker: OutputTracker) -> int:

@@ -1,4 +1,7 @@
-"""Thread pool for one machine: NumPy releases the GIL while it computes."""
+"""Long work on one machine: a pool of threads, and a callback that reports progress.
+
+Threads suffice, because NumPy releases the GIL while it computes.
+"""
 
 import os
 from collections import deque
@@ -12,6 +15,13 @@ Result = TypeVar("Result")
 # Tasks in flight per worker: enough to keep all workers busy while the next result in order takes
 # several times longer than the others.
 _TASKS_PER_WORKER = 4
+
+# Called with the name of a stage, the work done and the total work.
+Progress = Callable[[str, int, int], None]
+
+
+def no_progress(stage: str, done: int, of: int) -> None:
+    """No-op progress callback."""
 
 
 def count_cores() -> int:

@@ -469,3 +469,34 @@ def test_neither_manifest_nor_internal_numbers_quote_a_cell(deniable, given, mod
 
     internal = json.loads(Path("o.internal/run.json").read_text())
     assert all(isinstance(leaf, int | float) for leaf in leaves(internal))
+
+
+@pytest.mark.parametrize("mode", ["one-shot", "tested"])
+def test_how_often_a_fallback_was_used_is_in_the_internal_folder_only(deniable, mode):
+    """Two tables that differ in such cells only have the same records, terminal and manifest."""
+    described = 'type = "integer"\nmin = 0\nmax = 3\noutside = "clip"\nfallback = 1'
+    schema = "".join(f'[[attribute]]\nname = "{name}"\n{described}\n' for name in "xy")
+    Path("s.toml").write_text(f"format = 1\n{schema}")
+    good = [[str(i % 4), str(i % 3)] for i in range(4_000)]
+    odd = [
+        ["99" if x == "3" and i < 2_000 else x, "?" if y == "1" and i < 600 else y]
+        for i, (x, y) in enumerate(good)
+    ]
+    results = []
+    for folder, rows in (("good", good), ("odd", odd)):
+        Path(f"{folder}.csv").write_text("\n".join(["x,y", *map(",".join, rows)]) + "\n")
+        run = ("synthesize", f"{folder}.csv", "--schema", "s.toml", "--records", 50)
+        results.append(deniable(*run, "--mode", mode, "--out", folder, *FAST[:2], "--omega", 1))
+        assert results[-1].code == 0
+    internal = [json.loads(Path(f"{out}.internal/run.json").read_text()) for out in ("good", "odd")]
+    assert internal[0]["adjusted_cells"] == {}
+    assert internal[1]["adjusted_cells"] == {"x": {"clipped": 500}, "y": {"replaced": 200}}
+    assert results[1].out.replace("odd", "good") == results[0].out
+    assert results[1].err.replace("odd", "good") == results[0].err
+    names = [{path.name for path in Path(out).rglob("*")} for out in ("good", "odd")]
+    assert names[0] == names[1]
+    shown = [json.loads(Path(f"{out}/manifest.json").read_text()) for out in ("good", "odd")]
+    for manifest in shown:
+        del manifest["checksum"], manifest["files"]
+        manifest["parameters"].pop("key", None)
+    assert shown[0] == shown[1]

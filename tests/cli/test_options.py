@@ -16,7 +16,7 @@ from deniable.config import options
 
 OPTIONS = [
     *("epsilon", "delta", "k", "omega", "gamma", "epsilon0", "t", "mode", "profile", "data-use"),
-    *("max-cost", "estimator", "alpha", "omega-known", "rows-max", "config"),
+    *("max-cost", "estimator", "alpha", "omega-known", "rows-max", "config", "target"),
     *("workers", "accept-drafted-schema", "quiet", "json"),
 ]
 
@@ -41,7 +41,7 @@ def test_the_options_are_the_same_everywhere(command, option):
         ("learn", {"--schema", "--out"}),
         ("generate", {"--records", "--out", "--key"}),
         ("synthesize", {"--schema", "--records", "--out", "--format", "--key"}),
-        ("plan", {"--schema", "--records"}),
+        ("plan", {"--schema", "--records", "--rows"}),
     ],
 )
 def test_a_command_has_options_of_its_own(command, options):
@@ -79,6 +79,8 @@ def test_a_flag_beats_the_config_file_beats_the_profile(deniable, given):
         (["--data-use", "some"], ["data-use"]),
         (["--estimator", "magic"], ["estimator"]),
         (["--workers", "0"], ["workers"]),
+        (["--target", "pets"], ['target "pets"', 'did you mean "pet"']),
+        (["--target", "pet", "--estimator", "clip"], ["target needs estimator = pairs"]),
         (["--config", "absent.toml"], ["absent.toml", "cannot be read"]),
     ],
 )
@@ -87,6 +89,29 @@ def test_an_option_that_makes_no_sense_ends_with_2(deniable, given, more, words)
         assert deniable(*command, *given, "--out", "o", *more).complains(2, *words)
     assert deniable("plan", *given[1:], *more).complains(2, *words)
     assert here() == []
+
+
+def test_targets_are_given_by_flags_or_by_the_file(deniable, given):
+    """The flag may be repeated; flags replace what the file says."""
+    Path("c.toml").write_text('target = ["home"]\n')
+    for flags, targets in (
+        (["--target", "pet", "--target", "years"], ["pet", "years"]),
+        (["--config", "c.toml"], ["home"]),
+        (["--config", "c.toml", "--target", "pet"], ["pet"]),
+    ):
+        folder = f"o{len(here())}"
+        answer = deniable("learn", *given, "--out", folder, "--mode", "seedless", *flags)
+        assert answer.code == 0, answer.err
+        manifest = json.loads(Path(folder, "manifest.json").read_text())
+        assert manifest["parameters"]["target"] == targets
+        assert deniable("verify", folder).code == 0
+
+
+def test_the_rows_of_a_plan_are_a_whole_number(deniable, given):
+    answer = deniable("plan", *given[1:], "--rows", 777, "--json").json
+    assert answer["forecast"]["rows"] == 777
+    assert deniable("plan", *given[1:], "--rows", "0").complains(2, "--rows 0")
+    assert deniable("plan", *given[1:], "--rows", "1,000").complains(2, "--rows 1000")
 
 
 @pytest.mark.parametrize(
@@ -118,6 +143,52 @@ def test_a_fault_in_the_config_file_ends_with_2(deniable, given, text):
     run = ("synthesize", *given, "--records", 1, "--out", "o", "--config", "c.toml")
     result = deniable(*run, "--mode", "randomized", "--k", 400, "--delta", 1e-6)
     assert result.complains(2, text.partition(" ")[0] if text != "k =" else "c.toml")
+
+
+# Misused flags
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--records", "3,000"], ["--records 3,000", "not a whole number", "--records 3000"]),
+        (["--records", "5", "--epsilon", "1,5"], ["--epsilon 1,5", "--epsilon 1.5"]),
+        (["--records", "5", "--k", "many"], ["--k many", "digits only"]),
+        (["--records", "5", "--key", "0x1f"], ["--key 0x1f", "digits only"]),
+    ],
+)
+def test_what_is_no_number_is_explained(deniable, given, args, words):
+    result = deniable("synthesize", *given, "--out", "o", *args)
+    assert result.complains(2, "ConfigError: ", *words)
+    assert "Usage:" not in result.err
+    assert here() == []
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["learn", "table.csv", "--json", "out.json", "--schema", "s", "--out", "o"],
+        ["verify", "o", "--json=out.json"],
+        ["evaluate", "a.csv", "--json", "out.json", "b.csv", "--schema", "s", "--out", "o"],
+    ],
+)
+def test_a_file_after_json_is_explained(deniable, args):
+    result = deniable(*args)
+    assert result.complains(2, "ConfigError: ", "--json takes no value", "--json > FILE")
+    assert "Usage:" not in result.err
+
+
+def test_json_may_stand_before_an_argument(deniable):
+    assert deniable("verify", "--json", "absent").complains(2, "absent")
+
+
+def test_arguments_that_are_too_many_end_with_2(deniable):
+    assert deniable("verify", "o", "p").complains(2, "too many arguments: p")
+
+
+@pytest.mark.parametrize("flag", ["--json", "--quiet"])
+def test_a_flag_of_commands_before_the_command_is_explained(deniable, flag):
+    assert deniable(flag, "verify", "o").complains(2, "ConfigError: ", flag, "after the command")
 
 
 # Panels, and the options that were given

@@ -1,8 +1,8 @@
 """What commands print: paragraphs, tables, JSON, progress bars."""
 
 import json
-import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,22 +11,23 @@ from command_line import start
 from deniable.cli.output import (
     count_records,
     print_json,
+    print_list,
     print_text,
     program_name,
+    show_metrics,
     show_plan,
     show_progress,
-    show_release,
     show_verification,
-    summarize_claim,
 )
 from deniable.cli.terminal import escape
 from deniable.config import Config
+from deniable.evaluation.effort import Effort
+from deniable.evaluation.evaluate import evaluate
 from deniable.pipeline.plan_report import report_plan
 from deniable.pipeline.run_plan import plan_run
-from deniable.progress import no_progress
 from deniable.schema.schema import Schema
 from deniable.verification.claims import Check
-from small_runs import synthesize
+from deniable.workers import no_progress
 from worlds import plain_attribute
 
 
@@ -90,7 +91,7 @@ def test_names_of_columns_are_printed_literally(capsys, name):
     shown = escape(name)
     schema = Schema((plain_attribute(name, 3), plain_attribute("y", 3)), rows_max=1_000)
     config = Config.assemble({})
-    show_plan(report_plan(plan_run(schema, config), config), show_all=True)
+    show_plan(report_plan(plan_run(schema, config), schema, config), show_all=True)
     assert f"values of {shown} " in capsys.readouterr().out
     print_text(f"Draft in {name}")
     assert capsys.readouterr().out == f"Draft in {shown}\n\n"
@@ -111,7 +112,7 @@ def test_a_long_name_is_neither_cut_nor_broken(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     schema = Schema((plain_attribute("n" * 150, 3), plain_attribute("y", 3)), rows_max=1_000)
     config = Config.assemble({})
-    show_plan(report_plan(plan_run(schema, config), config), show_all=False)
+    show_plan(report_plan(plan_run(schema, config), schema, config), show_all=False)
     assert capsys.readouterr().out.count("n") >= 150
     print_text("Draft in " + "p/" * 100)
     assert "p/" * 100 in capsys.readouterr().out
@@ -166,13 +167,13 @@ def test_a_verification_prints_every_check_and_counts_what_failed(capsys):
     assert "PASS: all 1 checks passed; o is what" in capsys.readouterr().out
 
 
-# Plans and releases
+# Plans
 
 
 def plan_of(m, **options):
     schema = Schema(tuple(plain_attribute(f"x{i}", 3) for i in range(m)), rows_max=1_000)
     config = Config.assemble(options)
-    return report_plan(plan_run(schema, config), config)
+    return report_plan(plan_run(schema, config), schema, config)
 
 
 def test_one_way_tables_of_many_attributes_are_one_row(capsys):
@@ -196,16 +197,36 @@ def test_the_modes_are_compared_only_on_request(capsys):
     assert "--all" not in printed
 
 
-def test_only_a_private_release_is_recommended_for_publication(capsys, small_table, small_schema):
-    """Without noise there is nothing that could be published."""
-    for epsilon, recommended in ((1.0, True), (math.inf, False)):
-        release = synthesize(small_table, small_schema, "seedless", 5, epsilon=epsilon)
-        show_release(release, Path("o"), 5, quiet=False, as_json=False)
-        printed = capsys.readouterr().out
-        assert printed.startswith("5 records in o\n")
-        assert ("Publish o/" in printed) == recommended
-        claim = summarize_claim(release.certificate)
-        assert claim["epsilon"] == (
-            "inf" if epsilon == math.inf else release.certificate.cost.epsilon
-        )
-        json.dumps(claim, allow_nan=False)
+def test_the_forecast_is_printed_in_words_with_its_warning(capsys):
+    show_plan(plan_of(3, rows_max=50_000), show_all=False)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Forecast for 50,000 rows, a guess (rows_max)" in printed
+    assert "about as good as a random sample of" in printed
+    assert "WARNING" not in printed
+    show_plan(plan_of(3, rows_max=2), show_all=False)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "no dependence stands out from the noise, however strong it is" in printed
+    assert "WARNING: Most of what this run learns will be noise" in printed
+    show_plan(plan_of(3, estimator="clip"), show_all=False)
+    assert "Forecast" not in capsys.readouterr().out
+
+
+def test_a_list_has_a_heading_and_is_wrapped(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    print_list("Found:", ["one", "some words that are wrapped"])
+    assert capsys.readouterr().out == ("Found:\n- one\n- some words that\n  are wrapped\n\n")
+
+
+def test_an_evaluation_prints_the_relations_and_the_sample_equivalent(
+    capsys, small_table, small_schema
+):
+    effort = Effort(runs=1, rows=200, trees=2, game=50)
+    metrics = evaluate(small_table, small_table, small_schema, effort=effort)
+    show_metrics(metrics, Path("o"))
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.startswith("Good. These records")
+    assert "- Associations (Cramér's V above 0.15): real rows have them in" in printed
+    assert "- Sample equivalent: for pairs of columns, these records are as good as" in printed
+    assert printed.index("Associations") < printed.index("Confidential")
+    show_metrics(replace(metrics, findings=None), Path("o"))
+    assert capsys.readouterr().out.startswith("Report in o")

@@ -42,7 +42,8 @@ def test_init_drafts_a_schema_that_reads_the_table_and_is_refused_until_confirme
     assert code == 0
     assert "set confirmed = true" in " ".join(said.split())
     schema = Schema.read("schema.toml")
-    assert schema.drafted == ("rows_max", *(column.name for column in schema.columns))
+    assert set(schema.drafted) >= {"rows_max", *(column.name for column in schema.columns)}
+    assert not any(constraint.confirmed for constraint in schema.constraints)
     asked = ("synthesize", table, "--schema", "schema.toml", "--records", 50)
     code, _, error = run(*asked, "--out", "o")
     assert (code, "confirmed" in error) == (2, True)
@@ -51,6 +52,19 @@ def test_init_drafts_a_schema_that_reads_the_table_and_is_refused_until_confirme
         "read off this table"
         in json.loads(Path("o/manifest.json").read_text())["guarantee"]["sentence"]
     )
+
+
+def test_init_prints_ten_notes_and_all_of_them_on_request(run, tmp_path):
+    """Each column has its own number of rare values, and so its own note."""
+    columns = {f"c{j}": [f"w{min(r, 20 + j)}" for r in range(120)] for j in range(12)}
+    pl.DataFrame(columns).write_csv(tmp_path / "many.csv")
+    code, said, _ = run("init", "many.csv", "--out", "some.toml")
+    assert (code, said.count("\n- ")) == (0, 10)
+    assert "--all" in said
+    code, said, _ = run("init", "many.csv", "--out", "all.toml", "--all")
+    assert code == 0
+    assert said.count("\n- ") > 10
+    assert Path("some.toml").read_text() == Path("all.toml").read_text(), "the file lists them all"
 
 
 def test_init_overwrites_nothing(run, table, tmp_path):

@@ -11,7 +11,6 @@ from deniable.arrays import CODE
 from deniable.counting import local
 from deniable.counting.contingency import QueryAxis, count_cells
 from deniable.counting.local import (
-    cache_counts,
     count,
     count_prefixes,
     extract_margin,
@@ -82,21 +81,15 @@ def test_a_table_with_too_many_cells_is_refused():
         count(wide, codes, [tuple(map(QueryAxis, range(4)))], workers=1)
 
 
-def test_each_query_is_counted_once():
-    asked = []
-
-    def exactly(new):
-        asked.append(list(new))
-        return count(ATTRIBUTES, codes_of(50), new, workers=1)
-
-    ask = cache_counts(exactly)
-    one, two, three = (QueryAxis(0),), (QueryAxis(1),), (QueryAxis(0), QueryAxis(1))
-    first = ask([one, two, one])
-    again = ask([two, three])
-    assert asked == [[one, two], [three]]
-    assert first[0] is first[2]
-    assert again[0] is first[1]
-    assert again[1].shape == (60, 4)
+def test_many_queries_are_counted_one_by_one(monkeypatch):
+    pairs = [tuple(map(QueryAxis, pair)) for pair in combinations(range(len(ATTRIBUTES)), 2)]
+    codes = codes_of(500)
+    merged = count(ATTRIBUTES, codes, pairs, workers=2)
+    monkeypatch.setattr(local, "_MAX_MERGED_QUERIES", 1)
+    monkeypatch.setattr(local, "merge_queries", None)  # calling it would raise an error
+    alone = count(ATTRIBUTES, codes, pairs, workers=2)
+    for one, other in zip(merged, alone, strict=True):
+        np.testing.assert_array_equal(one.dense(), other.dense())
 
 
 @pytest.mark.parametrize("lengths", [[1], [2], [1, 3], [2, 3, 4]])

@@ -306,3 +306,67 @@ def test_texts_of_years_without_four_digits_are_faults(tmp_path, text, kind):
     assert read_codes(tmp_path / "t.csv", one(lines + '\noutside = "drop"'))[0].tolist() == []
     with pytest.raises(DataError, match=r'column "x", line 2 of t.csv'):
         read_codes(tmp_path / "t.csv", one(lines))
+
+
+# Fallbacks
+
+LENIENT = {
+    "integer": 'type = "integer"\nmin = 0\nmax = 9\noutside = "clip"\nfallback = 4',
+    "whole category": 'type = "categorical"\nvalues = [0, 1, 4]\nfallback = 4',
+    "real": 'type = "real"\nmin = 0\nmax = 9\ndecimals = 1\noutside = "clip"\nfallback = 4',
+    "category": 'type = "categorical"\nvalues = ["a", "b"]\nfallback = "b"',
+    "boolean": 'type = "boolean"\nfallback = true',
+    "text": 'type = "text"\nvalues = ["a"]\nother = "rest"\nfallback = "a"',
+    "date": 'type = "date"\nmin = 2020-01-01\nmax = 2020-12-31\noutside = "clip"\n'
+    "fallback = 2020-02-01",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells", "codes"),
+    [
+        ("integer", ["7", "", "oak", "2.6", "99", "-1e9", "nan"], [7, 4, 4, 3, 9, 0, 4]),
+        ("whole category", ["1", "", "oak", "0.7", "9"], [1, 2, 2, 1, 2]),
+        ("real", ["0.5", "", "oak", "99", "inf"], [5, 40, 40, 90, 40]),
+        ("category", ["a", "", "c", "NA"], [0, 1, 1, 1]),
+        ("boolean", ["false", "", "oak"], [0, 1, 1]),
+        ("text", ["a", "", "c"], [0, 0, 1]),
+        ("date", ["2020-01-02", "", "02/01/2020", "2021-01-01"], [1, 31, 31, 365]),
+    ],
+)
+def test_every_text_has_a_code_where_there_is_a_fallback(tmp_path, kind, cells, codes):
+    assert codes_of(cells, LENIENT[kind]) == codes
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x,y", *(f"{cell},1" for cell in cells)]) + "\n")
+    described = LENIENT[kind] + '\n[[attribute]]\nname = "y"\ntype = "integer"\nmin = 1\nmax = 1'
+    assert read_codes(path, one(described))[0][:, 0].tolist() == codes
+
+
+@pytest.mark.parametrize("kind", LENIENT)
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [1.0, None, 2.5, float("nan"), 2.0**60],
+        [True, False, None],
+        [date(2020, 1, 2), None],
+        [datetime(2020, 1, 2, 12), None],
+        [timedelta(days=1), None],
+        [[1], None],
+        [b"a", None],
+        [Decimal("1.5"), None],
+    ],
+)
+def test_every_type_has_codes_where_there_is_a_fallback(kind, cells):
+    attribute = one(LENIENT[kind]).attributes[0]
+    found = codes_of(cells, LENIENT[kind])
+    assert all(code < attribute.size for code in found)
+    assert found[1 + (cells[1] is not None)] == attribute.fallback
+
+
+def test_a_typed_cell_has_the_code_of_its_text_where_the_type_does_not_fit():
+    """One text makes texts of a column: the other cells must not change."""
+    lines = 'type = "text"\nvalues = ["7", "2.5", "True", "2020-01-02"]\nother = "rest"\n'
+    lines += 'fallback = "rest"'
+    for cell, code in ((7.0, 0), (2.5, 1), (True, 2), (date(2020, 1, 2), 3), (8, 4)):
+        assert codes_of([cell], lines) == [code]
+        assert codes_of(["7" if cell == 7 else str(cell)], lines) == [code]

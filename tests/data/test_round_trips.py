@@ -1,6 +1,7 @@
 """Round trips of random schemas and random tables, through text, files and data frames."""
 
 import tempfile
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -71,7 +72,8 @@ def attributes(draw, name):
         return with_default_buckets(attribute)
     if kind in GRIDS and (kind != "integer" or attribute.is_binned):
         count = draw(st.integers(1, attribute.bins))
-        return attribute.with_bucket_labels(sorted(i % count for i in range(attribute.bins)))
+        labels = sorted(i % count for i in range(attribute.bins))
+        return replace(attribute, groups=attribute.number_buckets(labels))
     if kind in ("integer", "ordered") and draw(st.booleans()):
         return attribute.with_bucket_width(draw(st.integers(1, 50)))
     return draw(buckets_of(attribute)) if draw(st.booleans()) else attribute

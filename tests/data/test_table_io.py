@@ -53,6 +53,41 @@ def test_missing_is_null_in_parquet(people, tmp_path):
     assert pl.read_parquet(tmp_path / "t.parquet").rows() == [(17, None, None)]
 
 
+ODD_NAMES = (
+    *("\ufeff", "\ufeffa", "\ufeff\ufeffa", '\ufeff"a"', "\ufeffa,b", '"', 'a"b', '"a"', ",", "#a"),
+    *(
+        "a\nb",
+        "\r",
+        "a\tb",
+        " a ",
+        "\x00",
+        "\x1b[2J",
+        "\u202e",
+        "\u2028",
+        "=1+1",
+        "1",
+        "null",
+        "[/b]",
+    ),
+)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("odd", ODD_NAMES, ids=ascii)
+def test_a_column_of_any_name_reads_back(odd, name, tmp_path):
+    """First or not. Readers drop a mark of the byte order, but only one, and only at the start."""
+    for names in ((odd, "b"), ("b", odd)):
+        schema = Schema(tuple(Attribute(name=n, kind="integer", values=range(3)) for n in names))
+        codes = np.array([[0, 1], [2, 0]], dtype=np.uint16)
+        write_table(tmp_path / name, blocks_of(schema, codes), schema)
+        assert read_codes(tmp_path / name, schema)[0].tolist() == codes.tolist()
+
+
+def test_a_usual_header_has_no_mark_of_the_byte_order(people, tmp_path):
+    write_table(tmp_path / "t.csv", [], people)
+    assert (tmp_path / "t.csv").read_bytes() == b"age,job,kids\n"
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_no_blocks_make_a_file_of_no_records_that_is_read_like_any_other(people, tmp_path, name):
     write_table(tmp_path / name, [], people)

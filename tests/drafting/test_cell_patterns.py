@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.drafting.cell_patterns import CLASS_INDEX, CLASS_NAMES, classify_cells, split_name
+from deniable.drafting.cell_patterns import (
+    CLASS_INDEX,
+    CLASS_NAMES,
+    classify_cells,
+    classify_columns,
+    split_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +58,14 @@ def test_the_class_of_a_text_does_not_depend_on_other_texts(texts):
     alone = [classify_cells(pl.Series([text]))[0] for text in texts]
     assert together.tolist() == alone
     assert len(CLASS_INDEX) == len(CLASS_NAMES)
+
+
+def test_columns_are_classified_as_each_alone():
+    columns = [pl.Series("a", ["1", "oak", ""]), pl.Series("b", [], dtype=pl.String)]
+    columns.append(pl.Series("c", ["2020-01-01", "yes"]))
+    together = classify_columns(columns)
+    assert [t.tolist() for t in together] == [classify_cells(c).tolist() for c in columns]
+    assert classify_columns([]) == []
 
 
 def test_a_name_is_split_at_capitals_and_punctuation():

@@ -72,7 +72,9 @@ def test_a_draft_of_a_file_parses_and_describes_it(table, tmp_path, ending):
     assert found["when"] == "datetime"
     assert found["country"] == "constant"
     assert (found["smokes"], found["weight"], found["pay"]) == ("boolean", "real", "integer")
-    assert schema.drafted == ("rows_max", *table.columns)
+    assert found["total"] == "computed"
+    order = 'constraint less on "start", "end"'
+    assert schema.drafted == ("rows_max", order, *table.columns)
 
 
 @pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "arrow"])
@@ -95,7 +97,7 @@ def test_what_is_read_from_the_data_is_marked_and_notes_list_decisions(table):
     assert "rent + food" in notes
     assert "unit" in notes
     assert '# unit = "person_id"' in draft.text
-    assert '# less = ["start", "end"]' in draft.text
+    assert '\nless = ["start", "end"]\nconfirmed = false' in draft.text
     assert all(note in " ".join(draft.text.replace("#", " ").split()) for note in draft.notes)
 
 
@@ -106,23 +108,45 @@ def test_notes_show_no_cell(table):
         assert word not in notes
 
 
-def test_proposed_constraints_hold_when_uncommented(table):
-    lines = draft_schema(table).text.splitlines()
-    at = lines.index('# less = ["start", "end"]')
-    lines[at - 1 : at + 1] = [line.removeprefix("# ") for line in lines[at - 1 : at + 1]]
-    schema = Schema.parse("\n".join(lines))
-    assert len(schema.constraints) == 1
+def test_a_drafted_constraint_and_a_computed_column_are_unconfirmed(table):
+    schema = Schema.parse(draft_schema(table).text)
+    [constraint] = schema.constraints
+    assert (constraint.kind, constraint.columns) == ("less", ("start", "end"))
+    assert not constraint.confirmed
+    [total] = [column for column in schema.columns if column.name == "total"]
+    assert (total.kind, total.confirmed) == ("computed", False)
     read_codes(table, schema)
 
 
-def test_a_proposed_computed_column_parses(table):
-    draft = draft_schema(table)
-    lines = draft.text.splitlines()
-    first = lines.index('name = "total"')
-    last = next(i for i in range(first, len(lines)) if lines[i].startswith("# formula"))
-    proposed = [line.removeprefix("# ") for line in lines[last - 1 : last + 1]]
-    text = "\n".join([*lines[: first + 1], *proposed, *lines[last + 1 :]])
-    assert kinds(Schema.parse(text))["total"] == "computed"
+def test_the_most_important_notes_come_first(table):
+    notes = [*draft_schema(table).notes]
+    unit = next(i for i, note in enumerate(notes) if "person_id" in note)
+    constant = next(i for i, note in enumerate(notes) if "same value" in note)
+    computed = next(i for i, note in enumerate(notes) if "rent + food" in note)
+    assert unit < computed < constant
+
+
+def test_no_note_gives_advice_on_buckets():
+    """The default estimator ignores buckets."""
+    words = [f"word {n % 90:02d}" for n in range(9_000)]
+    assert "bucket" not in " ".join(draft_schema(pl.DataFrame({"a": words})).notes)
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_another_separator_is_asked_about(tmp_path, separator):
+    path = tmp_path / "t.csv"
+    path.write_text(separator.join("ab") + "\n" + separator.join("12") + "\n")
+    with pytest.raises(DataError, match="separated by") as error:
+        draft_schema(path)
+    assert separator.join("ab") not in str(error.value), "the first line may be a record"
+
+
+def test_a_wide_table_is_drafted_without_a_search_for_relationships():
+    """2,000 columns of 10 rows: no formula or order has enough rows to be sought."""
+    rows = {f"c{j}": [(j * r) % 7 for r in range(10)] for j in range(2_000)}
+    draft = draft_schema(pl.DataFrame(rows))
+    assert len(draft.attributes) == 2_000
+    assert "[[constraint]]" not in draft.text
 
 
 def test_a_given_unit_is_written(table):
@@ -168,10 +192,10 @@ def test_a_source_that_is_not_a_table_is_rejected(source):
 
 @pytest.mark.parametrize("epsilon", [None, 1.0])
 def test_a_panic_of_polars_is_an_error_that_quotes_no_cell(monkeypatch, table, epsilon):
-    def panic(*_args):
+    def panic(*_args, **_options):
         raise pl.exceptions.PanicException("axolotl")
 
-    monkeypatch.setattr("deniable.drafting.draft.guess_column", panic)
+    monkeypatch.setattr("deniable.drafting.draft.guess_columns", panic)
     monkeypatch.setattr("deniable.drafting.private_draft._draft_column", panic)
     with pytest.raises(DataError, match="cannot be drafted") as error:
         draft_schema(table, draft_epsilon=epsilon)

@@ -89,3 +89,23 @@ def test_times_of_day_are_not_identifiers(rows):
     assert fields_of(found) == {"release": "omit"}
     assert "times of day" in notes_of(found)
     assert "unit" not in notes_of(found)
+
+
+def test_numbers_that_repeat_as_those_of_persons_are_asked_about():
+    persons = np.repeat(np.arange(100_000, 100_600), 5)
+    draft = draft_column([str(x) for x in persons], "hh")
+    assert draft.is_modelled, "it may be a measurement"
+    assert draft.may_be_unit
+    assert "persons" in notes_of(draft)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        np.random.default_rng(1).normal(5000, 60, 3000).astype(int),
+        np.random.default_rng(2).integers(0, 90, 3000),
+        np.random.default_rng(3).exponential(300, 3000).astype(int),
+    ],
+)
+def test_numbers_of_a_measurement_are_not_asked_about(numbers):
+    assert not draft_column([str(x) for x in numbers], "x").may_be_unit

@@ -2,9 +2,8 @@
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -13,126 +12,191 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chance import assert_rate
+from deniable.drafting import noisy_histograms
+from deniable.drafting.cell_texts import CountedTexts
 from deniable.drafting.column_profile import open_table
 from deniable.drafting.noisy_histograms import (
+    DraftNoise,
     HistogramMeasurer,
     calibrate_noise,
-    count_classes,
-    count_intervals,
-    grid_positions,
     per_row_limit,
+    text_threshold,
 )
+from deniable.drafting.type_histogram import count_types
 from deniable.errors import BudgetError, InvariantError
-from deniable.privacy.composition import Guarantee, group_privacy
+from deniable.privacy.composition import Guarantee, gaussian_delta, group_privacy
 from deniable.privacy.ledger import Spend, compose_spends
-from deniable.privacy.noise_laws import Law, discrete_laplace, truncated_geometric
+from deniable.privacy.noise_laws import rounded_gaussian
 from deniable.randomness import Keyed, SystemRng
 
 pytestmark = pytest.mark.slow
 
-
-@dataclass(frozen=True, kw_only=True)
-class FixedDraws(Law):
-    """A law with given draws, to enumerate all outcomes."""
-
-    draws: tuple[int, ...] = ()
-
-    def draw(self, rng, shape):  # noqa: ARG002 - the draws are given
-        assert shape == (len(self.draws),)
-        return np.array(self.draws, dtype=np.int64)
+SIGMA = 0.8
+LOOSE = Guarantee(epsilon=1.0, delta=1e-3)
+# Loose enough for noise of small radius, so that all outcomes can be enumerated.
+NOISE = DraftNoise(mu=1 / SIGMA, epsilon=1.0, text_delta=0.02, max_histograms=1, max_lists=1)
 
 
-def released_law(counts: list[int], law: Law) -> dict[tuple[tuple[int, int], ...], Fraction]:
-    """The exact law of ``HistogramMeasurer.histogram``: every noise, with its probability."""
-    found: dict[tuple[tuple[int, int], ...], Fraction] = defaultdict(Fraction)
-    occupied = [i for i, count in enumerate(counts) if count]
-    for draws in product(range(-law.r, law.r + 1), repeat=len(occupied)):
-        fixed = FixedDraws(
-            name=law.name, parameters=law.parameters, r=law.r, make=law.make, tv=law.tv, draws=draws
-        )
-        released = HistogramMeasurer(fixed, SystemRng(), 1).histogram(
-            np.array([counts[i] for i in occupied], dtype=np.int64)
-        )
-        cells = tuple((i, int(n)) for i, n in zip(occupied, released, strict=True) if n)
-        found[cells] += math.prod((law.probability(z) for z in draws), start=Fraction(1))
+def texts_of(counts: dict[str, int]) -> CountedTexts:
+    rows = {text: count for text, count in counts.items() if count}
+    return CountedTexts(
+        name="x",
+        texts=pl.Series([*rows], dtype=pl.String),
+        classes=np.zeros(len(rows), dtype=np.int64),
+        counts=np.array([*rows.values()], dtype=np.int64),
+        nulls=0,
+    )
+
+
+def released_law(public: int, texts: dict[str, int]) -> dict[tuple, float]:
+    """The exact law of ``HistogramMeasurer.measure``: every noise, with its probability."""
+    found: dict[tuple, float] = defaultdict(float)
+    listed = texts_of(texts)
+    for draws in product(CHANCES, repeat=1 + len(listed.counts)):
+
+        def fixed(_rng, counts, law, draws=draws, **_):
+            return counts + np.array(draws), Spend(what="x", part="structure", law=law)
+
+        with patch.object(noisy_histograms, "add_noise", fixed):
+            answer = HistogramMeasurer(NOISE, SystemRng()).measure(
+                np.array([public]), listed, share=1.0
+            )
+        outcome = (int(answer.public[0]), *answer.texts.items())
+        found[outcome] += math.prod(CHANCES[z] for z in draws)
     return found
 
 
+def chances(sigma: float) -> dict[int, float]:
+    """Probability of each value of the noise, without those that never occur."""
+    law = rounded_gaussian(sigma)
+    upper = law.table.probabilities()
+    return {z: float(upper[abs(z)]) for z in range(-law.radius, law.radius + 1) if upper[abs(z)]}
+
+
+CHANCES = {z: chance for z, chance in chances(SIGMA).items() if chance > 1e-16}
+
+
 def delta_between(one, other, epsilon: float) -> float:
-    factor = Fraction(math.exp(epsilon))
-    return float(sum(max(Fraction(0), p - factor * other.get(out, 0)) for out, p in one.items()))
+    factor = math.exp(epsilon)
+    return sum(max(0.0, p - factor * other.get(out, 0.0)) for out, p in one.items())
 
 
-LAW = truncated_geometric(0.7, 3)
+NEIGHBOURS = [
+    ((2, {"oak": 4}), (3, {"oak": 4})),
+    ((2, {"oak": 4}), (2, {"oak": 5})),
+    ((2, {"oak": 1}), (2, {"oak": 2})),
+    ((2, {"oak": 0}), (2, {"oak": 1})),
+    ((0, {}), (0, {"oak": 1})),
+]
 
 
-@pytest.mark.parametrize(
-    ("counts", "neighbour"),
-    [([2, 3], [2, 4]), ([5, 0], [5, 1]), ([0, 0], [1, 0]), ([1, 4], [1, 5]), ([7, 1], [7, 2])],
-)
-def test_released_counts_cost_exactly_delta_of_the_law(counts, neighbour):
-    """Every outcome of tiny tables: the true δ never exceeds the law's, and once equals it."""
-    one, other = released_law(counts, LAW), released_law(neighbour, LAW)
-    for epsilon in (0.0, 0.35, 0.7):
+@pytest.mark.parametrize(("before", "after"), NEIGHBOURS)
+def test_released_counts_cost_at_most_what_theorem_7b_gives(before, after):
+    """Every outcome of tiny tables, both ways; a text that appears costs nothing but δ."""
+    one, other = released_law(*before), released_law(*after)
+    for epsilon in (0.0, 0.5, 1.5, 3.0):
         true = max(delta_between(one, other, epsilon), delta_between(other, one, epsilon))
-        assert true <= LAW.delta(epsilon) * (1 + 1e-9)
-    if min(counts) == 0:  # a category appears: only its edge shows it
-        assert delta_between(other, one, 0.7) == pytest.approx(LAW.delta(0.7), rel=1e-6)
+        gaussian = gaussian_delta(epsilon=epsilon, mu=NOISE.mu)
+        assert true <= gaussian + math.exp(epsilon) * NOISE.text_delta + 1e-12
+        if before[1].get("oak", 0) == 0:
+            assert true <= NOISE.text_delta + 1e-12
 
 
-def test_a_threshold_of_r_would_be_caught(monkeypatch):
-    """The test above can fail: one lower, and a category of one row appears too often."""
-    monkeypatch.setattr(HistogramMeasurer, "threshold", property(lambda self: self.law.r))
-    one, other = released_law([5, 0], LAW), released_law([5, 1], LAW)
-    assert delta_between(other, one, 0.7) > LAW.delta(0.7) * 1.5
+def test_a_threshold_that_is_one_lower_would_be_caught(monkeypatch):
+    """The test above can fail: a text of one row appears too often."""
+    real = text_threshold
+    monkeypatch.setattr(
+        noisy_histograms, "text_threshold", lambda sigma, delta: real(sigma, delta) - 1
+    )
+    one, other = released_law(0, {}), released_law(0, {"oak": 1})
+    assert delta_between(other, one, 0.0) > 1.5 * NOISE.text_delta
 
 
-def test_a_category_of_one_row_is_released_with_the_probability_of_the_law():
+def test_a_text_of_one_row_is_released_with_the_probability_of_the_law():
     trials = 40_000
-    law = truncated_geometric(1.0, 3)
-    noisy = HistogramMeasurer(law, Keyed(7).at("noise"), 1).histogram(
-        np.ones(trials, dtype=np.int64)
-    )
-    assert_rate(int((noisy > 0).sum()), trials, float(law.probability(3)))
+    listed = texts_of({str(i): 1 for i in range(trials)})
+    measurer = HistogramMeasurer(NOISE, Keyed(7).at("noise"))
+    seen = measurer.measure(np.zeros(0, dtype=np.int64), listed, share=1.0).texts
+    threshold = text_threshold(SIGMA, NOISE.text_delta)
+    expected = sum(chance for z, chance in CHANCES.items() if z >= threshold - 1)
+    assert_rate(len(seen), trials, expected)
 
 
-def test_an_empty_cell_is_never_released():
-    law = truncated_geometric(0.1, 20)
-    noisy = HistogramMeasurer(law, Keyed(8).at("noise"), 1).histogram(
-        np.zeros(50_000, dtype=np.int64)
-    )
-    assert not noisy.any()
+@pytest.mark.parametrize("sigma", [0.5, 3.0, 170.0, 5_000.0])
+@pytest.mark.parametrize("delta", [1e-3, 1e-11, 1e-20])
+def test_the_threshold_is_the_smallest_that_meets_delta(sigma, delta):
+    threshold, law = text_threshold(sigma, delta), chances(sigma)
+
+    def tail(least: int) -> float:
+        return math.fsum(chance for z, chance in law.items() if z >= least - 1)
+
+    assert tail(threshold) <= delta * (1 + 1e-9)
+    assert threshold == 2 or tail(threshold - 1) > delta * (1 - 1e-9)
 
 
-def test_unbounded_noise_and_too_many_histograms_are_rejected():
-    with pytest.raises(InvariantError, match="bounded"):
-        HistogramMeasurer(discrete_laplace(1.0), SystemRng(), 1)
-    measurer = HistogramMeasurer(LAW, SystemRng(), 1)
-    measurer.histogram(np.ones(2, dtype=np.int64))
+def test_more_than_was_calibrated_for_is_rejected():
+    counts = np.ones(2, dtype=np.int64)
+    for shares in ([1.0, 1e-3], [0.7, 0.4]):
+        measurer = HistogramMeasurer(NOISE, SystemRng())
+        measurer.measure(counts, share=shares[0])
+        with pytest.raises(InvariantError, match="calibrated"):
+            measurer.measure(counts, share=shares[1])
+    texts = texts_of({"oak": 9})
+    measurer = HistogramMeasurer(calibrate_noise(LOOSE, histograms=9, lists=1), SystemRng())
+    measurer.measure(counts, texts, share=0.1)
     with pytest.raises(InvariantError, match="calibrated"):
-        measurer.histogram(np.ones(2, dtype=np.int64))
+        measurer.measure(counts, texts, share=0.1)
+    several = DraftNoise(mu=1.0, epsilon=1.0, text_delta=0.03, max_histograms=9, max_lists=1)
+    measurer = HistogramMeasurer(several, SystemRng())
+    for _ in range(2):
+        measurer.measure(counts, share=0.4)
+    with pytest.raises(InvariantError, match="calibrated"):
+        measurer.measure(counts, share=0.4)
 
 
-@pytest.mark.parametrize("histograms", [1, 3, 33, 330])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-def test_the_noise_meets_the_limit_and_wastes_little_of_it(histograms, epsilon):
+@pytest.mark.parametrize("columns", [1, 3, 33, 330])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
+def test_the_noise_meets_the_limit_and_wastes_little_of_it(columns, epsilon):
+    """However the histograms share μ²: equally, or nearly all of it for one."""
     limit = Guarantee(epsilon=epsilon, delta=1e-9)
-    law = calibrate_noise(limit, histograms=histograms)
-    spend = Spend(what="x", part="structure", law=law, moved=histograms)
-    cost = compose_spends((spend,), delta=limit.delta)
-    assert cost.within(limit)
-    assert cost.epsilon > 0.75 * epsilon
+    histograms = 5 * columns + 1
+    noise = calibrate_noise(limit, histograms=histograms, lists=columns)
+    first = 0.99
+    rest = (1 - first) / (histograms - 1)
+    for shares in ([1 / histograms] * histograms, [first, *[rest] * (histograms - 1)]):
+        laws = [rounded_gaussian(1 / (noise.mu * share**0.5)) for share in shares]
+        spends = tuple(Spend(what="x", part="structure", law=law) for law in laws)
+        assert noise.cost(spends).within(noise.largest_cost)
+        assert noise.largest_cost.within(limit)
+        # The accountant, another method, rounds up on a grid.
+        composed = compose_spends(spends, delta=0.75e-9)
+        assert 0.99 * epsilon < composed.epsilon < 1.001 * epsilon
+
+
+def test_a_measurement_has_its_share_of_the_noise_and_a_ledger_entry():
+    noise = calibrate_noise(Guarantee(epsilon=1.0, delta=1e-9), histograms=3, lists=1)
+    measurer = HistogramMeasurer(noise, Keyed(1).at("noise"))
+    for share in (0.2, 0.3, 0.5):
+        answer = measurer.measure(np.zeros(20_000, dtype=np.int64), share=share)
+        assert answer.sigma == pytest.approx(1 / (noise.mu * share**0.5))
+        assert answer.public.std() == pytest.approx(answer.sigma, rel=0.03)
+    assert measurer.cost().within(noise.largest_cost)
+    assert measurer.cost().delta == pytest.approx(noise.largest_cost.delta, rel=1e-5)
+
+
+def test_a_draft_that_measures_nothing_costs_nothing():
+    assert HistogramMeasurer(NOISE, SystemRng()).cost() == Guarantee(epsilon=0.0, delta=0.0)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, math.inf])
 def test_a_limit_of_zero_or_infinity_is_rejected(epsilon):
     with pytest.raises(BudgetError, match="0 < ε"):
-        calibrate_noise(Guarantee(epsilon=epsilon, delta=1e-9), histograms=3)
+        calibrate_noise(Guarantee(epsilon=epsilon, delta=1e-9), histograms=3, lists=1)
 
 
 def test_a_delta_that_no_noise_meets_is_rejected_with_advice():
     with pytest.raises(BudgetError, match="larger δ"):
-        calibrate_noise(Guarantee(epsilon=5.0, delta=1e-15), histograms=50)
+        calibrate_noise(Guarantee(epsilon=5.0, delta=1e-60), histograms=50, lists=10)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7])
@@ -162,12 +226,10 @@ def columns_of(cells):
 @settings(deadline=None)
 @given(st.lists(CELLS, min_size=1, max_size=12), CELLS)
 def test_one_row_moves_one_count_of_every_histogram_by_one(cells, more):
-    """The premise of the whole draft, for classes and for intervals."""
+    """The premise of the whole draft, for types and for the number of distinct values."""
     before, after = columns_of(cells), columns_of([*cells, more])
-    assert np.abs(count_classes(after) - count_classes(before)).sum() == 1
-    edges = [-100, 0, 1, 10, 1000]
-    moved = [count_intervals(*grid_positions(one, 2), edges) for one in (before, after)]
-    assert np.abs(moved[1] - moved[0]).sum() <= 1
+    assert np.abs(count_types(after) - count_types(before)).sum() == 1
+    assert abs(len(after.texts) - len(before.texts)) <= 1
 
 
 @settings(deadline=None)
@@ -178,14 +240,16 @@ def test_one_row_moves_one_count_of_typed_numbers(cells, more):
         return open_table(frame, private=True).read_texts()[0]
 
     before, after = read(cells), read([*cells, more])
-    assert np.abs(count_classes(after) - count_classes(before)).sum() == 1
+    assert np.abs(count_types(after) - count_types(before)).sum() == 1
 
 
 def test_texts_are_released_in_their_own_order_and_after_public_cells():
     column = columns_of(["oak"] * 50 + ["elm"] * 70 + ["yew"] + ["ash"] * 30)
-    law = truncated_geometric(2.0, 5)
-    measured = HistogramMeasurer(law, Keyed(4).at("noise"), 1).measure(np.array([0, 40]), column)
+    noise = calibrate_noise(Guarantee(epsilon=9.0, delta=1e-3), histograms=1, lists=1)
+    measured = HistogramMeasurer(noise, Keyed(4).at("noise")).measure(
+        np.array([0, 40]), column, share=1.0
+    )
     assert [*measured.texts] == ["ash", "elm", "oak"]
-    assert measured.public[0] == 0
-    assert abs(measured.public[1] - 40) <= 5
-    assert abs(measured.texts["elm"] - 70) <= 5
+    assert abs(measured.public[0]) <= 5 * measured.sigma
+    assert abs(measured.public[1] - 40) <= 5 * measured.sigma
+    assert abs(measured.texts["elm"] - 70) <= 5 * measured.sigma

@@ -1,126 +1,108 @@
-"""Bounds from noisy counts: logarithmic intervals, fine intervals, and decimals."""
+"""Numbers of a private draft: codes, bounds, decimals and numbers for "no answer"."""
 
-import datetime as dt
-
+import numpy as np
 import polars as pl
 import pytest
 
-from deniable.drafting.cell_patterns import CLASS_INDEX
-from deniable.drafting.cell_texts import CountedTexts, count_texts
-from deniable.drafting.column_profile import open_table
-from deniable.drafting.noisy_histograms import HistogramMeasurer, count_classes
-from deniable.drafting.noisy_ranges import (
-    count_log_intervals,
-    count_numbers,
-    draft_dates,
-    draft_numbers,
-    draft_omitted,
-    log_bounds,
-)
-from deniable.privacy.noise_laws import truncated_geometric
-from deniable.randomness import Keyed
+from deniable.drafting.noisy_ranges import draft_numbers, has_fractions
 from drafted_columns import parse_column
-
-REACH = 5
-
-
-def read(cells) -> CountedTexts:
-    return open_table(pl.DataFrame({"x": cells}), private=True).read_texts()[0]
+from noisy_columns import measured_column, values_of
 
 
-def measurer() -> HistogramMeasurer:
-    return HistogramMeasurer(truncated_geometric(2.0, REACH), Keyed(3).at("noise"), 9)
-
-
-def bounds(draft) -> tuple:
-    fields = {field.key: field.value for field in draft.fields}
-    return fields["min"], fields["max"]
+def drafted(cells, **options):
+    draft = draft_numbers(measured_column(cells, **options))
+    parse_column(draft)
+    return draft.kind, values_of(draft)
 
 
 @pytest.mark.parametrize(
-    ("cells", "expected"),
+    ("cells", "values"),
     [
-        ([*range(1, 13)] * 50, (1, 12)),
-        ([*range(1990, 2021)] * 50, (1900, 2100)),
-        ([*range(0, 90_000, 100)] * 50, (0, 100_000)),
-        ([*range(-30, 1)] * 50, (-50, 1)),
+        ([1, 2] * 500, [1, 2]),
+        ([0, 1] * 500, [0, 1]),
+        ([*range(1, 10)] * 300, [*range(1, 10)]),
+        ([*range(6)] * 300 + [-9] * 300, [-9, *range(6)]),
+        ([*range(1, 6)] * 300 + [99] * 300, [*range(1, 6), 99]),
+        ([*range(1, 5)] * 1_000 + [5] * 60, [*range(1, 6)]),
+        ([-2, -1, 0, 1, 2] * 300, [-2, -1, 0, 1, 2]),
+        ([-8] * 900 + [3] * 5, [-8]),
     ],
 )
-def test_bounds_of_frequent_numbers_are_narrow(cells, expected):
-    column = read(cells)
-    low, high = bounds(draft_numbers(column, measurer(), count_classes(column)))
-    assert (low, high) == expected
+def test_few_whole_numbers_are_a_category(cells, values):
+    kind, found = drafted(cells)
+    assert (kind, found["values"]) == ("categorical", values)
+    assert found["fallback"] in values
+    assert "missing" not in found
+
+
+@pytest.mark.parametrize(
+    ("cells", "low", "high"),
+    [
+        ([*range(15, 91)] * 40, 15, 90),
+        ([*range(1, 25)] * 100, 1, 24),
+        ([*range(1990, 2021)] * 100, 1900, 2099),
+        ([*range(1, 21)] * 100, 1, 20),
+        ([*range(-30, 1)] * 100, -30, 0),
+        ([*range(0, 90_000, 100)] * 10, 0, 90_000),
+    ],
+)
+def test_bounds_of_frequent_numbers_are_close(cells, low, high):
+    kind, found = drafted(cells)
+    assert kind == "integer"
+    margin = max(1, (high - low) // 20)
+    assert low - margin <= found["min"] <= low + 1
+    assert high - 1 <= found["max"] <= high + margin
+    assert found["min"] <= found["fallback"] <= found["max"]
+    assert found["outside"] == "clip"
 
 
 def test_a_single_far_number_does_not_widen_the_bounds():
-    column = read([*range(1, 13)] * 50 + [10**9])
-    assert bounds(draft_numbers(column, measurer(), count_classes(column))) == (1, 12)
+    _, found = drafted([*range(15, 91)] * 40 + [10**9, -(10**9)])
+    assert (found["min"], found["max"]) == (15, 90)
 
 
-def test_bounds_from_a_small_part_of_the_numbers_are_widened_with_a_note():
-    column = read([*range(10, 20)] * 30)
-    exact = count_log_intervals(column, count_classes(column))
-    assert log_bounds(exact, total=300) == (10, 20, ())
-    low, high, notes = log_bounds(exact, total=3_000)
-    assert (low, high) == (0, 200)
-    assert "guess" in notes[0]
+def test_numbers_for_no_answer_outside_a_range_mean_missing():
+    _, found = drafted([*range(15, 91)] * 40 + [-9] * 100 + [999] * 200)
+    assert found["missing"] == ["999", "-9"]
+    assert found["fallback"] == "999"
+    assert (found["min"], found["max"]) == (15, 90)
 
 
-def test_too_few_numbers_are_omitted():
-    column = read([1, 2, 3])
-    draft = draft_numbers(column, measurer(), count_classes(column))
-    assert draft.kind == "identifier"
-    assert not draft.is_modelled
+def test_words_for_missing_and_frequent_texts_among_numbers_mean_missing():
+    _, found = drafted(["N"] * 100 + ["refusal"] * 300 + [str(x) for x in range(15, 91)] * 40)
+    assert found["missing"] == ["refusal", "N"]
 
 
-def test_bounds_of_dates_are_the_frequent_years():
-    days = [dt.date(year, 5, 5) for year in range(2003, 2018)] * 40 + [dt.date(1900, 1, 1)]
-    draft = draft_dates(read(days), measurer(), "%Y-%m-%d", "date")
-    assert bounds(draft) == (dt.date(2003, 1, 1), dt.date(2017, 12, 31))
+def test_ranges_among_numbers_are_values():
+    kind, found = drafted(["2-10"] * 300 + ["1"] * 900 + ["0"] * 100)
+    assert (kind, found["values"]) == ("text", ["0", "1", "2-10"])
 
 
-def test_numbers_are_counted_and_texts_are_not():
-    assert count_numbers(count_classes(read(["1", "2.5", "7.0", "1e5", "oak", "", "007"]))) == 4
+def test_texts_that_are_too_rare_to_be_named_become_missing_cells():
+    texts = [f"text {i}" for i in range(300)]
+    _, found = drafted(texts + [str(x) for x in range(15, 91)] * 40)
+    assert (found["missing"], found["fallback"]) == ([""], "")
 
 
-@pytest.mark.parametrize("cell", ["1e19", "-1e19", "1e18", "-1e18", "0.5e19"])
+def test_integers_written_with_a_point_are_reals_with_a_step():
+    cells = pl.Series("x", [f"{x}.0" for x in range(100, 900)] * 5)
+    measured = measured_column(cells)
+    assert not has_fractions(measured.types)  # of a frame: 100.0 is 100
+    kind, found = drafted([f"{x}" for x in range(100, 900)] * 5)
+    assert (kind, found["min"]) == ("integer", 100)
+    assert 899 <= found["max"] <= 999
+
+
+def test_frequent_numbers_of_a_wide_range_have_bins_of_their_own():
+    draws = np.random.default_rng(1)
+    cells = [*draws.lognormal(8, 2, 2_000).round().astype(int).tolist(), *[1_234] * 500]
+    _, found = drafted(cells)
+    assert {1_234, 1_235} <= set(found["bins"]["edges"])
+
+
+@pytest.mark.parametrize("cell", ["1e19", "-1e19", "1e18", "-1e18", "0.5e19", "1e-9"])
 @pytest.mark.parametrize("others", [[], ["1"], ["0.25"], ["0.123456789012"]])
-def test_numbers_of_any_size_are_drafted_or_omitted(cell, others):
-    """10^18 and above is the last interval, which has no upper edge."""
-    column = read([cell] * 300 + others * 300)
-    draft = draft_numbers(column, measurer(), count_classes(column))
-    if draft.is_modelled:
-        low, high = bounds(draft)
-        assert low < high
-        parse_column(draft)
-    else:
-        assert "too large" in draft.notes[0]
-
-
-def test_bounds_of_the_last_interval_are_its_lower_edge():
-    column = read(["1e19"] * 300 + ["1"] * 300)
-    counts = count_log_intervals(column, count_classes(column))
-    # On a grid of millionths, as half of the numbers are in scientific notation.
-    assert log_bounds(counts, total=600) == (10**6, 10**18, ())
-    low, high, notes = log_bounds(counts, total=10_000)
-    assert (low, high) == (0, 10**18)
-    assert notes
-
-
-def test_a_grid_that_doubles_cannot_tell_apart_is_coarsened():
-    cells = pl.Series("x", ["0.25"] * 300 + ["90000000000000.25"] * 300)
-    column = count_texts(cells, is_csv=True)
-    classes = count_classes(column)
-    assert classes[CLASS_INDEX["decimals 2"]] == 600
-    draft = draft_numbers(column, measurer(), classes)
-    [decimals] = [field.value for field in draft.fields if field.key == "decimals"]
-    assert decimals == 1
-    parse_column(draft)
-
-
-@pytest.mark.parametrize(("fresh", "release"), [(True, "fresh"), (False, "omit")])
-def test_an_omitted_column_gives_its_reason(fresh, release):
-    draft = draft_omitted("x", "a reason", fresh=fresh)
-    assert [field.value for field in draft.fields] == [release]
-    [note] = draft.notes
-    assert note.startswith("a reason:")
+def test_numbers_of_any_size_are_drafted(cell, others):
+    kind, found = drafted([cell] * 300 + others * 300)
+    assert kind in ("integer", "real", "categorical")
+    assert found["fallback"] is not None

@@ -83,6 +83,12 @@ def test_numbers_that_look_like_codes_are_values_and_amounts_are_not():
     assert draft_column(amounts).kind == "integer"
 
 
+def test_a_list_of_integers_with_a_decimal_point_keeps_it():
+    draft = draft_column(["162000.0", "85000.0", "1200.0"] * 100)
+    assert draft.kind == "ordered"
+    assert fields_of(draft)["values"] == ["1200.0", "85000.0", "162000.0"]
+
+
 def test_integers_with_a_decimal_point_keep_it():
     draft = draft_column(["5.0", "7.0", "12.0", "NA"] * 50)
     attribute = parse_column(draft)

@@ -18,18 +18,31 @@ TABLES = {
     "acs24/acs24_table1.csv.gz": (1_326_858, 11),
 }
 
+COMPUTED = {
+    "adult/adult.csv.gz": ["education"],
+    "bank_marketing/bank_marketing.csv.gz": [
+        *("month", "emp.var.rate", "cons.conf.idx", "nr.employed"),
+    ],
+    "sdnist/national2019.csv": ["PUMA", "INDP_CAT"],
+}
+
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_plain_draft_describes_every_row_and_learns_every_column(shared, name):
     path = shared / name
     schema = Schema.parse(draft_schema(path).text)
     codes, _ = read_codes(path, schema)
-    # Roundness of a heaped column is an extra attribute.
-    assert codes.shape == (TABLES[name][0], TABLES[name][1] + len(schema.heaping))
+    # Roundness of a heaped column is an extra attribute; computed columns have none.
+    computed = [column.name for column in schema.columns if column.kind == "computed"]
+    assert computed == COMPUTED.get(name, [])
+    learnt = TABLES[name][1] - len(computed)
+    assert codes.shape == (TABLES[name][0], learnt + len(schema.heaping))
     assert len(schema.heaping) == (1 if name.startswith("sdnist") else 0)
     assert schema.drafted[0] == "rows_max"
     assert TABLES[name][0] <= schema.rows_max <= 3 * TABLES[name][0]
-    assert len(schema.drafted) == 1 + TABLES[name][1]
+    assert len(schema.drafted) == 1 + TABLES[name][1] + len(schema.constraints)
+    if schema.constraints:
+        assert schema.constraint_solver.feasible(codes).all(), "no row breaks a drafted constraint"
     assert max(schema.sizes) <= 1_000
 
 
@@ -50,6 +63,16 @@ def test_a_private_draft_describes_nearly_every_row(shared, name):
 def test_equivalent_columns_are_found(shared):
     notes = draft_schema(shared / "adult" / "adult.csv.gz").notes
     assert any('"education-num"' in note and '"education"' in note for note in notes)
+
+
+def test_not_applicable_below_15_is_a_constraint(shared):
+    schema = Schema.parse(draft_schema(shared / "sdnist" / "national2019.csv").text)
+    written = [constraint.to_toml() for constraint in schema.constraints]
+    assert {
+        "forbid": {"MSP": {"missing": False}, "AGEP": {"below": 15}},
+        "confirmed": False,
+    } in written
+    assert {"less": ["NOC", "NPF"], "confirmed": False} in written
 
 
 def test_the_codes_for_missing_are_found(shared):

@@ -86,4 +86,4 @@ def test_a_unit_of_another_type_does_not_change_the_draft():
     assert 'values = ["a", "b"]' in first.text
     assert "rows_max = 10_000" in first.text
     moved = [a.distance(b) for a, b in zip(first.questions, second.questions, strict=True)]
-    assert moved == [1, 1]
+    assert moved == [1, 0, 1, 1]  # rows, distinct answers, their types, their texts

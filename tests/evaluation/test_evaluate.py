@@ -27,13 +27,41 @@ def test_a_public_edition_does_not_read_the_real_table(public):
     metrics, out = public
     assert metrics.findings is None
     found = json.loads((out / "metrics.json").read_text())
-    assert set(found) == {"format", "version", "edition", "records", "guarantee", "marginals"}
+    assert set(found) == {
+        *("format", "version", "edition", "records", "guarantee", "marginals"),
+        "strongest_associations",
+    }
+    assert all(set(one) == {"attributes", "released"} for one in found["strongest_associations"])
     assert all(set(one) == {"attribute", "labels", "released"} for one in found["marginals"])
     text = (out / "report.html").read_text()
     assert metrics.claim.sentence[:60] in text
     assert "is itself a disclosure" in text
     assert "Verdict" not in text
     assert "held-out" not in text
+
+
+def test_relations_are_in_the_metrics_and_in_the_report(internal):
+    metrics, out = internal
+    found = json.loads((out / "metrics.json").read_text())
+    assert found["relations"] == json.loads(json.dumps(metrics.findings.relations.document()))
+    assert found["verdict"]["relations_kept"] == found["relations"]["kept"]
+    text = (out / "report.html").read_text()
+    assert text.index("Relations between columns") < text.index("Privacy guarantee")
+    assert "Sample equivalent" in text
+
+
+def test_how_round_a_number_is_is_not_a_column_with_relations():
+    """The model learns it as an attribute of its own; the table has no such column."""
+    pay = Attribute(
+        name="pay", kind="integer", values=range(1_000), starts=range(0, 1_000, 50), heaps=(10, 50)
+    )
+    schema = Schema((pay, Attribute(name="c", kind="categorical", values=("x", "y"))))
+    assert len(schema.attributes) == 3
+    values = [50 * (i % 20) for i in range(200)] + [7 * i for i in range(100)]
+    frame = pl.DataFrame({"pay": values, "c": ["x" if v < 500 else "y" for v in values]})
+    metrics = evaluate(frame, frame, schema, effort=Effort(runs=1, rows=50, trees=2, game=20))
+    assert [each.names for each in metrics.findings.relations.associations] == [("pay", "c")]
+    assert [names for names, _ in metrics.strongest] == [("pay", "c")]
 
 
 def test_a_public_edition_needs_a_verified_guarantee(small_files, small_schema, small_table):
@@ -71,7 +99,9 @@ def test_one_attribute_can_be_evaluated_too():
     assert found["learning"] is None
     assert found["distances"]["attributes"]["mean"] == 0
     assert "pairs" not in found["distances"]
+    assert found["relations"] is None
     assert "Pairs of columns" not in render(metrics)
+    assert "Relations between columns" not in render(metrics)
 
 
 def test_progress_reaches_the_end_of_every_stage(small_table, small_schema):
@@ -84,7 +114,7 @@ def test_progress_reaches_the_end_of_every_stage(small_table, small_schema):
         progress=lambda stage, done, of: events.append((stage, done, of)),
     )
     stages = list(dict.fromkeys(stage for stage, _, _ in events))
-    assert stages == ["read the tables", "distances", "learning", "distinguishability"]
+    assert stages == ["read the tables", "relations", "distances", "learning", "distinguishability"]
     for stage in stages:
         _, done, of = [one for one in events if one[0] == stage][-1]
         assert done == of

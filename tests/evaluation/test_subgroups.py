@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from deniable.evaluation import subgroups
 from deniable.evaluation.reference_tables import EvaluationTables
 from deniable.evaluation.subgroups import measure_subgroups
 
@@ -49,3 +50,11 @@ def test_bands_measure_how_much_of_the_rare_pairs_was_kept(small_schema, halves)
     spread_out = np.stack([np.arange(3_000) % size for size in small_schema.sizes], axis=1)
     invented = EvaluationTables.of(real, spread_out.astype(np.uint16), holdout, key=0)
     assert measure_subgroups(small_schema.attributes, invented).bands[0].released > 0.1
+
+
+def test_occurrences_are_the_same_for_small_and_for_large_tables(monkeypatch, rng):
+    reference, rows = rng.integers(0, 50, 200), rng.integers(0, 60, 300)
+    expected = [int((reference == cell).sum()) for cell in rows]
+    assert subgroups._occurrences(reference, rows).tolist() == expected
+    monkeypatch.setattr(subgroups, "_MAX_DENSE_CELLS", 10)
+    assert subgroups._occurrences(reference, rows).tolist() == expected

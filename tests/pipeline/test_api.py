@@ -325,7 +325,7 @@ def test_a_prefix_of_length_0_needs_no_histogram(small_schema):
     (seeds,) = [
         s for s in deniable.plan(small_schema, omega="4-5").privacy.spends if s.part == "seeds"
     ]
-    assert seeds.moved == 1
+    assert seeds.l0_sensitivity == 1
 
 
 @pytest.mark.parametrize("omega", ["1-5", "auto"])
@@ -566,7 +566,7 @@ def test_a_stage_that_spends_twice_stops_everything(small_table, small_schema, m
     def twice(*args, **more):
         learn_histogram(*args, **more)
         histogram, spent = learn_histogram(*args, **more)
-        return histogram, spent.__class__(**{**vars(spent), "moved": 2})
+        return histogram, spent.__class__(**{**vars(spent), "l0_sensitivity": 2})
 
     monkeypatch.setattr(api, "learn_histogram", twice)
     with pytest.raises(InvariantError, match="ledger does not equal the plan"):
@@ -638,7 +638,7 @@ def test_definition_of_the_small_table(small_codes):
 def test_the_shares_of_the_budget_can_be_chosen_and_the_total_stays(small_schema):
     usual = api.plan(small_schema)
     chosen = api.plan(small_schema, seeds_share=0.4, values_share=0.6)
-    assert chosen.privacy.seeds.r < usual.privacy.seeds.r
+    assert chosen.privacy.seeds.radius < usual.privacy.seeds.radius
     assert chosen.privacy.pairs.pairs.variance > usual.privacy.pairs.pairs.variance
     for run in (usual, chosen):
         assert 0.98 < run.cost.epsilon <= 1

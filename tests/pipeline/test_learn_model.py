@@ -84,14 +84,42 @@ def test_what_is_learnt_does_not_depend_on_the_number_of_workers(paired, mode):
     assert files[0] == files[1] == files[2]
 
 
-def test_a_second_measurement_that_drops_its_spend_stops_everything(
-    small_table, small_schema, monkeypatch
+@pytest.mark.parametrize("stage", ["measure_pairwise", "measure_tables"])
+def test_a_stage_that_drops_its_last_spend_stops_everything(
+    small_table, small_schema, monkeypatch, stage
 ):
-    remeasure = learn_model.remeasure
+    measure = getattr(learn_model, stage)
 
-    def forget(*args):
-        return remeasure(*args)[0], []
+    def forget(*args, **keywords):
+        measured, spends = measure(*args, **keywords)
+        return measured, spends[:-1]
 
-    monkeypatch.setattr(learn_model, "remeasure", forget)
+    monkeypatch.setattr(learn_model, stage, forget)
     with pytest.raises(InvariantError, match="ledger does not equal the plan"):
         synthesize(small_table, small_schema, "seedless", 5)
+
+
+def test_pairs_with_a_target_are_measured_more_precisely(paired):
+    table, schema = paired
+    options = {"mode": "seedless", "epsilon": 2.0, "noise": NOISE}
+    plain, aimed = (
+        deniable.learn(table, schema, target=target, **options) for target in (None, ["boats"])
+    )
+    at = schema.names.index("boats")
+    for pair, sigma in aimed.evidence.interaction_sigmas.items():
+        assert (sigma < plain.evidence.interaction_sigmas[pair]) == (at in pair)
+    # The same entries of the ledger: a target changes what they buy, not what they cost.
+    one, two = (artefact.certificate.spends for artefact in (plain, aimed))
+    assert one == two
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 1.0])
+def test_a_single_column_and_a_tiny_epsilon_are_learnt(paired, epsilon):
+    """One column has no pairs; at ε = 0.0001 there are no interactions either."""
+    table, schema = paired
+    for part in (schema, Schema(schema.attributes[:1], rows_max=10_000)):
+        columns = table.select(part.names)
+        artefact = deniable.learn(columns, part, mode="seedless", epsilon=epsilon, noise=NOISE)
+        assert artefact.generate(20, key=1).shape == (20, len(part.names))
+        measured = artefact.evidence.interactions != {}
+        assert measured == (epsilon == 1.0 and len(part.names) > 1)

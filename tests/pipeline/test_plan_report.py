@@ -12,9 +12,10 @@ from deniable.privacy.theorems import candidate_cost
 from deniable.privacy.wording import round_up
 
 
-def report(schema, records=None, **options):
+def report(schema, records=None, rows=None, **options):
     config = Config.assemble(options)
-    return report_plan(plan_run(schema, config, records=records), config, records=records)
+    run = plan_run(schema, config, records=records)
+    return report_plan(run, schema, config, records=records, rows=rows)
 
 
 @pytest.mark.parametrize("estimator", ["pairs", "norm-sub"])
@@ -32,9 +33,16 @@ def test_the_deviation_is_that_of_the_noise(small_schema):
     stages = report(small_schema)["stages"]
     for spend, stage in zip(spends, stages, strict=True):
         squares = sum(
-            z * z * spend.law.probability(z) for z in range(-spend.law.r, spend.law.r + 1)
+            z * z * spend.law.probability(z) for z in range(-spend.law.radius, spend.law.radius + 1)
         )
         assert stage["noise_deviation"] == pytest.approx(math.sqrt(squares), abs=0.001)
+
+
+def test_the_forecast_is_for_the_rows_given(small_schema):
+    found = report(small_schema, rows=777)["forecast"]
+    assert (found["rows"], found["rows_guessed"]) == (777, False)
+    assert report(small_schema)["forecast"]["rows"] == small_schema.rows_max
+    assert report(small_schema, estimator="clip")["forecast"] is None
 
 
 def test_the_threshold_is_k_and_the_bound_of_the_noise(small_schema):

@@ -114,7 +114,7 @@ def test_a_total_by_pld_is_one_gaussian_when_all_is_gaussian():
 def test_a_total_by_pld_knows_the_table_of_mechanism_b():
     """Three lengths of TG(1/3, 61) are (1, 2^-30): the reference's table, section 3.2."""
     law = noise_laws.truncated_geometric(1 / 3, 61)
-    weights = tuple(law.weight(z) for z in range(-law.r, law.r + 1))
+    weights = tuple(law.weight(z) for z in range(-law.radius, law.radius + 1))
     assert (
         compose_losses([ShiftedTableLoss(weights=weights, times=3)], delta=DELTA).epsilon <= 1.001
     )
@@ -151,7 +151,7 @@ def test_a_total_by_pld_is_never_much_above_basic_composition():
 def test_a_total_of_mixed_releases_is_below_their_sum_and_above_each():
     """The recommended plan of section 5: seeds TG ε = 0.3 (r = 68), tables σ = 30.4, rest 192."""
     law = noise_laws.truncated_geometric(0.3, 68)
-    weights = tuple(law.weight(z) for z in range(-law.r, law.r + 1))
+    weights = tuple(law.weight(z) for z in range(-law.radius, law.radius + 1))
     mu = math.hypot(math.sqrt(11) / 30.4, math.sqrt(187) / 192)
     mixed = compose_losses([ShiftedTableLoss(weights=weights), GaussianLoss(mu=mu)], delta=DELTA)
     assert mixed.epsilon == pytest.approx(1.0, rel=0.02)

@@ -48,9 +48,9 @@ def test_seeds_get_more_of_epsilon_where_their_noise_would_hide_them(epsilon, ro
 
 def test_the_noise_of_seeds_stays_below_a_tenth_of_the_rows_where_they_may_have_so_much():
     for rows in (5_000, 10_000, 10**6):
-        assert make_plan(facts(rows_max=rows)).seeds.r < rows / 10
+        assert make_plan(facts(rows_max=rows)).seeds.radius < rows / 10
     given = make_plan(replace(facts(rows_max=10**6), seeds_share=0.1))
-    assert given.seeds.r < make_plan(facts(rows_max=10**6)).seeds.r
+    assert given.seeds.radius < make_plan(facts(rows_max=10**6)).seeds.radius
 
 
 def test_few_tables_get_laplace_noise_and_many_get_gaussian_noise():
@@ -106,7 +106,7 @@ def test_many_tested_records_are_taken_off_the_limit_before_the_model():
 def test_the_resolution_of_entropies_is_lowered_until_their_noise_fits_a_table():
     fine, coarse = (structure_laws(facts(queries=10_000), mu) for mu in (0.3, 0.003))
     assert fine[0].bits > coarse[0].bits
-    assert max(fine[1].r, coarse[1].r) <= MAX_RADIUS
+    assert max(fine[1].radius, coarse[1].radius) <= MAX_RADIUS
     with pytest.raises(BudgetError, match="entropies are too many"):
         structure_laws(facts(queries=10_000), 1e-6)
 

@@ -278,12 +278,12 @@ def test_a_group_of_two_rows_bounds_replacing_one():
 def test_a_table_near_the_law_adds_its_distance_to_delta():
     """the review, section 8: (1 + e^ε) · TV for each number that one record moves."""
     law = noise_laws.discrete_laplace(1 / 11)
-    near = with_total_variation(Guarantee(epsilon=1.0), tv=law.tv, moved=11)
+    near = with_total_variation(Guarantee(epsilon=1.0), tv=law.tv, l0_sensitivity=11)
     assert is_just_above(near.delta, (1 + math.e) * law.tv * 11)
-    assert with_total_variation(Guarantee(epsilon=1.0), tv=0.0, moved=5).delta == 0.0
-    assert with_total_variation(Guarantee(epsilon=math.inf), tv=1e-9, moved=1).delta == 1.0
+    assert with_total_variation(Guarantee(epsilon=1.0), tv=0.0, l0_sensitivity=5).delta == 0.0
+    assert with_total_variation(Guarantee(epsilon=math.inf), tv=1e-9, l0_sensitivity=1).delta == 1.0
     with pytest.raises(BudgetError, match="tv"):
-        with_total_variation(near, tv=2.0, moved=1)
+        with_total_variation(near, tv=2.0, l0_sensitivity=1)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def worst(one, two, epsilon):
 
 def noisy_count(rows, law, room):
     """Distribution of a noisy count of ``rows`` rows over all outcomes."""
-    return [float(law.probability(z - rows)) for z in range(-law.r, law.r + room + 1)]
+    return [float(law.probability(z - rows)) for z in range(-law.radius, law.radius + room + 1)]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5])

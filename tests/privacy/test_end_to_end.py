@@ -50,7 +50,7 @@ TABLES = [t for n in (1, 2, 3) for t in itertools.combinations_with_replacement(
 
 
 def masses(law):
-    return np.array([float(law.probability(z)) for z in range(-law.r, law.r + 1)])
+    return np.array([float(law.probability(z)) for z in range(-law.radius, law.radius + 1)])
 
 
 def loss_of(law):
@@ -156,7 +156,7 @@ def test_under_the_same_noise_neighbours_move_entropies_by_what_is_charged(tiny)
     )
     assert number == len(codes)
     assert [spend.sensitivity for spend in spends] == [half, 1]
-    assert spends[0].moved == len(entropies)
+    assert spends[0].l0_sensitivity == len(entropies)
 
 
 def counter(schema, codes):
@@ -204,7 +204,7 @@ def test_two_thousand_runs_of_the_command_have_the_law_they_promise(
         kept.update(int(prefix) for prefix in arrays["prefixes_1"][:, 0])
     expected = {
         z: float(law_of.counts.probability(z))
-        for z in range(-law_of.counts.r, law_of.counts.r + 1)
+        for z in range(-law_of.counts.radius, law_of.counts.radius + 1)
         if law_of.counts.probability(z) > Fraction(1, 10**4)
     }
     in_sight = {z: n for z, n in cells.items() if z in expected}
@@ -216,11 +216,11 @@ def test_two_thousand_runs_of_the_command_have_the_law_they_promise(
     )
     seeds = law_of.seeds
     assert seeds is not None
-    threshold = 3 + seeds.r
+    threshold = 3 + seeds.radius
     for prefix, records in ((0, 12), (1, 4)):
         chance = sum(
             float(seeds.probability(z))
-            for z in range(-seeds.r, seeds.r + 1)
+            for z in range(-seeds.radius, seeds.radius + 1)
             if records + z >= threshold
         )
         assert_rate(kept[prefix], RUNS, chance)
@@ -252,7 +252,9 @@ def test_the_randomized_mode_has_the_law_of_theorem_4(tiny, tiny_files, tmp_path
     # 12 of 16 + 2 seeds have a = x and 12 plausible seeds, 4 have a = y and 4; who fails is
     # drawn from the model: 12 of 16 and two more, 2 α, that are x as 12 + 1 are of 16 + 2.
     law = run.test.law
-    tail = {c: float(sum(law.probability(z) for z in range(-law.r, c - k + 1))) for c in (12, 4)}
+    tail = {
+        c: float(sum(law.probability(z) for z in range(-law.radius, c - k + 1))) for c in (12, 4)
+    }
     by_seed = 12 / 18 * tail[12], 4 / 18 * tail[4]
     fails = 1 - sum(by_seed)
     model_share = (12 + 2 * 13 / 18) / 18

@@ -73,7 +73,7 @@ def mechanism_b(law, *, k, threshold, lengths):
         parts = []
         for cell in sorted(cell for cell, count in cells.items() if count >= k):
             kept: dict[tuple | None, float] = defaultdict(float)
-            for z in range(-law.r, law.r + 1):
+            for z in range(-law.radius, law.radius + 1):
                 noisy = cells[cell] + z
                 label = (cell, noisy) if noisy >= threshold else None
                 kept[label] += float(law.probability(z))

@@ -21,7 +21,11 @@ from theorems import gaussian_epsilon
 
 DELTA = 1e-7
 GAUSSIAN = Spend(
-    what="entropies", part="structure", law=rounded_gaussian(300.0), sensitivity=9, moved=20
+    what="entropies",
+    part="structure",
+    law=rounded_gaussian(300.0),
+    sensitivity=9,
+    l0_sensitivity=20,
 )
 LAPLACE = Spend(what="counts of pet", part="parameters", law=discrete_laplace(0.05))
 BOUNDED = Spend(what="seed prefixes", part="seeds", law=truncated_geometric(0.25, 80))
@@ -47,14 +51,16 @@ def epsilon_of(*spends):
 def test_n_numbers_cost_what_a_list_of_n_costs(law, n):
     """To the last grid point of the accountant: 1e-4, for each composition."""
     one = Spend(what="x", part="seeds", law=law)
-    together, listed = epsilon_of(replace(one, moved=n)), epsilon_of(*[one] * n)
+    together, listed = epsilon_of(replace(one, l0_sensitivity=n)), epsilon_of(*[one] * n)
     assert together == pytest.approx(listed, abs=1e-4 * n)
 
 
 @pytest.mark.parametrize("n", [2, 5, 187])
 def test_n_gaussian_numbers_cost_what_a_list_of_n_costs(n):
     one = Spend(what="x", part="structure", law=rounded_gaussian(1_000.0), sensitivity=3)
-    assert epsilon_of(replace(one, moved=n)) == pytest.approx(epsilon_of(*[one] * n), rel=1e-9)
+    assert epsilon_of(replace(one, l0_sensitivity=n)) == pytest.approx(
+        epsilon_of(*[one] * n), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("n", [2, 5])
@@ -67,7 +73,9 @@ def test_n_tests_cost_what_a_list_of_n_costs(n):
 def test_a_lost_factor_would_show():
     """The tests above are worth something only if one copy costs less."""
     for spend in (LAPLACE, BOUNDED, GAUSSIAN):
-        assert epsilon_of(replace(spend, moved=2 * spend.moved)) > 1.2 * epsilon_of(spend)
+        assert epsilon_of(
+            replace(spend, l0_sensitivity=2 * spend.l0_sensitivity)
+        ) > 1.2 * epsilon_of(spend)
     assert epsilon_of(replace(TESTED, times=14)) > 1.2 * epsilon_of(TESTED)
 
 
@@ -111,7 +119,7 @@ def test_mechanism_b_costs_the_delta_of_its_very_table():
 @pytest.mark.parametrize("spend", [LAPLACE, GAUSSIAN], ids=lambda spend: spend.what)
 def test_the_rounding_of_tables_is_paid_for(spend):
     """A table is near its law, not the law: every number that one record moves pays for that."""
-    several = replace(spend, moved=40)
+    several = replace(spend, l0_sensitivity=40)
     claimed, seen = (
         compose_spends((several,), delta=DELTA),
         compose_losses(privacy_losses((several,)), delta=DELTA),
@@ -142,7 +150,7 @@ def test_the_order_of_spends_does_not_matter():
 
 def test_a_truncated_gaussian_table_is_accounted_for_too():
     law = truncated_discrete_gaussian(12.0, 70)
-    assert 0 < epsilon_of(Spend(what="x", part="seeds", law=law, moved=4)) < 5
+    assert 0 < epsilon_of(Spend(what="x", part="seeds", law=law, l0_sensitivity=4)) < 5
 
 
 def test_many_tests_cost_what_optimal_composition_says():
@@ -179,7 +187,7 @@ def test_the_weights_of_a_law_are_those_of_its_whole_range():
     ]
 
 
-@pytest.mark.parametrize("field", ["sensitivity", "moved", "times"])
+@pytest.mark.parametrize("field", ["sensitivity", "l0_sensitivity", "times"])
 @pytest.mark.parametrize("value", [0, -1])
 def test_a_spend_of_nothing_cannot_be_made(field, value):
     with pytest.raises(BudgetError, match="counts of pet"):
@@ -198,7 +206,7 @@ def test_a_ledger_that_is_its_plan_passes_in_any_order():
 CHANGED = [
     (GAUSSIAN, {"law": rounded_gaussian(299.0)}),
     (GAUSSIAN, {"sensitivity": 8}),
-    (GAUSSIAN, {"moved": 21}),
+    (GAUSSIAN, {"l0_sensitivity": 21}),
     (GAUSSIAN, {"part": "parameters"}),
     (LAPLACE, {"law": discrete_laplace(0.050000001)}),
     (LAPLACE, {"law": exact()}),

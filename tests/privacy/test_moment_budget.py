@@ -26,8 +26,8 @@ from deniable.privacy.ledger import Spend, compose_spends
 from deniable.privacy.moment_budget import (
     VALUE_BOUNDS,
     laplace_excess,
+    moment_l0_sensitivities,
     moment_noise,
-    moved_moments,
     noise_deviation,
     table_spends,
 )
@@ -56,9 +56,9 @@ def shares(model, counts):
     for spend in spends:
         own = spend.law.parameters[0][1]
         if counts.name == "rounded_gaussian":
-            yield spend.moved * (spend.sensitivity / own) ** 2 * scale**2
+            yield spend.l0_sensitivity * (spend.sensitivity / own) ** 2 * scale**2
         else:
-            yield spend.moved * spend.sensitivity * own / scale
+            yield spend.l0_sensitivity * spend.sensitivity * own / scale
 
 
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
@@ -110,7 +110,7 @@ def test_the_bound_is_the_largest_whose_noise_fits_a_table(sigma, normal, regres
     found = [moment_noise(counts, model) for model in MODELS]
     assert [noise.bound for noise in found] == [normal, regression]
     for noise in found:
-        assert max(law.r for law in noise.laws) <= noise_laws.MAX_RADIUS
+        assert max(law.radius for law in noise.laws) <= noise_laws.MAX_RADIUS
         larger = 4 * dict(noise.squares.parameters)["sigma"]
         assert (
             noise.bound == max(VALUE_BOUNDS)
@@ -215,7 +215,7 @@ def test_one_record_moves_what_is_charged_and_no_more(model):
                 change = np.abs(two - one)
                 most_moved[kind] = max(most_moved[kind], int(np.count_nonzero(change)))
                 furthest[kind] = max(furthest[kind], change.max())
-    assert tuple(most_moved) == moved_moments(model)
+    assert tuple(most_moved) == moment_l0_sensitivities(model)
     assert tuple(furthest) == (1, bound, bound * bound)
 
 

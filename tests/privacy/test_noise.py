@@ -22,9 +22,9 @@ def noised(counts, law=LAW, **more):
 
 
 def test_noise_is_returned_together_with_what_it_costs():
-    noisy, spend = noised([[5, 6], [7, 8]], sensitivity=2, moved=3)
+    noisy, spend = noised([[5, 6], [7, 8]], sensitivity=2, l0_sensitivity=3)
     assert noisy.shape == (2, 2)
-    assert spend == Spend(what="cells", part="parameters", law=LAW, sensitivity=2, moved=3)
+    assert spend == Spend(what="cells", part="parameters", law=LAW, sensitivity=2, l0_sensitivity=3)
 
 
 def test_without_noise_the_same_path_returns_the_counts():
@@ -38,7 +38,7 @@ def test_no_count_however_large_overflows(counts):
     """An overflow would wrap around: noisy and exact would differ by about 2^64."""
     noisy, _ = noised(counts)
     for before, after in zip(counts, noisy.tolist(), strict=True):
-        assert abs(max(-(2**62), min(2**62, before)) - after) <= LAW.r
+        assert abs(max(-(2**62), min(2**62, before)) - after) <= LAW.radius
 
 
 def test_the_counts_themselves_are_left_as_they_were():
@@ -50,15 +50,24 @@ def test_the_counts_themselves_are_left_as_they_were():
 def test_every_cell_has_noise_of_its_own():
     """2,000 equal cells: with one draw for all, one value would come up 2,000 times."""
     noisy, _ = noised(np.full(200_000, 40))
-    expected = {40 + z: LAW.probability(z) for z in range(-LAW.r, LAW.r + 1)}
+    expected = {40 + z: LAW.probability(z) for z in range(-LAW.radius, LAW.radius + 1)}
     assert_distribution(Counter(noisy.tolist()), expected)
 
 
 def test_that_assertion_notices_one_draw_shared_by_all_cells():
     noisy = np.full(200_000, 40) + LAW.draw(Keyed(3).at("noise"), 1)
-    expected = {40 + z: LAW.probability(z) for z in range(-LAW.r, LAW.r + 1)}
+    expected = {40 + z: LAW.probability(z) for z in range(-LAW.radius, LAW.radius + 1)}
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
         assert_distribution(Counter(noisy.tolist()), expected)
+
+
+@pytest.mark.parametrize("count", [0, 1, -1, 10**9])
+def test_noise_does_not_depend_on_the_count(count):
+    """An empty cell has noise like any other: else it would show which values nobody has."""
+    others, _ = noised(np.full(1_000, 40))
+    noisy, _ = noised(np.full(1_000, count))
+    assert (noisy - count).tolist() == (others - 40).tolist()
+    assert len(set(noisy.tolist())) > 3
 
 
 def test_counts_that_are_not_whole_64_bit_numbers_are_a_bug():
@@ -66,7 +75,7 @@ def test_counts_that_are_not_whole_64_bit_numbers_are_a_bug():
         add_noise(Keyed(3).at("noise"), np.zeros(3), LAW, what="cells", part="seeds")
 
 
-@pytest.mark.parametrize("more", [{"sensitivity": 0}, {"moved": 0}])
+@pytest.mark.parametrize("more", [{"sensitivity": 0}, {"l0_sensitivity": 0}])
 def test_a_bill_for_nothing_is_refused(more):
     with pytest.raises(BudgetError, match="at least one"):
         noised([1], **more)

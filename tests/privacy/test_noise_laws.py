@@ -58,7 +58,7 @@ GAUSSIAN_TABLE = [
 
 
 def both_sides(law):
-    return {z: law.weight(z) for z in range(-law.r, law.r + 1)}
+    return {z: law.weight(z) for z in range(-law.radius, law.radius + 1)}
 
 
 @pytest.mark.parametrize("law", SMALL_LAWS, ids=str)
@@ -66,7 +66,7 @@ def test_weights_are_symmetric_and_sum_to_exactly_2_to_the_128(law):
     weights = both_sides(law)
     assert sum(weights.values()) == TOTAL_WEIGHT
     assert all(weights[z] == weights[-z] >= 0 for z in weights)
-    assert law.weight(law.r + 1) == law.weight(-law.r - 1) == 0
+    assert law.weight(law.radius + 1) == law.weight(-law.radius - 1) == 0
     assert sum(map(law.probability, weights)) == 1
 
 
@@ -75,7 +75,7 @@ def test_long_tables_sum_to_exactly_2_to_the_128_too(law):
     zero, *others = law.table.weights()
     assert zero + 2 * sum(others) == TOTAL_WEIGHT
     assert min(zero, *others) >= 0
-    assert len(others) == law.r
+    assert len(others) == law.radius
 
 
 def test_draws_keep_the_shape_asked_for():
@@ -108,12 +108,14 @@ def literal_law(name, **of):
 @pytest.mark.parametrize("law", SMALL_LAWS[1:], ids=str)
 def test_every_weight_is_the_definition_rounded_to_the_nearest_unit(law):
     ideal = literal_law(law.name, **dict(law.parameters))
-    for z in range(1, law.r + 1):
+    for z in range(1, law.radius + 1):
         assert law.weight(z) == int(mpmath.nint(TOTAL_WEIGHT * ideal(z)))
     moved = mpmath.fsum(
-        abs(TOTAL_WEIGHT * ideal(z) - law.weight(z)) for z in range(-law.r, law.r + 1)
+        abs(TOTAL_WEIGHT * ideal(z) - law.weight(z)) for z in range(-law.radius, law.radius + 1)
     )
-    beyond = TOTAL_WEIGHT - mpmath.fsum(TOTAL_WEIGHT * ideal(z) for z in range(-law.r, law.r + 1))
+    beyond = TOTAL_WEIGHT - mpmath.fsum(
+        TOTAL_WEIGHT * ideal(z) for z in range(-law.radius, law.radius + 1)
+    )
     assert (moved + abs(beyond)) / 2 <= law.tv * TOTAL_WEIGHT
 
 
@@ -123,7 +125,7 @@ def test_doubles_move_a_long_table_by_less_than_its_tv_allows(law, monkeypatch):
     here = law.table.weights()
     monkeypatch.setattr(noise_tables, "MAX_DECIMAL_RADIUS", noise_laws.MAX_RADIUS)
     fine = getattr(noise_laws, law.name)(**dict(law.parameters))
-    assert law.relative == 0
+    assert law.relative_error == 0
     pairs = zip(here, fine.table.weights(), strict=True)
     off = sum(abs(here - there) for here, there in pairs)
     assert 0 < off < law.tv * TOTAL_WEIGHT
@@ -145,7 +147,7 @@ def test_delta_is_the_definition_in_both_directions(law, epsilon, shift):
     """HS_ε(g ‖ g shifted) as a sum of exact fractions, with e^ε to 60 digits."""
     mpmath.mp.dps = 60
     factor = Fraction(int(mpmath.exp(epsilon) * 2**150), 2**150)
-    span = range(-law.r - 4, law.r + 5)
+    span = range(-law.radius - 4, law.radius + 5)
     literal = sum(max(0, law.probability(z) - factor * law.probability(z - shift)) for z in span)
     promised = law.delta(epsilon, shift=abs(shift))
     assert literal <= promised + Fraction(1, 2**140)
@@ -204,7 +206,7 @@ def test_the_table_adds_to_the_ideal_delta_what_the_reference_measured():
 )
 def test_the_smallest_geometric_threshold_is_the_reference_table(epsilon, lengths, r):
     """the review, sections 3.1 and 3.2, δ = 2^-30: worked out there by exact enumeration."""
-    assert noise_laws.geometric_radius(epsilon=epsilon, delta=DELTA, lengths=lengths) == r
+    assert noise_laws.smallest_radius(epsilon=epsilon, delta=DELTA, lengths=lengths) == r
     below = geometric_histogram_cost(epsilon=epsilon, r=r - 1, lengths=lengths)
     assert below.delta > DELTA
 
@@ -234,12 +236,12 @@ def test_one_gaussian_threshold_is_one_below_the_reference_table():
 def test_mechanism_b_takes_the_law_with_the_lower_threshold(lengths, name):
     law = noise_laws.bounded_noise(epsilon=1.0, delta=DELTA, lengths=lengths)
     assert name in law.name
-    assert law.r == {1: 21, 3: 61, 5: 79}[lengths]
+    assert law.radius == {1: 21, 3: 61, 5: 79}[lengths]
 
 
 def test_unreachable_bounded_noise_is_refused():
     with pytest.raises(BudgetError, match="too small for any noise"):
-        noise_laws.geometric_radius(epsilon=1.0, delta=1e-36)
+        noise_laws.smallest_radius(epsilon=1.0, delta=1e-36)
     with pytest.raises(BudgetError, match="too small for any noise"):
         noise_laws.discrete_gaussian_parameters(epsilon=1.0, delta=1e-36, lengths=2)
 
@@ -316,17 +318,17 @@ def test_a_law_outside_what_a_table_can_hold_is_refused(build):
 def test_a_law_that_is_none_is_a_bug():
     table = noise_laws.truncated_geometric(1.0, 3).table
     with pytest.raises(InvariantError, match="invalid table errors"):
-        Law(name="far", r=3, make=lambda: table, tv=2.0)
+        Law(name="far", radius=3, make=lambda: table, tv=2.0)
     with pytest.raises(InvariantError, match="invalid table errors"):
-        Law(name="far", r=3, make=lambda: table, relative=1.0)
+        Law(name="far", radius=3, make=lambda: table, relative_error=1.0)
     with pytest.raises(InvariantError, match="radius 3, not 4"):
-        Law(name="longer", r=4, make=lambda: table).weight(0)
+        Law(name="longer", radius=4, make=lambda: table).weight(0)
 
 
 def test_a_law_is_known_before_its_table_is_made():
     """A plan with noise of millions of weights takes no time, and a law can be sent to others."""
     law = noise_laws.rounded_gaussian(5e6)
-    assert law.r == 62_500_000
+    assert law.radius == 62_500_000
     assert "table" not in vars(law)
     sent = pickle.loads(pickle.dumps(noise_laws.rounded_gaussian(3.0)))  # noqa: S301 - our own bytes
     assert sent == noise_laws.rounded_gaussian(3.0)

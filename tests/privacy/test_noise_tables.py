@@ -68,7 +68,7 @@ class Scripted:
 
 
 def ends_of(table):
-    return [0, *(table.cumulative(z) for z in range(table.r + 1))]
+    return [0, *(table.cumulative(z) for z in range(table.radius + 1))]
 
 
 def draw_at(table, magnitudes, *, negative):
@@ -112,8 +112,8 @@ def test_between_the_ends_too(name, magnitude):
 )
 def test_any_weights_are_kept_to_the_unit_and_drawn_by_them(tail, data):
     table = WeightTable.of_integers(tail)
-    assert [table.weight(z) for z in range(1, table.r + 1)] == tail
-    assert [table.weight(-z) for z in range(1, table.r + 1)] == tail
+    assert [table.weight(z) for z in range(1, table.radius + 1)] == tail
+    assert [table.weight(-z) for z in range(1, table.radius + 1)] == tail
     assert list(table.weights()) == [TOTAL_WEIGHT - 2 * sum(tail), *tail]
     near = data.draw(st.sampled_from(ends_of(table)))
     magnitude = min(HALF - 1, max(0, near + data.draw(st.integers(-3, 3))))
@@ -181,13 +181,13 @@ def ideal(law):
 def test_every_weight_is_within_its_share_and_a_unit_of_the_definition(law):
     """t = g (1 + η_z) + u: zero, the first ones, the last ones, and a thousand in between."""
     g = ideal(law)
-    few = min(200, law.r // 2)
-    places = {*range(few), *np.linspace(0, law.r, 1000).astype(int).tolist()}
-    places |= {law.r - z for z in range(few)}
+    few = min(200, law.radius // 2)
+    places = {*range(few), *np.linspace(0, law.radius, 1000).astype(int).tolist()}
+    places |= {law.radius - z for z in range(few)}
     for z in places:
         exactly = g(z) * TOTAL_WEIGHT
         unit = 0 if z == 0 else 1
-        assert abs(law.weight(z) - exactly) <= law.relative * exactly + unit
+        assert abs(law.weight(z) - exactly) <= law.relative_error * exactly + unit
 
 
 @pytest.mark.parametrize("law", UNBOUNDED, ids=str)
@@ -195,10 +195,12 @@ def test_the_bound_of_the_share_has_room_but_not_much(law):
     """Doubles err by 2^-49 to 2^-45 where exponents are large: a bound of 2^-49 would be false."""
     g = ideal(law)
     body = [
-        z for z in np.linspace(1, law.r, 500).astype(int).tolist() if g(z) * TOTAL_WEIGHT > 2**60
+        z
+        for z in np.linspace(1, law.radius, 500).astype(int).tolist()
+        if g(z) * TOTAL_WEIGHT > 2**60
     ]
     worst = max(abs(law.weight(z) / (g(z) * TOTAL_WEIGHT) - 1) for z in body)
-    assert 2.0**-50 < worst < law.relative / 4
+    assert 2.0**-50 < worst < law.relative_error / 4
 
 
 @pytest.mark.parametrize("law", UNBOUNDED, ids=str)
@@ -206,12 +208,12 @@ def test_units_and_what_was_cut_off_are_within_tv(law):
     mpmath.mp.dps = 80
     if law.name == "rounded_gaussian":
         sigma = mpmath.mpf(dict(law.parameters)["sigma"])
-        cut = mpmath.erfc((law.r + mpmath.mpf("0.5")) / sigma / mpmath.sqrt(2))
+        cut = mpmath.erfc((law.radius + mpmath.mpf("0.5")) / sigma / mpmath.sqrt(2))
     else:
         alpha = mpmath.exp(-mpmath.mpf(dict(law.parameters)["epsilon"]))
-        cut = 2 * alpha ** (law.r + 1) / (1 + alpha)
+        cut = 2 * alpha ** (law.radius + 1) / (1 + alpha)
     assert cut < 2.0**-110
-    assert cut + mpmath.mpf(2 * law.r) / TOTAL_WEIGHT < law.tv < 2.0**-98
+    assert cut + mpmath.mpf(2 * law.radius) / TOTAL_WEIGHT < law.tv < 2.0**-98
 
 
 def test_zero_has_its_share_although_it_takes_what_is_left():
@@ -226,7 +228,7 @@ def test_weights_are_in_proportion_to_masses(masses, scale):
     masses[0] = max(masses)
     scaled = np.array(masses) * scale
     table = WeightTable.of_masses(lambda z: scaled[z.astype(int)], len(masses) - 1)
-    assert sum(table.weight(z) for z in range(-table.r, table.r + 1)) == TOTAL_WEIGHT
+    assert sum(table.weight(z) for z in range(-table.radius, table.radius + 1)) == TOTAL_WEIGHT
     whole = Fraction(scaled[0]) + 2 * sum(map(Fraction, scaled[1:].tolist()))
     for z, mass in enumerate(scaled.tolist()):
         exactly = Fraction(mass) / whole * TOTAL_WEIGHT
@@ -256,10 +258,12 @@ def test_a_gaussian_table_costs_no_more_than_is_charged(sigma, shift, epsilon):
     mpmath.mp.dps = 80
     of_normal = Guarantee(epsilon=epsilon, delta=gaussian_delta(epsilon=epsilon, mu=shift / sigma))
     charged = with_table_error(
-        of_normal, growth=epsilon_of_relative_error(law.relative), mass=law.tv
+        of_normal, growth=epsilon_of_relative_error(law.relative_error), mass=law.tv
     )
-    weight = {z: mpmath.mpf(law.weight(z)) / TOTAL_WEIGHT for z in range(-law.r, law.r + 1)}
-    true = hockey_stick(lambda z: weight.get(z, 0), charged.epsilon, shift, law.r)
+    weight = {
+        z: mpmath.mpf(law.weight(z)) / TOTAL_WEIGHT for z in range(-law.radius, law.radius + 1)
+    }
+    true = hockey_stick(lambda z: weight.get(z, 0), charged.epsilon, shift, law.radius)
     assert true <= charged.delta
     assert charged.epsilon <= epsilon * (1 + 1e-11)
     assert charged.delta <= of_normal.delta * (1 + 1e-9) + (1 + math.exp(epsilon)) * 2.0**-110
@@ -269,7 +273,7 @@ def test_a_gaussian_table_costs_no_more_than_is_charged(sigma, shift, epsilon):
 def test_a_laplace_table_costs_no_more_than_is_charged(epsilon):
     """The ideal law has δ = 0 at ε: all of the table's δ is what is charged."""
     law = noise_laws.discrete_laplace(epsilon)
-    growth = epsilon_of_relative_error(law.relative)
+    growth = epsilon_of_relative_error(law.relative_error)
     charged = with_table_error(Guarantee(epsilon=epsilon), growth=growth, mass=law.tv)
     assert 0 < law.delta(math.inf) < charged.delta < 2.0**-98
     assert law._delta_in_integers(charged.epsilon, 1) <= charged.delta
@@ -278,7 +282,7 @@ def test_a_laplace_table_costs_no_more_than_is_charged(epsilon):
 def test_without_the_charge_the_promise_would_be_false():
     """What the two tests above hold: doubles show at the ideal ε, and the cut end at every ε."""
     law = noise_laws.discrete_laplace(1 / 500)
-    assert law.relative > 0
+    assert law.relative_error > 0
     assert (
         law._delta_in_integers(1 / 500, 1)
         > with_table_error(Guarantee(epsilon=1 / 500), growth=0.0, mass=law.tv).delta
@@ -354,18 +358,19 @@ def test_a_large_epsilon_is_certified_up_to_forty(epsilon):
     """5,350 entropies of a hundred columns, δ = 1e-9: the tables cost less than the grid."""
     mu = gaussian_mu(epsilon=epsilon, delta=1e-9)
     sigma = 171 * math.sqrt(5350) / mu
-    spend = spend_of(noise_laws.rounded_gaussian(sigma), sensitivity=171, moved=5350)
+    spend = spend_of(noise_laws.rounded_gaussian(sigma), sensitivity=171, l0_sensitivity=5350)
     assert epsilon - 1e-6 <= compose_spends((spend,), delta=1e-9).epsilon <= epsilon + 1e-3
     with pytest.raises(BudgetError, match="above ε = 40 "):
         compose_spends(
-            (spend_of(noise_laws.rounded_gaussian(sigma), sensitivity=700, moved=5350),), delta=1e-9
+            (spend_of(noise_laws.rounded_gaussian(sigma), sensitivity=700, l0_sensitivity=5350),),
+            delta=1e-9,
         )
 
 
 def test_where_tables_would_cost_a_share_of_delta_less_is_certified():
     """A million numbers: at ε = 40 their tables would cost 3e-9, at ε = 20 next to nothing."""
     law = noise_laws.rounded_gaussian(3e6)
-    spend = spend_of(law, moved=10**6)
+    spend = spend_of(law, l0_sensitivity=10**6)
     assert (1 + math.exp(40)) * spend.table_error > 1e-9 > 1e6 * math.exp(20) * spend.table_error
     assert compose_spends((spend,), delta=1e-9).epsilon < 0.01
     with pytest.raises(BudgetError, match="above ε = 20 "):

@@ -1,18 +1,29 @@
-"""Noise of one-way and two-way tables: its cost equals the budget."""
+"""Noise of one-way tables, interactions and two-way tables: its cost equals the budget."""
 
 import math
+from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deniable.privacy import noise_laws
 from deniable.privacy.calibration import PublicFacts
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import compose_spends
+from deniable.privacy.noise_tables import epsilon_of_relative_error
 from deniable.privacy.pairwise_budget import (
+    INTERACTIONS_SHARE,
+    INTERACTIONS_SPEND,
+    MAX_GROUPS,
+    PAIRS_SPEND,
+    TARGET_WEIGHT,
+    count_tables,
     gaussian_sigma,
-    pair_counts,
+    interaction_sigmas,
+    interactions_spend,
     pair_noise,
     pairwise_shares,
 )
@@ -23,7 +34,7 @@ from worlds import property_test
 few = settings(property_test, max_examples=15)
 sizes_of_schemas = st.lists(st.integers(1, 500), min_size=1, max_size=12)
 mus = st.floats(0.05, 3.0)
-# Below, all pairs are counted at 1, 2 and 11 attributes, and only some at 60.
+# 60 attributes have more pairs than two-way tables are for.
 NUMBERS = (1, 2, 11, 40, 60)
 
 
@@ -34,7 +45,9 @@ def names(m):
 def squares(spends, part):
     """μ² of a part: Σ (L2 sensitivity / σ)² of its uses."""
     return sum(
-        s.moved * s.sensitivity**2 / gaussian_sigma(s.law) ** 2 for s in spends if s.part == part
+        s.l0_sensitivity * s.sensitivity**2 / gaussian_sigma(s.law) ** 2
+        for s in spends
+        if s.part == part
     )
 
 
@@ -55,57 +68,15 @@ def test_the_squares_of_all_uses_add_up_to_those_of_their_stage(sizes, mu_values
 
 
 @pytest.mark.parametrize("m", [*NUMBERS, 100, 150])
-def test_they_add_up_where_only_some_pairs_are_counted_too(m):
+def test_they_add_up_for_any_number_of_attributes(m):
     assert_whole([2 + i % 7 for i in range(m)], 0.4, 0.7)
 
 
-def test_some_of_those_schemas_have_too_many_pairs_to_count_all():
-    """Or the tests here would not be about the choice of pairs."""
-    every, counted = pair_counts(max(NUMBERS))
-    assert counted < every
-    assert pair_counts(11) == (55, 55)
-
-
-@property_test
-@given(st.integers(1, 2_000))
-def test_pairs_are_counted_for_every_attribute_and_never_more_than_there_are(m):
-    every, counted = pair_counts(m)
-    assert every == m * (m - 1) // 2
-    assert counted == every or counted >= m
-    assert counted <= every
-
-
-def test_fewer_pairs_are_counted_where_all_would_drown():
-    """(μ rows / 300)², a quarter at least, or 1.5 to 2.5 an attribute, at most all: by hand."""
-    rows = (10_000, 30_000, 63_000, 80_000, 111_000, 112_000, 10**7)
-    counted = [pair_counts(11, mu=0.02, rows_max=n)[1] for n in rows]
-    assert counted == [16, 16, 17, 28, 54, 55, 55]
-    assert pair_counts(35, mu=0.02, rows_max=10_000) == (595, 87)
-    assert pair_counts(7, mu=0.02, rows_max=100) == (21, 10)
-    assert pair_counts(15, mu=0.02, rows_max=100) == (105, 26)
-    # More than 700 only where that is 7 for each attribute.
-    assert pair_counts(60, mu=1.0, rows_max=10**7) == (1_770, 700)
-    assert pair_counts(120, mu=1.0, rows_max=10**7) == (7_140, 840)
-
-
-@property_test
-@given(st.integers(2, 300), mus, st.integers(1, 10**7))
-def test_less_noise_or_more_rows_never_mean_fewer_pairs(m, mu, rows):
-    _, counted = pair_counts(m, mu=mu, rows_max=rows)
-    for more in ({"mu": 1.1 * mu, "rows_max": rows}, {"mu": mu, "rows_max": 2 * rows}):
-        assert pair_counts(m, **more)[1] >= counted
-
-
-@pytest.mark.parametrize("rows_max", [10, 3_000, 10**6])
-def test_they_add_up_however_many_pairs_are_counted(rows_max):
-    noise = pair_noise([4] * 30, mu_values=0.3, mu_pairs=0.4, rows_max=rows_max)
-    spends = noise.spends(names(30))
-    assert squares(spends, "parameters") == pytest.approx(0.4**2, rel=1e-9)
-    assert (noise.strength is None) == (noise.measured == 435)
-    listed = {spend.what: spend.moved for spend in spends}
-    assert listed["pairs of attributes"] == noise.measured
-    assert listed["remeasured pairs of attributes"] == 4 * noise.measured
-    assert listed.get("strength of pairs", 435) == 435
+def test_two_way_tables_are_four_for_each_of_at_most_700_pairs():
+    """Or of 7 per attribute: by hand."""
+    assert [count_tables(m) for m in (1, 2, 11, 38, 60, 100, 120)] == [
+        *(0, 4, 4 * 55, 4 * 700, 4 * 700, 4 * 700, 4 * 840)
+    ]
 
 
 @pytest.mark.parametrize("m", NUMBERS)
@@ -113,16 +84,29 @@ def test_every_use_is_listed_once(m):
     noise = pair_noise([3] * m, mu_values=0.5, mu_pairs=0.5)
     whats = [spend.what for spend in noise.spends(names(m))]
     assert len(set(whats)) == len(whats)
-    assert whats[:m] == [f"values of {name}" for name in names(m)]
-    every, counted = pair_counts(m)
-    assert ("strength of pairs" in whats) == (counted < every)
-    assert ("pairs of attributes" in whats) == (m > 1)
+    pairs = [INTERACTIONS_SPEND, PAIRS_SPEND] if m > 1 else []
+    assert whats == [*(f"values of {name}" for name in names(m)), *pairs]
+
+
+@pytest.mark.parametrize("m", [2, 11, 60])
+def test_interactions_have_their_share_of_the_pairs_and_tables_the_rest(m):
+    noise = pair_noise([3] * m, mu_values=0.5, mu_pairs=0.5)
+    *_, interactions, tables = noise.spends(names(m))
+    assert interactions.l0_sensitivity == 16 * MAX_GROUPS**2 * m * (m - 1) // 2
+    assert interactions.mu**2 == pytest.approx(INTERACTIONS_SHARE * 0.25, rel=1e-9)
+    assert noise.mu_interactions == interactions.mu
+    assert tables.l0_sensitivity == noise.table_count == count_tables(m)
+    assert tables.mu**2 == pytest.approx((1 - INTERACTIONS_SHARE) * 0.25, rel=1e-9)
 
 
 def test_more_values_get_a_larger_share_but_not_in_proportion():
-    small, large = pair_noise([10, 1_000], mu_values=1.0, mu_pairs=1.0).values
-    ratio = (gaussian_sigma(small) / gaussian_sigma(large)) ** 2
-    assert 1 < ratio < 100
+    """Powers of two thirds, up to 100 values: noise hides finer detail."""
+    noise = pair_noise([60, 1_000, 100, 8], mu_values=0.2, mu_pairs=0.2)
+    one, two, three, four = (gaussian_sigma(law) ** -2 for law in noise.values)
+    assert one / three == pytest.approx((60 / 100) ** (2 / 3), rel=1e-6)
+    assert two == pytest.approx(three, rel=1e-6)
+    assert four / one == pytest.approx((8 / 60) ** (2 / 3), rel=1e-6)
+    assert one + two + three + four == pytest.approx(0.2**2, rel=1e-6)
 
 
 def test_without_noise_everything_is_exact_and_all_pairs_are_counted():
@@ -130,46 +114,138 @@ def test_without_noise_everything_is_exact_and_all_pairs_are_counted():
         noise = pair_noise([3] * m, mu_values=math.inf, mu_pairs=math.inf)
         spends = noise.spends(names(m))
         assert {spend.law.name for spend in spends} == {"exact"}
-        assert noise.measured == m * (m - 1) // 2
-        assert noise.strength is None
-        assert noise.mean_sigma == 0
+        assert noise.table_count == m * (m - 1) // 2
+        assert INTERACTIONS_SPEND not in [spend.what for spend in spends]
+        assert math.isinf(noise.mu_interactions)
 
 
 @pytest.mark.parametrize("m", NUMBERS)
 def test_the_shares_of_values_and_pairs_are_all_there_is(m):
-    values, pairs = pairwise_shares(m, mu=0.2, rows_max=100_000)
+    values, pairs = pairwise_shares(m, values_share=None)
     assert values + pairs == pytest.approx(1)
     assert values > 0
     assert (pairs > 0) == (m > 1)
+    if m > 1:
+        assert pairwise_shares(m, values_share=0.7) == (0.7, pytest.approx(0.3))
 
 
-def test_the_fewer_the_rows_the_more_goes_to_values():
-    """0.3 + 2.5 √(√pairs / μ / rows), at most 0.8: by hand for 11 attributes."""
-    shares = [pairwise_shares(11, mu=0.2, rows_max=n)[0] for n in (10**7, 10**5, 10**4, 10**3, 10)]
-    expected = [min(0.8, 0.3 + 2.5 * math.sqrt(55**0.5 / 0.2 / n)) for n in (10**7, 10**5, 10**4)]
-    assert shares[:3] == pytest.approx(expected)
-    assert shares == sorted(shares)
-    assert shares[-2:] == [pytest.approx(0.3 + 2.5 * math.sqrt(55**0.5 / 200)), 0.8]
+# Interactions of pairs: the noise of each follows from their shapes, in one stated entry
+
+numbers_of_groups = st.lists(st.integers(2, MAX_GROUPS), min_size=2, max_size=9)
 
 
-def test_values_that_noise_hides_anyway_earn_no_more():
-    """½ · 1,000 rows · 0.2 / √4 = 50 values: 60 get what 1,000 get, and 8 get ⅔ powers of that."""
-    noise = pair_noise([60, 1_000, 50, 8], mu_values=0.2, mu_pairs=0.2, rows_max=1_000)
-    one, two, three, four = (gaussian_sigma(law) ** -2 for law in noise.values)
-    assert one == pytest.approx(two, rel=1e-6) == pytest.approx(three, rel=1e-6)
-    assert four / one == pytest.approx((8 / 50) ** (2 / 3), rel=1e-6)
-    assert one + two + three + four == pytest.approx(0.2**2, rel=1e-6)
+@st.composite
+def stages(draw):
+    """Groups of each attribute, some of them targets, and the stage's noise as planned."""
+    groups = draw(numbers_of_groups)
+    targets = draw(st.sets(st.integers(0, len(groups) - 1)))
+    pairs = list(combinations(range(len(groups)), 2))
+    shapes = [(groups[i], groups[j]) for i, j in pairs]
+    weights = [TARGET_WEIGHT if {i, j} & targets else 1 for i, j in pairs]
+    mu_pairs = draw(st.floats(1e-3, 40.0))
+    noise = pair_noise([9] * len(groups), mu_values=1.0, mu_pairs=mu_pairs)
+    return shapes, weights, noise
 
 
-@few
-@given(sizes_of_schemas, mus)
-def test_the_usual_noise_of_a_pair_lies_between_none_and_that_of_one_look(sizes, mu):
-    noise = pair_noise(sizes, mu_values=mu, mu_pairs=mu)
-    if len(sizes) > 1:
-        assert 0 < noise.mean_sigma <= gaussian_sigma(noise.pairs)
-        # All pairs looked at equally often, with what all of them may cost together.
-        least = math.sqrt(noise.measured) / mu
-        assert noise.mean_sigma >= least * (1 - 1e-9)
+def moved(a, b):
+    """Squared length by which one record moves an a × b table after double centring, exactly.
+
+    Literally: 1 in the record's cell, less row and column means, plus the mean.
+    """
+    return sum(
+        (Fraction(i == j == 0) - Fraction(i == 0, b) - Fraction(j == 0, a) + Fraction(1, a * b))
+        ** 2
+        for i in range(a)
+        for j in range(b)
+    )
+
+
+@property_test
+@given(stages())
+def test_the_squared_costs_of_all_pairs_are_those_of_the_stated_entry(stage):
+    """Σ ‖Δ‖² / σ² ≤ μ², in exact fractions; and no more than 2^-45 of it is unused."""
+    shapes, weights, noise = stage
+    stated = interactions_spend(len(noise.values), noise.interactions)
+    sigma = Fraction(gaussian_sigma(noise.interactions))
+    allowed = Fraction(stated.l0_sensitivity * stated.sensitivity**2) / sigma**2
+    sigmas = interaction_sigmas(shapes, weights, mu=noise.mu_interactions)
+    # As drawn: the table scaled by its number of cells, with σ scaled alike and rounded.
+    spent = sum(
+        (a * b) ** 2 * moved(a, b) / Fraction(a * b * own) ** 2
+        for (a, b), own in zip(shapes, sigmas, strict=True)
+    )
+    assert spent <= allowed
+    assert spent >= allowed * (1 - Fraction(1, 2**45))
+
+
+@property_test
+@given(stages())
+def test_pairs_with_a_target_have_half_the_sigma_of_others(stage):
+    shapes, weights, noise = stage
+    sigmas = interaction_sigmas(shapes, weights, mu=noise.mu_interactions)
+    plain = interaction_sigmas([(2, 2)], [1], mu=noise.mu_interactions)[0] / math.sqrt(moved(2, 2))
+    scaled = [s * math.sqrt(w) for s, w in zip(sigmas, weights, strict=True)]
+    assert scaled == pytest.approx([scaled[0]] * len(scaled))
+    total = sum(w * moved(*shape) for shape, w in zip(shapes, weights, strict=True))
+    assert scaled[0] == pytest.approx(plain * math.sqrt(total))
+
+
+@property_test
+@given(stages())
+def test_the_stated_entry_bounds_the_table_errors_of_all_pairs(stage):
+    """Σ over the numbers that a record moves, as ``with_table_error`` needs it."""
+    shapes, weights, noise = stage
+    stated = interactions_spend(len(noise.values), noise.interactions)
+    sigmas = interaction_sigmas(shapes, weights, mu=noise.mu_interactions)
+    assert 16 * sum(a * b for a, b in shapes) <= stated.l0_sensitivity
+    assert gaussian_sigma(noise.interactions) >= 12
+    mass = growth = 0.0
+    for (a, b), sigma in zip(shapes, sigmas, strict=True):
+        # 2 · 16² √pairs / μ, and √(16 · 16² pairs) / μ for the entry.
+        assert a * b * sigma <= 8 * gaussian_sigma(noise.interactions) * (1 + 1e-12)
+        law = noise_laws.rounded_gaussian(a * b * sigma)
+        mass += a * b * law.tv
+        growth += a * b * epsilon_of_relative_error(law.relative_error)
+    assert mass <= stated.table_error
+    assert growth <= stated.table_growth
+
+
+def test_the_bound_on_sigma_is_nearly_attained():
+    """A pair without a target, all others with one: 256 · 15/16 · √(4 pairs) / μ."""
+    m = 9
+    pairs = list(combinations(range(m), 2))
+    noise = pair_noise([9] * m, mu_values=1.0, mu_pairs=1.0)
+    weights = [1, *[TARGET_WEIGHT] * (len(pairs) - 1)]
+    shape = (MAX_GROUPS, MAX_GROUPS)
+    sigmas = interaction_sigmas([shape] * len(pairs), weights, mu=noise.mu_interactions)
+    assert MAX_GROUPS**2 * sigmas[0] / gaussian_sigma(noise.interactions) > 7.2
+
+
+def test_without_noise_interactions_have_none():
+    assert interaction_sigmas([(2, 3)], [1], mu=math.inf) == [0.0]
+
+
+@pytest.mark.parametrize("m", [2, 10, 35, 50, 300])
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-3])
+def test_a_tiny_epsilon_has_a_plan(m, epsilon):
+    """Without interactions if their noise would need too large a table; then tables have all."""
+    noise = make_plan(facts(m, epsilon=epsilon, lengths=0)).pairs
+    whats = [spend.what for spend in noise.spends(names(m))]
+    assert (INTERACTIONS_SPEND in whats) == (noise.interactions.name != "exact")
+    assert PAIRS_SPEND in whats
+    if (m, epsilon) in ((2, 1e-4), (35, 1e-3)):
+        assert (INTERACTIONS_SPEND in whats) == (m == 2)
+
+
+@pytest.mark.parametrize("mu_pairs", [1e-5, 5e-5, 1e-4, 1.0, 100.0])
+def test_the_pairs_never_cost_more_than_their_share(mu_pairs):
+    """Less if the entry of interactions would have a σ below 12."""
+    noise = pair_noise([4] * 30, mu_values=0.3, mu_pairs=mu_pairs)
+    spent = squares(noise.spends(names(30)), "parameters")
+    assert spent <= mu_pairs**2 * (1 + 1e-9)
+    if mu_pairs < 50:
+        assert spent == pytest.approx(mu_pairs**2, rel=1e-9)
+    assert (noise.interactions.name == "exact") == (mu_pairs < 5e-4)
 
 
 # In a plan
@@ -227,10 +303,13 @@ def test_half_the_noise_on_pairs_would_cost_more_than_is_asked_for(m):
     cheated = []
     for spend in plan.spends:
         times = 4 if spend.part == "parameters" else 1
-        cheated.append(type(spend)(**{**vars(spend), "moved": times * spend.moved}))
+        cheated.append(
+            type(spend)(**{**vars(spend), "l0_sensitivity": times * spend.l0_sensitivity})
+        )
     assert compose_spends(tuple(cheated), delta=1e-9).epsilon > 1.2 * asked.limit.epsilon
 
 
 def test_noise_grows_with_the_number_of_attributes():
-    deviations = [make_plan(facts(m)).pairs.mean_sigma for m in (2, 5, 11, 40)]
-    assert np.all(np.diff(deviations) > 0)
+    plans = [make_plan(facts(m)).pairs for m in (2, 5, 11, 40)]
+    for law in ("interactions", "tables"):
+        assert np.all(np.diff([gaussian_sigma(getattr(plan, law)) for plan in plans]) > 0)

@@ -89,7 +89,7 @@ def test_the_lower_bound_is_above_n_as_rarely_as_it_says():
     assert above > 0
     law = noise.records
     shift = 1_000 - noise.lower_bound(1_000)
-    chance = float(sum(law.probability(z) for z in range(shift + 1, law.r + 1)))
+    chance = float(sum(law.probability(z) for z in range(shift + 1, law.radius + 1)))
     assert chance <= 0.01
     assert_rate(int(above), trials, chance)
 
@@ -136,4 +136,4 @@ def test_what_is_spent_is_what_the_plan_lists(world):
     attributes, counted = world
     noise = paper_noise(LIMIT, attributes=2, fractions=FRACTIONS).structure
     _, _, spends = learn_paper_correlations(Keyed(1).at("noise"), counted, attributes, noise)
-    assert tuple(spends) == noise.spends(spends[0].moved)
+    assert tuple(spends) == noise.spends(spends[0].l0_sensitivity)

@@ -66,7 +66,7 @@ def test_several_lengths_are_within_the_limit(lengths, split):
     asked = facts(delta=1e-7, lengths=lengths, split=split)
     plan = make_plan(asked)
     assert plan.cost.within(asked.limit)
-    assert plan.spends[-1].moved == lengths
+    assert plan.spends[-1].l0_sensitivity == lengths
 
 
 @pytest.mark.parametrize("graph", [False, True])
@@ -97,7 +97,9 @@ def test_where_little_is_asked_for_there_is_a_plan_or_the_advice_to_ask_for_more
 @pytest.mark.parametrize("split", [False, True])
 def test_it_lists_every_use_of_the_data_once(split):
     plan = make_plan(facts(m=3, split=split))
-    listed = [(spend.what, spend.part, spend.moved, spend.law.name) for spend in plan.spends]
+    listed = [
+        (spend.what, spend.part, spend.l0_sensitivity, spend.law.name) for spend in plan.spends
+    ]
     assert [entry[:3] for entry in listed] == [
         ("entropies", "structure", 15),
         ("number of records", "structure", 1),
@@ -150,7 +152,7 @@ def test_under_a_split_seeds_that_cost_nothing_leave_their_share_to_the_others()
 
 def test_under_a_split_the_noise_is_smaller_on_fewer_records():
     whole, split = make_plan(facts()), make_plan(facts(split=True))
-    assert split.seeds.r < whole.seeds.r
+    assert split.seeds.radius < whole.seeds.radius
     assert split.counts.variance < whole.counts.variance
 
 
@@ -176,7 +178,7 @@ def test_more_epsilon_or_delta_means_less_noise():
     )
     for looser in (epsilon, delta):
         assert looser.counts.variance < tight.counts.variance
-        assert looser.seeds.r < tight.seeds.r
+        assert looser.seeds.radius < tight.seeds.radius
 
 
 def test_more_tables_mean_more_noise_on_each():
@@ -208,7 +210,7 @@ def test_infinite_epsilon_is_no_noise_by_the_same_path(split, delta):
     plan = make_plan(facts(epsilon=math.inf, delta=delta, split=split))
     assert plan.cost.epsilon == math.inf
     assert {spend.law.name for spend in plan.spends} == {"exact"}
-    assert plan.seeds.r == 0
+    assert plan.seeds.radius == 0
     whats = [spend.what for spend in make_plan(facts(split=split)).spends]
     assert [spend.what for spend in plan.spends] == whats
 

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import shutil
+import tracemalloc
 import zipfile
 from io import BytesIO
 
@@ -13,8 +14,11 @@ import pytest
 
 import deniable
 from deniable.errors import ArtefactError, ConfigError, OutputError
+from deniable.model.bayesian_network import ConditionalTable
+from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.randomness import Keyed
 from deniable.release import artefact as module
+from deniable.release import artefact_evidence
 from deniable.release.artefact import load
 from deniable.release.atomic_files import file_hash, pack_npz
 from deniable.release.generation import BLOCK
@@ -27,11 +31,10 @@ FILES = ("artefact.json", "schema.toml", "tables.npz")
 
 @pytest.fixture(scope="module")
 def artefact(small_table, small_schema):
-    """Two prefix lengths, noise of a fixed key."""
+    """Two prefix lengths, tables and log-linear distributions, noise of a fixed key."""
     promise = {"k": 5, "epsilon": 5.0, "delta": 1e-6}
-    return deniable.learn(
-        small_table, small_schema, omega="2-3", seeds_share=0.1, noise=Keyed(3), **promise
-    )
+    options = {"omega": "2-3", "seeds_share": 0.1, "max_cost": 5}
+    return deniable.learn(small_table, small_schema, noise=Keyed(3), **options, **promise)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +71,8 @@ def copy_of(saved, saved_tables, tmp_path):
 
     def copy(start):
         source = saved_tables if start.startswith("counts") else saved
-        name = next(name for name in arrays_of(source) if name.startswith(start))
+        arrays = arrays_of(source)
+        name = next(n for n in arrays if n.startswith(start) and arrays[n].size)
         return shutil.copytree(source, tmp_path / "copy"), name
 
     return copy
@@ -111,6 +115,16 @@ def test_the_artefact_of_these_tests_keeps_prefixes_of_both_lengths(artefact):
     assert artefact.omegas == (2, 3)
     assert [level.length for level in artefact.histogram.levels] == [2, 3]
     assert all(len(level.counts) >= 3 for level in artefact.histogram.levels)
+
+
+def test_the_artefact_of_these_tests_has_both_kinds_of_distributions(artefact, saved):
+    """And pairs of attributes of both kinds of evidence."""
+    kinds = {type(table) for table in artefact.network.tables}
+    assert kinds == {ConditionalTable, LogLinearConditional}
+    assert artefact.evidence.interactions
+    assert artefact.evidence.tables
+    names = json.loads((saved / "artefact.json").read_text())["log_linear"]
+    assert 0 < len(names) < len(artefact.schema.names)
 
 
 def test_what_is_loaded_is_what_was_saved(artefact, saved):
@@ -219,10 +233,12 @@ def test_a_foreign_artefact(copy, facts):
         load(copy)
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None])
+@pytest.mark.parametrize("version", [0, 1, 3, "2", 2.0, True, None])
 def test_an_artefact_of_another_version(copy, version):
+    """Format 1 too, which had no interactions: the message says what to do."""
     change_json(copy / "artefact.json", lambda facts: facts.update(format_version=version))
-    with pytest.raises(ArtefactError, match=f"format version {version}; this program reads 1"):
+    said = f"format version {version}; this program reads 2. Learn it again, or use the version of"
+    with pytest.raises(ArtefactError, match=said):
         load(copy)
 
 
@@ -309,11 +325,16 @@ def test_a_manifest_with_an_impossible_cost(copy, epsilon):
         load(copy)
 
 
-OF_PAIRS = ["values_0", "bins_1", "pair_0_1", "again", "groups"]
+OF_PAIRS = ["values_0", "bins_1", "grouping_1", "interactions", "tables", "groups"]
+OF_LOG_LINEAR = ["base", "effects", "within"]
 
 
 @pytest.mark.parametrize(
-    "name", ["counts_0", "probabilities_4", "prefixes_2", "seeds_3", *OF_PAIRS]
+    "name",
+    [
+        *("counts_0", "probabilities", "prefixes_2", "seeds_3", "sigmas"),
+        *(*OF_PAIRS, *OF_LOG_LINEAR),
+    ],
 )
 def test_an_array_is_missing(copy_of, name):
     copy, name = copy_of(name)
@@ -326,10 +347,12 @@ def test_an_array_is_missing(copy_of, name):
     ("name", "dtype"),
     [
         ("counts_0", np.float64),
-        ("probabilities_0", np.float32),
+        ("probabilities", np.float32),
         ("prefixes_2", np.int64),
         ("seeds_2", np.uint64),
+        ("sigmas", np.float32),
         *((name, np.int32) for name in OF_PAIRS),
+        *((name, np.int16) for name in OF_LOG_LINEAR),
     ],
 )
 def test_an_array_is_of_another_kind(copy_of, name, dtype):
@@ -340,7 +363,11 @@ def test_an_array_is_of_another_kind(copy_of, name, dtype):
 
 
 @pytest.mark.parametrize(
-    "name", ["counts_1", "probabilities_1", "prefixes_2", "prefixes_3", "seeds_2", *OF_PAIRS]
+    "name",
+    [
+        *("counts_1", "probabilities", "prefixes_2", "prefixes_3", "seeds_2", "sigmas"),
+        *(*OF_PAIRS, *OF_LOG_LINEAR),
+    ],
 )
 def test_an_array_is_of_another_shape(copy_of, name):
     copy, name = copy_of(name)
@@ -372,11 +399,20 @@ def test_groups_of_a_parent_are_others_than_its_table_has(copy, change):
         ("kind", "guesses"),
         ("sigmas", [1.0]),
         ("sigmas", "none"),
-        ("sigma", "little"),
+        ("sigmas", ["nan"] * 5),
+        ("sigmas", ["inf"] * 5),
+        ("sigmas", [-1.0] * 5),
+        ("table_sigma", "little"),
+        ("table_sigma", "nan"),
+        ("table_sigma", -1.0),
+        ("table_sigma", None),
         ("ratio", None),
-        ("pairs", [["years", "stranger", 0]]),
-        ("pairs", [["years", "trade"]]),
-        ("pairs", 3),
+        ("ratio", "inf"),
+        ("ratio", 0.0),
+        ("tables", [["years", "stranger", 1]]),
+        ("tables", [["years", "trade"]]),
+        ("tables", []),
+        ("tables", 3),
     ],
 )
 def test_what_is_told_of_noisy_counts_is_wrong(copy, name, value):
@@ -394,7 +430,8 @@ def test_prefixes_are_shorter_than_their_length(copy):
 @pytest.mark.parametrize("value", [-0.25, np.nan, np.inf, 0.9])
 def test_probabilities_are_none(copy, value):
     def change(arrays):
-        arrays["probabilities_2"][0, 0] = value
+        name = next(name for name in arrays if name.startswith("probabilities"))
+        arrays[name][0, 0] = value
 
     change_arrays(copy, change)
     with pytest.raises(ArtefactError, match="must be a distribution"):
@@ -416,6 +453,177 @@ def test_a_noisy_count_is_below_one(copy):
 
     change_arrays(copy, change)
     with pytest.raises(ArtefactError, match="below 1"):
+        load(copy)
+
+
+# Hostile arrays: sealed, well-formed one by one, and impossible together
+
+
+def first_of(arrays, start):
+    """Return the first array of a kind that is not empty."""
+    return next(a for name, a in arrays.items() if name.startswith(start) and a.size)
+
+
+def put(start, at, value):
+    """Return a change of one element of the first array of a kind."""
+
+    def change(arrays):
+        first_of(arrays, start).reshape(-1)[at] = value
+
+    return change
+
+
+def put_all(start, change):
+    """Return a change of all arrays of a kind."""
+
+    def apply(arrays):
+        for name in [name for name in arrays if name.startswith(start)]:
+            arrays[name] = np.ascontiguousarray(change(arrays[name]))
+
+    return apply
+
+
+HOSTILE = {
+    "bins with a gap": put("bins", -1, 10**6),
+    "bins beyond memory": put("bins", -1, 2**62),
+    "bins below 0": put("bins", 0, -1),
+    "the least bin": put("bins", 0, -(2**63)),
+    "a group with a gap": put("grouping", -1, 10**6),
+    "groups beyond memory": put("grouping", -1, 2**63 - 1),
+    "groups below 0": put("grouping", 0, -1),
+    "all groups beyond memory": put_all("grouping", lambda groups: groups + 2**31),
+    "groups of parents beyond memory": put("groups", -1, 2**62),
+    "groups of parents with a gap": put("groups", -1, 10**6),
+    "groups of parents below 0": put("groups", 0, -(2**63)),
+    "groups of parents in two dimensions": put_all("groups", lambda groups: groups[:, None]),
+    "bins in two dimensions": put_all("bins", lambda bins: bins[:, None]),
+    "bins of no dimension": put_all("bins", lambda bins: bins[0]),
+    "no bins": put_all("bins", lambda bins: bins[:0]),
+    "no groups": put_all("grouping", lambda groups: groups[:0]),
+    "one group of everything": put_all("grouping", np.zeros_like),
+    "values in two dimensions": put_all("values", lambda values: values[:, None]),
+    "no values": put_all("values", lambda values: values[:0]),
+    "interactions in two dimensions": put_all("interactions", lambda flat: flat[:, None]),
+    "interactions of no dimension": put_all("interactions", lambda flat: flat[0]),
+    "no interactions": put_all("interactions", lambda flat: flat[:0]),
+    "tables in two dimensions": put_all("tables", lambda flat: flat[:, None]),
+    "one cell too many": put_all("tables", lambda flat: np.append(flat, flat[0])),
+    "σ is not a number": put("sigmas", 0, np.nan),
+    "σ is infinite": put("sigmas", 0, np.inf),
+    "σ is below 0": put("sigmas", 0, -1.0),
+    "σ is 0": put("sigmas", -1, 0.0),
+    "no σ": put_all("sigmas", lambda sigmas: sigmas[:0]),
+    "one σ": put_all("sigmas", lambda sigmas: sigmas[:1]),
+    "σ of no dimension": put_all("sigmas", lambda sigmas: sigmas[0]),
+    "σ in two dimensions": put_all("sigmas", lambda sigmas: sigmas[:, None]),
+    "the least effect": put("effects", 0, -(2**31)),
+    "the largest effect": put("effects", -1, 2**31 - 1),
+    "the least logarithm": put("base", 0, -(2**31)),
+    "one effect too few": put_all("effects", lambda effects: effects[:-1]),
+    "no effects": put_all("effects", lambda effects: effects[:0]),
+    "no bins with logarithms": put_all("base", lambda base: base[:0]),
+    "a logarithm of no dimension": put_all("base", lambda base: base[0]),
+    "weights that do not sum": put("within", 0, 1),
+    "a weight below 0": put("within", 0, -1),
+    "the largest weight": put("within", 0, 2**63 - 1),
+    "one weight too few": put_all("within", lambda weights: weights[:-1]),
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_arrays_are_refused_and_need_no_memory(copy, change):
+    """Never another exception, and never memory by a number in a file."""
+    change_arrays(copy, change)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ArtefactError, match="broken artefact"):
+            load(copy)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_number_of_pairs_is_compared_before_they_are_listed():
+    """3,000 attributes have 4.5 million pairs; a file with one σ must not make a list of them."""
+    groups = [np.arange(2)] * 3_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(ArtefactError, match="another number of pairs"):
+            artefact_evidence._list_pairs(groups, 1)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("shape", [b"(-5,)", b"(999999999999999999,)", b"(4294967296, 4294967296)"])
+@pytest.mark.parametrize("name", ["interactions", "tables", "sigmas", "grouping_0", "within"])
+def test_a_negative_or_huge_shape_is_refused(copy, name, shape):
+    """A header of a few bytes declares more than there is."""
+    arrays = arrays_of(copy)
+    member = next(each for each in arrays if each.startswith(name))
+    with zipfile.ZipFile(copy / "tables.npz") as archive:
+        contents = {each: archive.read(f"{each}.npy") for each in arrays}
+    old = f"({len(arrays[member])},)".encode()
+    raw = contents[member]
+    assert raw.count(b"'shape': " + old) == 1
+    start = raw.replace(b"'shape': " + old, b"'shape': " + shape)
+    # The header keeps its length: what the shape takes, the padding loses.
+    more = len(shape) - len(old)
+    contents[member] = start.replace(b" " * max(more, 0) + b"\n", b" " * max(-more, 0) + b"\n", 1)
+    with zipfile.ZipFile(copy / "tables.npz", "w") as archive:
+        for each, content in contents.items():
+            archive.writestr(f"{each}.npy", content)
+    seal(copy)
+    with pytest.raises(ArtefactError, match=r"another size than declared|did not write"):
+        load(copy)
+
+
+@pytest.mark.parametrize(
+    "names", [["stranger"], ["years", "stranger"], [0], [["years"]], 3, None, "years"]
+)
+def test_log_linear_names_an_unknown_column(copy, names):
+    change_json(copy / "artefact.json", lambda facts: facts.update(log_linear=names))
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+def test_a_model_of_tables_has_no_log_linear_distribution(saved_tables, tmp_path):
+    copy = shutil.copytree(saved_tables, tmp_path / "copy")
+    change_json(copy / "artefact.json", lambda facts: facts.update(log_linear=["years"]))
+    with pytest.raises(ArtefactError, match="a log-linear distribution that cannot exist"):
+        load(copy)
+
+
+@pytest.mark.parametrize("listed", ["all", "none"])
+def test_another_list_of_log_linear_columns_is_refused(copy, artefact, listed):
+    names = list(artefact.schema.names) if listed == "all" else []
+    change_json(copy / "artefact.json", lambda facts: facts.update(log_linear=names))
+    with pytest.raises(ArtefactError, match=r"tables\.npz has no array"):
+        load(copy)
+
+
+@pytest.mark.parametrize("times", [0, -1, "many", None, 10**38, True])
+def test_a_number_of_tables_that_was_not_measured_is_not_rewritten_equal(copy, times):
+    """Refused, or (a huge number, which only ``verify`` can know) loaded without harm."""
+
+    def change(facts):
+        facts["evidence"]["tables"][0][2] = times
+
+    change_json(copy / "artefact.json", change)
+    if times in (10**38, True):
+        load(copy).generate(10, key=1)
+        return
+    with pytest.raises(ArtefactError, match="broken artefact"):
+        load(copy)
+
+
+def test_a_pair_in_reverse_is_refused(copy):
+    def change(facts):
+        one, two, times = facts["evidence"]["tables"][0]
+        facts["evidence"]["tables"][0] = [two, one, times]
+
+    change_json(copy / "artefact.json", change)
+    with pytest.raises(ArtefactError, match="a pair of attributes that was not measured"):
         load(copy)
 
 

@@ -1,6 +1,7 @@
 """Noisy counts in an artefact: they round-trip, and nothing else is stored."""
 
 import math
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -17,11 +18,12 @@ from deniable.release.artefact_evidence import (
     read_evidence,
     read_groups,
 )
+from deniable.release.atomic_files import encode_json, pack_npz
 
 
 @pytest.fixture(scope="module", params=[1.0, math.inf], ids=["noise", "no noise"])
 def artefact(request, small_table, small_schema):
-    """Values and pairs; with noise, some pairs are remeasured."""
+    """One-way tables, interactions and two-way tables; without noise, no interactions."""
     return deniable.learn(
         small_table, small_schema, mode="seedless", epsilon=request.param, noise=Keyed(3)
     )
@@ -49,27 +51,45 @@ def round_trip(artefact):
     return read_evidence(described, names, taken(arrays)), arrays, described
 
 
-def test_values_and_pairs_round_trip(artefact):
+def test_values_interactions_and_tables_round_trip(artefact):
     there, _, _ = round_trip(artefact)
     here = artefact.evidence
     assert isinstance(there, PairwiseMeasurements)
-    assert (there.value_sigmas, there.pair_sigma, there.remeasured_sigma) == (
-        here.value_sigmas, here.pair_sigma, here.remeasured_sigma,
-    )  # fmt: skip
-    assert (there.ratio, there.remeasure_counts) == (here.ratio, here.remeasure_counts)
-    for one, two in ((here.values, there.values), (here.bins, there.bins)):
-        assert all(map(np.array_equal, one, two))
-    for ours, theirs in ((here.pairs, there.pairs), (here.remeasured, there.remeasured)):
+    for name in ("value_sigmas", "interaction_sigmas", "table_sigma", "ratio", "table_counts"):
+        assert getattr(there, name) == getattr(here, name), name
+    for name in ("values", "bins", "groups"):
+        assert all(map(np.array_equal, getattr(here, name), getattr(there, name))), name
+    for name in ("interactions", "tables"):
+        ours, theirs = getattr(here, name), getattr(there, name)
         assert list(ours) == list(theirs)
-        assert all(np.array_equal(ours[pair], theirs[pair]) for pair in ours)
+        assert all(np.array_equal(ours[pair], theirs[pair]) for pair in ours), name
+    listed = {part.name for part in fields(PairwiseMeasurements)}
+    assert len(listed) == 11, "a part that is added is compared above"
 
 
-def test_remeasured_pairs_are_stored(artefact):
-    """Their number is the ledger's; without noise there are none."""
+def test_what_is_read_is_described_and_stored_as_the_same_bytes(artefact, of_tables):
+    for each in (artefact, of_tables):
+        there, arrays, described = round_trip(each)
+        again = evidence_arrays(there, each.network)
+        assert encode_json(describe_evidence(there, each.schema.names)) == encode_json(described)
+        assert pack_npz(again) == pack_npz(arrays)
+
+
+def test_measured_pairs_are_those_of_the_ledger(artefact):
+    """With noise, the interactions of all pairs; the number of tables is that which was paid."""
     here = artefact.evidence
     paid = {spend["what"]: spend["moved"] for spend in artefact.certificate.spends}
-    assert sum(here.remeasure_counts.values()) == paid.get("remeasured pairs of attributes", 0)
-    assert len(here.pairs) == paid["pairs of attributes"]
+    assert sum(here.table_counts.values()) == paid["pairs of attributes"]
+    assert len(here.interactions) == (10 if "interactions of pairs" in paid else 0)
+    assert bool(here.interactions) == (here.table_sigma > 0)
+
+
+def test_evidence_of_one_attribute_has_no_pairs(small_table, small_schema):
+    schema = replace(small_schema, columns=small_schema.columns[:1])
+    alone = deniable.learn(small_table.select("years"), schema, mode="seedless", noise=Keyed(3))
+    there, arrays, _ = round_trip(alone)
+    assert (there.interactions, there.tables) == ({}, {})
+    assert [arrays[name].size for name in ("interactions", "tables", "sigmas")] == [0, 0, 0]
 
 
 def test_the_computer_that_fitted_the_model_is_stored(artefact):
@@ -102,7 +122,8 @@ def test_nothing_but_noisy_counts_and_groups_is_stored(artefact):
     """Every stored array is in the ledger, or follows from arrays that are."""
     _, arrays, _ = round_trip(artefact)
     kinds = {name.partition("_")[0] for name in arrays}
-    assert kinds <= {"values", "bins", "groups", "pair", "again"}
+    derived = {"bins", "grouping", "groups", "sigmas"}
+    assert kinds == {"values", "interactions", "tables"} | derived
 
 
 def test_counts_of_an_unknown_kind_are_refused(artefact):
@@ -111,15 +132,53 @@ def test_counts_of_an_unknown_kind_are_refused(artefact):
         read_evidence({**described, "kind": "exact"}, artefact.schema.names, taken(arrays))
 
 
-def test_counts_of_inconsistent_shapes_are_refused(artefact):
+@pytest.mark.parametrize("name", ["values_0", "bins_0", "grouping_0", "tables"])
+def test_counts_of_inconsistent_shapes_are_refused(artefact, name):
+    _, arrays, described = round_trip(artefact)
+    for other in (arrays[name][:-1], np.append(arrays[name], arrays[name][-1:])):
+        with pytest.raises((ArtefactError, InvariantError), match=r"shapes|number of cells"):
+            read_evidence(described, artefact.schema.names, taken({**arrays, name: other}))
+
+
+def test_another_number_of_deviations_is_refused(artefact):
     _, arrays, described = round_trip(artefact)
     names = artefact.schema.names
-    for name, array in (
-        ("values_0", arrays["values_0"][:-1]),
-        ("bins_0", arrays["bins_0"][:-1]),
-        ("pair_0_1", arrays["pair_0_1"][:, :-1]),
-    ):
-        with pytest.raises(InvariantError, match="have different shapes"):
-            read_evidence(described, names, taken({**arrays, name: array}))
     with pytest.raises(InvariantError, match="have different shapes"):
         read_evidence({**described, "sigmas": [1.0]}, names, taken(arrays))
+    more = np.append(arrays["sigmas"], 1.0)
+    with pytest.raises(ArtefactError, match="another number of"):
+        read_evidence(described, names, taken({**arrays, "sigmas": more}))
+
+
+def test_another_list_of_pairs_is_refused(artefact):
+    """A pair less, or of attributes in other bins: the cells do not add up."""
+    _, arrays, described = round_trip(artefact)
+    for listed in (described["tables"][1:], [*described["tables"][1:], ["boats", "pet", 1]][:1]):
+        with pytest.raises(ArtefactError, match="another number of cells"):
+            read_evidence({**described, "tables": listed}, artefact.schema.names, taken(arrays))
+
+
+@pytest.mark.parametrize("name", ["bins_1", "grouping_1"])
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [(0, -1, "from 0"), (-1, 2**62, "from 0"), (0, 2, "without gaps")],
+)
+def test_bins_and_groups_are_numbered_from_0_without_gaps(artefact, name, place, value, said):
+    _, arrays, described = round_trip(artefact)
+    other = arrays[name].copy()
+    other[place] = value
+    with pytest.raises(ArtefactError, match=said):
+        read_evidence(described, artefact.schema.names, taken({**arrays, name: other}))
+
+
+@pytest.mark.parametrize("sigma", [math.nan, math.inf, -math.inf, -1.0])
+@pytest.mark.parametrize("name", ["sigmas", "table_sigma", "ratio", "interactions"])
+def test_impossible_noise_is_refused(artefact, name, sigma):
+    _, arrays, described = round_trip(artefact)
+    if name == "interactions":
+        arrays = {**arrays, "sigmas": np.full(10, sigma)}
+    else:
+        wrong = [sigma] * 5 if name == "sigmas" else sigma
+        described = {**described, name: wrong}
+    with pytest.raises(ArtefactError, match="impossible"):
+        read_evidence(described, artefact.schema.names, taken(arrays))

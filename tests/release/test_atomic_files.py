@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from deniable.errors import ArtefactError, BudgetError, OutputError
-from deniable.output_tracker import tracked_outputs
+from deniable.files import tracked_outputs
 from deniable.release.atomic_files import (
     Target,
     encode_json,

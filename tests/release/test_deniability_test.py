@@ -597,5 +597,5 @@ def test_every_candidate_gets_independent_noise():
     passed = pass_randomized_test(
         np.full(4_000, 50, dtype=np.int64), Keyed(12).at("threshold"), k=50, law=law
     )
-    chance = float(sum(law.probability(z) for z in range(-law.r, 1)))
+    chance = float(sum(law.probability(z) for z in range(-law.radius, 1)))
     assert_rate(int(passed.sum()), 4_000, chance)

@@ -77,7 +77,7 @@ def artefact_law(omegas) -> dict:
     return total
 
 
-def generated(omegas, feasible=always_feasible, key=KEY) -> Counter:
+def generated(omegas, feasible=always_feasible, key=KEY, pair_masks=None) -> Counter:
     network = small_world()[0]
     levels = [level for level in kept_prefixes().levels if 3 - level.length in omegas]
     records = GeneratedRecords(
@@ -87,6 +87,7 @@ def generated(omegas, feasible=always_feasible, key=KEY) -> Counter:
         randomness=Keyed(key),
         number=BLOCK,
         feasible=feasible,
+        pair_masks=pair_masks or {},
     )
     counts: Counter = Counter()
     for block in records.blocks():
@@ -121,6 +122,43 @@ def test_that_assertion_notices_records_that_are_repaired_and_not_drawn_anew():
         counts[y if is_possible(y) else (*y[:2], 0)] += number
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
         assert_distribution(counts, {y: p / can_be for y, p in law.items()})
+
+
+# The constraint of the small world as a mask: a below 2 needs c = 0.
+PAIR_MASKS = {(0, 2): np.array([[c == 0 or a >= 2 for c in range(3)] for a in range(4)])}
+
+
+def test_by_a_pair_mask_a_value_is_drawn_given_the_earlier_ones():
+    """Pr{y} = Π Pr{y_i | parents, allowed with what was drawn before}: c keeps its distribution.
+
+    Here c is drawn first, then a among the values that c allows.
+    """
+    _, model = small_world()
+    law = {}
+    for y in filter(is_possible, model.universe()):
+        allowed = [a for a in range(4) if PAIR_MASKS[0, 2][a, y[2]]]
+        share = sum(model.factor(0, a, (a, *y[1:])) for a in allowed)
+        law[y] = definitions.record_probability(model, y) / share
+    assert sum(law.values()) == 1
+    counts = generated((3,), feasible=constrained, pair_masks=PAIR_MASKS)
+    assert_distribution(counts, law)
+
+
+@pytest.mark.parametrize("omegas", [(1,), (2,), (1, 2, 3)])
+def test_with_kept_prefixes_records_obey_the_pair_masks_too(omegas):
+    assert all(map(is_possible, generated(omegas, feasible=constrained, pair_masks=PAIR_MASKS)))
+
+
+def test_a_value_that_is_never_allowed_is_left_to_the_redraw_of_the_record():
+    """No a goes with c = 1, so every record with c = 1 is drawn again as a whole."""
+    mask = np.ones((4, 3), dtype=bool)
+    mask[:, 1] = False
+
+    def without_one(records):
+        return records[:, 2] != 1
+
+    counts = generated((3,), feasible=without_one, pair_masks={(0, 2): mask})
+    assert {y[2] for y in counts} == {0, 2}
 
 
 def test_constraints_that_leave_nothing_end_with_advice():

@@ -241,7 +241,7 @@ def test_entries_of_equal_noise_cost_the_same_and_each_keeps_its_name():
     spends = [
         Spend(what="a", part="seeds", law=exact()),
         Spend(what="b", part="seeds", law=discrete_laplace(0.3)),
-        Spend(what="c", part="seeds", law=discrete_laplace(0.3), moved=2),
+        Spend(what="c", part="seeds", law=discrete_laplace(0.3), l0_sensitivity=2),
     ]
     one, two, three = ledger_entries(spends, delta=1e-9)
     assert [entry["what"] for entry in (one, two, three)] == ["a", "b", "c"]

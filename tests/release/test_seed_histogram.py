@@ -70,7 +70,7 @@ def kept_by_definition(words, table, sizes, order, length, *, k):
     for cell in product(*[range(sizes[i]) for i in order[:length]]):
         c = sum(tuple(record[i] for i in order[:length]) == cell for record in table)
         noisy = c + int(LAW.draw(Listed([words[cell]]), 1)[0])
-        if noisy >= k + LAW.r:
+        if noisy >= k + LAW.radius:
             kept[cell] = noisy
     return kept
 
@@ -114,8 +114,8 @@ def test_every_kept_prefix_has_k_seeds_and_its_count_is_within_r(situation):
     shared = Counter(tuple(record[i] for i in order[:length]) for record in table)
     for prefix, noisy in zip(level.prefixes.tolist(), level.counts.tolist(), strict=True):
         assert shared[tuple(prefix)] >= k
-        assert abs(noisy - shared[tuple(prefix)]) <= LAW.r
-        assert noisy >= k + LAW.r
+        assert abs(noisy - shared[tuple(prefix)]) <= LAW.radius
+        assert noisy >= k + LAW.radius
 
 
 @property_test
@@ -142,7 +142,11 @@ def test_a_prefix_is_kept_with_the_probability_of_the_table_of_noise(count):
     counts = prefix_counts(seeds, (0, 1), [2], (256, 256))
     rng = Keyed(KEY).at("noise", count)
     histogram, _ = learn_histogram(rng, seeds, counts, k=k, law=LAW, records=1)
-    chance = sum(LAW.probability(z) for z in range(-LAW.r, LAW.r + 1) if count + z >= k + LAW.r)
+    chance = sum(
+        LAW.probability(z)
+        for z in range(-LAW.radius, LAW.radius + 1)
+        if count + z >= k + LAW.radius
+    )
     assert (chance == 0) == (count < k)
     assert_rate(len(histogram.levels[0].counts), cells, float(chance))
 
@@ -153,7 +157,11 @@ def test_that_assertion_notices_a_threshold_one_too_low():
     seeds = np.asfortranarray(np.stack([values // 256, values % 256], axis=1).astype(CODE))
     counts = prefix_counts(seeds, (0, 1), [2], (256, 256))
     histogram, _ = learn_histogram(Keyed(KEY).at("noise"), seeds, counts, k=k, law=LAW, records=1)
-    lower = sum(LAW.probability(z) for z in range(-LAW.r, LAW.r + 1) if count + z >= k - 1 + LAW.r)
+    lower = sum(
+        LAW.probability(z)
+        for z in range(-LAW.radius, LAW.radius + 1)
+        if count + z >= k - 1 + LAW.radius
+    )
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
         assert_rate(len(histogram.levels[0].counts), cells, float(lower))
 
@@ -162,7 +170,7 @@ def test_several_lengths_get_independent_noise_and_one_spend():
     table = [(0, 0), (0, 0), (0, 1), (1, 0)] * 10
     histogram, spent = learn(Keyed(KEY).at("noise"), table, (2, 2), (0, 1), [1, 2], k=2)
     assert [level.length for level in histogram.levels] == [1, 2]
-    assert spent == Spend(what="seed prefixes", part="seeds", law=LAW, moved=2)
+    assert spent == Spend(what="seed prefixes", part="seeds", law=LAW, l0_sensitivity=2)
     # Prefix (1,) and (1, 0) are the same ten seeds; were the noise the same, so would they be.
     counts = set()
     for key in range(50):
@@ -187,7 +195,7 @@ def test_without_noise_every_prefix_of_k_seeds_is_kept_with_its_count():
 def test_no_seeds_keep_nothing():
     histogram, spent = learn(Keyed(KEY).at("noise"), [], (2, 3), (0, 1), [1, 2], k=1, records=7)
     assert [level.prefixes.shape for level in histogram.levels] == [(0, 1), (0, 2)]
-    assert spent.moved == 2
+    assert spent.l0_sensitivity == 2
     for level in histogram.levels:
         assert level.draw(100, Keyed(KEY).at("records")).tolist() == [-1] * 100
 

@@ -254,7 +254,11 @@ NOISE = discrete_laplace(0.8)
 def pass_probability(plausible: int, k: int) -> Fraction:
     """pt(D, i, y) = Pr{k' ≥ k + L} of the appendix, L the integer law, exactly."""
     return sum(
-        (NOISE.probability(z) for z in range(-NOISE.r, NOISE.r + 1) if plausible >= k + z),
+        (
+            NOISE.probability(z)
+            for z in range(-NOISE.radius, NOISE.radius + 1)
+            if plausible >= k + z
+        ),
         Fraction(0),
     )
 

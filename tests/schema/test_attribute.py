@@ -1,3 +1,4 @@
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -110,7 +111,8 @@ def test_the_number_of_codes_is_limited():
         (lambda: Grid(kind="real", step=Decimal(0)), "a number above 0"),
         (lambda: Grid(kind="date", step=Decimal(7)), "must have step 1"),
         (lambda: Grid(kind="datetime", step=Decimal("0.5")), "step_seconds must be a whole number"),
-        (lambda: Grid(kind="real", format="%Y"), "format is only for dates and times"),
+        (lambda: Grid(kind="integer", format="%d"), "padded with zeros"),
+        (lambda: Grid(kind="real", format="%Y"), "format is only for integers, dates"),
     ],
 )
 def test_an_invalid_attribute_is_rejected(make, message):
@@ -156,3 +158,12 @@ def test_properties_numeric_whole_and_binned():
     assert (integer(1, 9).is_numeric, integer(1, 9).is_whole) == (True, True)
     assert (real.is_numeric, real.is_whole) == (True, False)
     assert integer(1, 9, starts=(1, 4)).is_binned
+
+
+def test_the_number_of_codes_follows_a_change_of_the_attribute():
+    """They are fields, computed once: a copy with other bins or texts has its own."""
+    plain = Attribute(name="a", kind="integer", values=range(12))
+    binned = replace(plain, starts=(0, 5), groups=(), missing=("",))
+    assert (plain.bins, plain.size, plain.is_binned) == (12, 12, False)
+    assert (binned.bins, binned.size, binned.is_binned) == (2, 3, True)
+    assert binned != plain

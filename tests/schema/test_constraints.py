@@ -91,3 +91,14 @@ def test_an_invalid_constraint_table_is_rejected(text, message):
     with pytest.raises(SchemaError, match="constraint") as refusal:
         parse(text)
     assert message in str(refusal.value)
+
+
+def test_a_constraint_that_was_read_off_the_data_is_unconfirmed():
+    drafted = parse('less = ["start", "end"]\nconfirmed = false')
+    assert not drafted.confirmed
+    assert parse_constraint(drafted.to_toml(), NAMES) == drafted
+    assert parse('less = ["start", "end"]\nconfirmed = true') == parse('less = ["start", "end"]')
+    with pytest.raises(SchemaError, match="confirmed must be true or false"):
+        parse('less = ["start", "end"]\nconfirmed = "no"')
+    with pytest.raises(SchemaError, match="exactly one of the keys"):
+        parse("confirmed = false")

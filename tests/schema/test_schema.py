@@ -1,9 +1,11 @@
 import os
+from dataclasses import replace
 
 import pytest
 
-from deniable.errors import OutputError, SchemaError
+from deniable.errors import ConfigError, OutputError, SchemaError
 from deniable.schema.attribute import Attribute
+from deniable.schema.constraints import parse_constraint
 from deniable.schema.schema import DraftCost, Schema
 
 TEXT = """
@@ -382,3 +384,16 @@ allow = { columns = ["a b", "t"], rows = [[4, "x"], [5, "y\\"z"]] }
     assert [constraint.kind for constraint in schema.constraints] == ["forbid", "allow"]
     assert schema.drafted == ("id",)
     assert Schema.parse(schema.text()) == schema
+
+
+@pytest.mark.parametrize("source", [None, 3, b"schema.toml"])
+def test_a_schema_is_read_from_a_path_only(source):
+    with pytest.raises(ConfigError, match=r"give a deniable\.Schema, or the path"):
+        Schema.read(source)
+
+
+def test_a_schema_without_constraints_has_no_solver():
+    schema = Schema((Attribute(name="a", kind="integer", values=range(3)),))
+    assert schema.constraint_solver is None
+    forbidden = parse_constraint({"forbid": {"a": [1]}}, ["a"])
+    assert replace(schema, constraints=(forbidden,)).constraint_solver is not None

@@ -3,6 +3,7 @@
 import tomllib
 from decimal import Decimal
 
+import polars as pl
 import pytest
 
 from deniable.errors import SchemaError
@@ -62,6 +63,16 @@ def test_each_learnt_type_is_parsed(text, kind, values, grid):
     )
 
 
+def test_integers_may_be_padded_with_zeros():
+    found = parse('type = "integer"\nmin = -9\nmax = 900\nformat = "{:05d}"')
+    assert isinstance(found, Attribute)
+    assert found.grid is not None
+    numbers = pl.DataFrame({"x": [7, -5, 900]}).select(found.grid.to_text(pl.col("x")))
+    assert numbers["x"].to_list() == ["00007", "-0005", "00900"]
+    with pytest.raises(SchemaError, match="padded with zeros"):
+        parse('type = "integer"\nmin = 0\nmax = 9\nformat = "P{:05d}"')
+
+
 def test_common_keys_apply_to_every_learnt_type():
     text = 'missing = ["", "-8"]\noutside = "drop"\nconfirmed = false\nmodel = "normal"'
     found = parse(
@@ -77,7 +88,7 @@ def test_unmodelled_types_are_parsed():
     assert parse('type = "constant"\nvalue = 2.5') == Constant(name="x", value=2.5)
     found = parse('type = "computed"\nformula = "a + 1"\ndecimals = 2')
     assert isinstance(found, Computed)
-    assert (found.formula.text, found.decimals) == ("a + 1", 2)
+    assert (found.rule.text, found.decimals) == ("a + 1", 2)
 
 
 def test_an_error_in_a_formula_names_its_column():

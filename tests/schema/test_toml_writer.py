@@ -74,7 +74,7 @@ def test_a_long_list_is_wrapped_at_100_columns():
         (Attribute(name="x", kind="integer", values=range(9), model="normal"), 'model = "normal"'),
         (Identifier(name="x", format="P{:03d}", outside="drop"), 'outside = "drop"'),
         (Constant(name="x", value="", confirmed=False), "confirmed = false"),
-        (Computed(name="x", formula=Formula("`a b` / 2"), decimals=0), "decimals = 0"),
+        (Computed(name="x", rule=Formula("`a b` / 2"), decimals=0), "decimals = 0"),
     ],
 )
 def test_a_column_is_read_back(column, line):

@@ -18,7 +18,7 @@ TEXT = Attribute(name="t", kind="categorical", values=("a",))
 
 
 def computed(formula, name="c", **options):
-    return Computed(name=name, formula=Formula(formula), **options)
+    return Computed(name=name, rule=Formula(formula), **options)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,17 @@ import pytest
 
 from deniable.data.codec import Codec
 from deniable.errors import VerificationError
+from deniable.model.bayesian_network import ConditionalTable
+from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise import loglinear
+from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.pipeline.api import generate, learn, synthesize
 from deniable.randomness import Keyed
+from deniable.release.artefact import load
 from deniable.release.atomic_files import encode_json, pack_npz
 from deniable.schema.schema import Schema
 from deniable.verification import artefact_checks
+from deniable.verification.claims import PAIR_SPENDS, ManifestClaims
 from deniable.verification.verify import VerificationReport, verify
 from tampering import Release, changes, undetected
 
@@ -65,8 +70,8 @@ def table(rows: int = 3_000) -> pl.DataFrame:
 
 
 TABLE = table()
-# Few configurations, so that the refit in every verification is fast.
-USUAL = {"epsilon": 4.0, "delta": 1e-6, "k": 50, "omega": "2", "max_cost": 12}
+# So many configurations that a table has two parents, and that a distribution has no table.
+USUAL = {"epsilon": 4.0, "delta": 1e-6, "k": 50, "omega": "2", "max_cost": 40}
 
 
 def make(folder: Path, *, records: int = 300, file_format: str = "csv", **options: Any) -> Path:
@@ -93,12 +98,18 @@ def arrays_in(release: Release) -> dict[str, np.ndarray]:
 def test_the_unchanged_release_passes_and_has_every_kind_of_array(release):
     verify(release.folder, against=TABLE).require()
     kinds = {name.partition("_")[0] for name in arrays_in(release)}
-    of_pairs = {"values", "bins", "pair", "again", "groups"}
-    assert kinds == of_pairs | {"probabilities", "prefixes", "seeds"}
+    assert kinds == set(KINDS)
+    kept = load(release.folder / "artefact")
+    assert {type(each) for each in kept.network.tables} == {ConditionalTable, LogLinearConditional}
     assert not release.is_detected({})
 
 
 # Arrays
+
+KINDS = [
+    *("values", "bins", "grouping", "groups", "interactions", "tables", "sigmas"),
+    *("probabilities", "base", "effects", "within", "prefixes", "seeds"),
+]
 
 
 def other_elements(array: np.ndarray) -> list[np.ndarray]:
@@ -107,7 +118,8 @@ def other_elements(array: np.ndarray) -> list[np.ndarray]:
     for place in (0, -1):
         other = array.copy()
         flat = other.reshape(-1)
-        flat[place] = int(flat[place]) + (-1 if flat[place] > 0 else 1)
+        step = 1e-9 * flat[place] if array.dtype == np.float64 else 1
+        flat[place] = flat[place].item() + (-step if flat[place] > 0 else step)
         changed.append(other)
     return changed
 
@@ -121,13 +133,11 @@ def exchanged(array: np.ndarray) -> list[np.ndarray]:
     return [other] if low != high else []
 
 
-@pytest.mark.parametrize(
-    "kind", ["values", "bins", "pair", "again", "groups", "probabilities", "prefixes", "seeds"]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_changed_element_is_detected_in_every_kind_of_array(release, kind):
     """Changed by one, or two swapped; in two arrays of each kind, with corrected hashes."""
     arrays = arrays_in(release)
-    names = [name for name in arrays if name.startswith(kind)]
+    names = [name for name in arrays if name.partition("_")[0] == kind and arrays[name].size]
     tried = 0
     for name in {names[0], names[-1]}:
         array = arrays[name]
@@ -185,9 +195,7 @@ def spends_called(document: dict[str, Any], what: str) -> list[dict[str, Any]]:
     return [spend for spend in document["spends"] if spend["what"].startswith(what)]
 
 
-@pytest.mark.parametrize(
-    "what", ["values of", "pairs of attributes", "remeasured pairs of attributes", "seed prefixes"]
-)
+@pytest.mark.parametrize("what", ["values of", *PAIR_SPENDS, "seed prefixes"])
 def test_less_noise_than_in_the_ledger_is_detected(release, what):
     """In both manifests and in the artefact: only the second accountant can detect it."""
 
@@ -198,19 +206,24 @@ def test_less_noise_than_in_the_ledger_is_detected(release, what):
                 for name, value in spend["law"].items()
             }
 
-    facts = release.document("artefact/artefact.json")
+    facts, arrays = release.document("artefact/artefact.json"), arrays_in(release)
     evidence = facts["evidence"]
     if what == "values of":
         evidence["sigmas"] = [sigma * 0.5 for sigma in evidence["sigmas"]]
-    elif what != "seed prefixes":
-        evidence["sigma" if what.startswith("pairs") else "sigma_again"] *= 0.5
-    files = both_manifests(release, change) | {"artefact/artefact.json": encode_json(facts)}
-    assert release.is_detected(files)
+    elif what == PAIR_SPENDS[0]:
+        arrays["sigmas"] = arrays["sigmas"] * 0.5
+    elif what == PAIR_SPENDS[1]:
+        evidence["table_sigma"] *= 0.5
+    files = both_manifests(release, change) | {
+        "artefact/artefact.json": encode_json(facts),
+        "artefact/tables.npz": pack_npz(arrays),
+    }
+    report = release.report(files)
+    assert "total cost" in failing(report)
+    assert not report.passed
 
 
-@pytest.mark.parametrize(
-    "what", ["values of trade", "pairs of attributes", "remeasured pairs of attributes"]
-)
+@pytest.mark.parametrize("what", ["values of trade", *PAIR_SPENDS])
 @pytest.mark.parametrize("field", ["moved", "sensitivity", "times"])
 def test_a_spend_with_another_sensitivity_is_detected(release, what, field):
     for step in (1, -1):
@@ -229,6 +242,15 @@ def test_a_missing_spend_is_detected(release):
             document["spends"].pop(at)
 
         assert release.is_detected(both_manifests(release, change))
+
+
+def test_an_artefact_of_format_1_is_refused_by_its_number(release):
+    """It had no interactions; the message says what to do."""
+    facts = release.document("artefact/artefact.json")
+    report = release.report({"artefact/artefact.json": encode_json({**facts, "format_version": 1})})
+    said = {check.name: check.explanation for check in report.failed}
+    assert "has format version 1; this program reads 2" in said["artefact"]
+    assert "Learn it again, or use the version of deniable that wrote it" in said["artefact"]
 
 
 # Another computer
@@ -271,9 +293,11 @@ def test_a_model_that_other_rounding_fitted_is_not_verified_exactly(release, mon
 
 @pytest.mark.parametrize("far", [1e-9, 1e-6, 1e-4, 1e-2])
 def test_another_computer_does_not_permit_other_tables(release, far):
-    """One cell of a table is moved: the table is no longer of the model's form."""
+    """One cell of a table of two parents is moved: it is no longer of the model's form."""
     arrays = arrays_in(release)
-    name = next(n for n in arrays if n.startswith("probabilities") and len(arrays[n]) > 2)
+    parents = load(release.folder / "artefact").network.graph.parents
+    tables = [f"probabilities_{i}" for i, chosen in enumerate(parents) if len(chosen) == 2]
+    name = next(name for name in tables if name in arrays)
     tilted = arrays[name].copy()
     tilted[0, 0] += far
     tilted[0, 1] -= far
@@ -283,16 +307,86 @@ def test_another_computer_does_not_permit_other_tables(release, far):
     assert "model" in (failing(report) if far > 1e-8 else [check.name for check in report.inexact])
 
 
-@pytest.mark.parametrize("kind", ["values", "pair", "again", "bins", "groups"])
+@pytest.mark.parametrize(
+    "kind", ["values", "interactions", "tables", "sigmas", "bins", "grouping", "groups"]
+)
 def test_another_computer_does_not_permit_other_bins_groups_or_exact_counts(release, kind):
     """A noisy count moved by one is within the tolerance, but not verified exactly."""
     arrays = arrays_in(release)
-    name = next(name for name in arrays if name.startswith(kind))
+    name = next(name for name in arrays if name.partition("_")[0] == kind)
     for other in other_elements(arrays[name]):
         changed = {"artefact/tables.npz": pack_npz({**arrays, name: other})}
         report = release.report(fitted_elsewhere(release) | changed, accept_other_platform=True)
         assert report.failed or report.inexact
-        assert kind in ("values", "pair", "again") or not report.passed
+        assert kind in ("values", "interactions", "tables") or not report.passed
+
+
+def log_linear_array(release: Release, kind: str) -> tuple[dict[str, np.ndarray], str]:
+    """The arrays of a release, and the name of the largest one of a log-linear distribution."""
+    arrays = arrays_in(release)
+    names = [name for name in arrays if name.startswith(f"{kind}_")]
+    return arrays, max(names, key=lambda name: arrays[name].size)
+
+
+@pytest.mark.parametrize(
+    ("kind", "step", "passes"),
+    [("base", 5, True), ("effects", 5, True), ("base", 2**13, False), ("effects", 2**14, False)],
+)
+def test_another_computer_permits_slightly_other_effects_only(release, kind, step, passes):
+    """5 of 4,096 units are 0.0008 in a logarithm; 2^13 of them are a factor of 4."""
+    arrays, name = log_linear_array(release, kind)
+    moved = arrays[name].copy()
+    moved[::2] += step
+    changed = {"artefact/tables.npz": pack_npz({**arrays, name: moved})}
+    assert "model" in failing(release.report(changed, accept_other_platform=True))
+    elsewhere = changed | fitted_elsewhere(release)
+    report = release.report(elsewhere)
+    assert not report.passed
+    assert ("model" in failing(report)) != passes
+    assert ("model" in [check.name for check in report.inexact]) == passes
+    accepted = release.report(elsewhere, accept_other_platform=True)
+    assert ("model" in failing(accepted)) != passes
+
+
+@pytest.mark.parametrize("step", [1, 2**12, 2**28])
+def test_another_computer_does_not_permit_other_shares_within_a_bin(release, step):
+    """They follow by a closed formula: only what rounding may do is permitted."""
+    arrays = arrays_in(release)
+    for name, bins in ((f"within_{i}", arrays[f"bins_{i}"]) for i in range(4)):
+        shared = np.flatnonzero(np.diff(bins) == 0)
+        if name in arrays and len(shared):
+            break
+    moved = arrays[name].copy()
+    moved[shared[0] : shared[0] + 2] += (
+        [step, -step] if moved[shared[0] + 1] > step else [-step, step]
+    )
+    changed = {"artefact/tables.npz": pack_npz({**arrays, name: moved})}
+    report = release.report(changed | fitted_elsewhere(release), accept_other_platform=True)
+    assert ("model" in failing(report)) == (step > 1)
+    assert "model" in failing(release.report(changed, accept_other_platform=True))
+
+
+def test_another_computer_does_not_permit_another_kind_of_distribution(release):
+    """A log-linear distribution of one parent, written as a table, and named as one."""
+    kept = load(release.folder / "artefact")
+    network = kept.network
+    i = next(i for i, t in enumerate(network.tables) if isinstance(t, LogLinearConditional))
+    own = network.tables[i]
+    assert isinstance(own, LogLinearConditional)
+    sizes = [len(effect) for effect in own.effects]
+    grid = [axis.ravel() for axis in np.indices(sizes)]
+    table = ConditionalTable(np.exp(own.log_distribution(grid, len(grid[0]))))
+    tables = (*network.tables[:i], table, *network.tables[i + 1 :])
+    measured = kept.evidence
+    assert isinstance(measured, PairwiseMeasurements)
+    elsewhere = replace(
+        kept,
+        network=replace(network, tables=tables),
+        evidence=replace(measured, fitted_with=ELSEWHERE),
+    ).files()
+    changed = {f"artefact/{name}": content for name, content in elsewhere.items()}
+    report = release.report(changed, accept_other_platform=True)
+    assert "model" in failing(report)
 
 
 # The automatic choice of ω
@@ -492,26 +586,111 @@ def test_every_tried_change_differs_from_the_original(release):
     assert all(other != document for _, other in changes(document))
 
 
-def test_bins_and_repeats_that_do_not_follow_from_noisy_counts_are_refused(
-    small_table, small_schema
-):
+# Choices that must follow from noisy counts
+
+
+@pytest.fixture(scope="module")
+def learnt(small_table, small_schema):
+    """The noisy counts of the small table, its schema, and what its manifest claims."""
+    artefact = learn(small_table, small_schema, mode="seedless", noise=Keyed(3))
+    document = artefact.certificate.document(small_schema, {})
+    claims = ManifestClaims(document=document, subject="artefact", schema=small_schema)
+    artefact_checks._require_layout_and_tables(artefact.evidence, small_schema, claims)
+    return artefact.evidence, small_schema, claims
+
+
+def test_bins_that_do_not_follow_from_noisy_counts_are_refused(learnt):
     """They could encode exact counts, and the model fitted to them would be consistent."""
-    learnt = learn(small_table, small_schema, mode="seedless", noise=Keyed(3))
-    measured = learnt.evidence
-    artefact_checks._require_bins_and_repeats(measured, small_schema)
-    joined = tuple(np.zeros_like(groups) for groups in measured.bins)
-    pairs = {pair: np.array([[int(t.sum())]]) for pair, t in measured.pairs.items()}
-    again = {pair: np.array([[int(t.sum())]]) for pair, t in measured.remeasured.items()}
-    with pytest.raises(VerificationError, match="bins"):
-        artefact_checks._require_bins_and_repeats(
-            replace(measured, bins=joined, pairs=pairs, remeasured=again), small_schema
+    measured, schema, claims = learnt
+    joined = replace(
+        measured,
+        bins=tuple(np.zeros_like(own) for own in measured.bins),
+        groups=tuple(np.zeros(1, dtype=np.intp) for _ in measured.groups),
+        interactions={},
+        interaction_sigmas={},
+        tables={},
+        table_counts={},
+    )
+    with pytest.raises(VerificationError, match="bins or groups"):
+        artefact_checks._require_layout_and_tables(joined, schema, claims)
+
+
+def test_groups_that_do_not_follow_from_noisy_counts_are_refused(learnt):
+    measured, schema, claims = learnt
+    groups = (measured.groups[0][::-1].copy(), *measured.groups[1:])
+    assert not np.array_equal(groups[0], measured.groups[0])
+    with pytest.raises(VerificationError, match="bins or groups"):
+        artefact_checks._require_layout_and_tables(replace(measured, groups=groups), schema, claims)
+
+
+def test_other_noise_of_one_pairs_interactions_is_refused(learnt):
+    """More noise for one pair, less for another: the ledger's entry would be the same."""
+    measured, schema, claims = learnt
+    first, second, *_ = measured.interaction_sigmas
+    sigmas = dict(measured.interaction_sigmas)
+    sigmas[first], sigmas[second] = 2 * sigmas[first], 0.5 * sigmas[second]
+    with pytest.raises(VerificationError, match="interactions have other noise"):
+        artefact_checks._require_layout_and_tables(
+            replace(measured, interaction_sigmas=sigmas), schema, claims
         )
-    first = next(iter(measured.remeasure_counts))
-    elsewhere = {
-        **dict.fromkeys(measured.remeasure_counts, 0),
-        first: sum(measured.remeasure_counts.values()),
-    }
-    with pytest.raises(VerificationError, match="remeasured pairs"):
-        artefact_checks._require_bins_and_repeats(
-            replace(measured, remeasure_counts=elsewhere), small_schema
-        )
+
+
+def test_tables_of_pairs_that_do_not_follow_from_the_interactions_are_refused(learnt):
+    """All of them for one pair, or one moved from a pair to another."""
+    measured, schema, claims = learnt
+    counts = measured.table_counts
+    first, second, *_ = counts
+    moved = {**counts, first: counts[first] + 1, second: counts[second] + 1}
+    everything = {**dict.fromkeys(counts, 1), first: sum(counts.values())}
+    for other in (moved, everything):
+        with pytest.raises(VerificationError, match="do not follow from the interactions"):
+            artefact_checks._require_layout_and_tables(
+                replace(measured, table_counts=other), schema, claims
+            )
+
+
+# Targets
+
+
+@pytest.fixture(scope="module")
+def targeted(tmp_path_factory) -> Release:
+    """Pairs with one column were measured more precisely than others."""
+    return Release(make(tmp_path_factory.mktemp("target"), target=["boats"]))
+
+
+def test_a_release_with_a_target_passes_and_names_it(targeted):
+    verify(targeted.folder).require()
+    assert targeted.document("manifest.json")["parameters"]["target"] == ["boats"]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [None, [], ["home"], ["boats", "home"], ["boats", "boats"], ["stranger"], "boats", [0], [[]]],
+)
+def test_another_target_than_the_declared_one_is_detected(targeted, target):
+    """In both manifests; the noise of each pair follows from the declared targets."""
+
+    def change(document):
+        document["parameters"]["target"] = target
+        if target is None:
+            del document["parameters"]["target"]
+
+    assert targeted.is_detected(both_manifests(targeted, change))
+
+
+def test_a_target_that_was_not_asked_for_is_detected(release):
+    def change(document):
+        document["parameters"]["target"] = ["boats"]
+
+    assert "target" not in release.document("manifest.json")["parameters"]
+    assert release.is_detected(both_manifests(release, change))
+
+
+# One column
+
+
+def test_a_release_of_one_column_has_no_pairs_and_passes(tmp_path):
+    schema = replace(SCHEMA, columns=SCHEMA.columns[:1])
+    one = synthesize(TABLE.select("trade"), schema, records=100, mode="seedless", epsilon=1.0)
+    one.write(tmp_path / "out")
+    verify(tmp_path / "out", against=TABLE.select("trade")).require()

@@ -70,16 +70,44 @@ def failed_checks(document, schema) -> list[str]:
     return [check.name for check in run_manifest_checks(claims) if not check.passed]
 
 
-@pytest.mark.parametrize("rows_max", [5_000, 10**6])
+@pytest.mark.parametrize("m", [2, 11, 40])
 @pytest.mark.parametrize("what", PAIR_SPENDS)
-def test_another_split_of_the_pairs_budget_is_refused(rows_max, what):
+@pytest.mark.parametrize("factor", [0.99, 1.01, 2.0])
+def test_another_split_of_the_pairs_budget_is_refused(m, what, factor):
     """More noise in one stage would cost less, and no count reveals that stage's noise."""
-    document, schema, _ = plan_manifest(11, rows_max, 0.5)
+    document, schema, _ = plan_manifest(m, 5_000, 0.5)
     assert "noise" not in failed_checks(document, schema)
-    listed = [spend for spend in document["spends"] if spend["what"] == what]
-    for spend in listed:
-        spend["law"] = {**spend["law"], "sigma": 1.01 * spend["law"]["sigma"]}
-    assert ("noise" in failed_checks(document, schema)) == bool(listed)
+    (spend,) = (spend for spend in document["spends"] if spend["what"] == what)
+    spend["law"] = {**spend["law"], "sigma": factor * spend["law"]["sigma"]}
+    assert "noise" in failed_checks(document, schema)
+
+
+def without_interactions(document):
+    """Hide the interactions: their cost is not claimed, and tables seem to have all of it."""
+    kept = [spend for spend in document["spends"] if spend["what"] != PAIR_SPENDS[0]]
+    return {**document, "spends": kept}
+
+
+@pytest.mark.parametrize("m", [2, 11, 40])
+def test_hidden_interactions_are_refused(m):
+    """Also by a manifest of a file, which has no artefact to compare with."""
+    document, schema, _ = plan_manifest(m, 5_000, 0.5)
+    hidden = without_interactions(document)
+    assert "noise" in failed_checks(hidden, schema)
+    for spend in hidden["spends"]:
+        if spend["what"] == PAIR_SPENDS[1]:
+            spend["law"] = {**spend["law"], "sigma": 0.7 * spend["law"]["sigma"]}
+    assert "noise" in failed_checks(hidden, schema)
+
+
+def test_interactions_that_would_need_too_much_noise_are_omitted():
+    """Two-way tables then have the whole budget of pairs."""
+    document, schema, _ = plan_manifest(11, 5_000, 1e-4)
+    whats = [spend["what"] for spend in document["spends"]]
+    assert (PAIR_SPENDS[0] in whats, PAIR_SPENDS[1] in whats) == (False, True)
+    failed = failed_checks(document, schema)
+    assert "noise" not in failed
+    assert "ledger" not in failed
 
 
 def test_both_accountants_agree_on_long_noise_tables():
@@ -88,7 +116,7 @@ def test_both_accountants_agree_on_long_noise_tables():
     schema = Schema(attributes, unit="who", max_rows_per_unit=200)
     config = Config.assemble({"epsilon": 0.5, "omega": "3"})
     run = plan_run(schema, config)
-    assert run.privacy.seeds.r > 2**15
+    assert run.privacy.seeds.radius > 2**15
     made = certify(
         Run(schema=schema, config=config, plan=run, randomness=Secret()), omegas=(3,), extra={}
     )

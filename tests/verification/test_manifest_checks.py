@@ -6,7 +6,7 @@ from deniable.verification.claims import ManifestClaims
 from deniable.verification.manifest_checks import run_manifest_checks
 from deniable.verification.verify import verify
 from perturbation_model import PerturbationModel
-from releases import SCHEMA, failing, forged, make, refused
+from releases import SCHEMA, failing, forged, make, plan_manifest, refused
 from tampering import changes
 
 
@@ -104,3 +104,26 @@ def test_a_writer_is_a_version_of_polars(tmp_path, writer):
 
     assert verify(folder).passed
     assert "parameters" in failing(verify(forged(folder, change)))
+
+
+@pytest.mark.parametrize(
+    ("target", "passes"),
+    [
+        (["x1"], True),
+        (["x1", "x0"], True),
+        ([], False),
+        (["x1", "x1"], False),
+        (["John Doe, HIV positive"], False),
+        ("x1", False),
+        ({"x1": 1}, False),
+        ([["x1"]], False),
+        ([1], False),
+    ],
+)
+def test_a_target_is_a_list_of_columns(target, passes):
+    """By the manifest alone: neither a file of records nor a tested release has an artefact."""
+    document, schema, _ = plan_manifest(3, 5_000, 1.0)
+    document["parameters"].update(target=target, order=list(schema.names))
+    claims = ManifestClaims(document=document, subject="release", schema=schema)
+    checks = {check.name: check.passed for check in run_manifest_checks(claims)}
+    assert checks["parameters"] == passes

@@ -1,11 +1,26 @@
 """The tolerance for a model of another platform: its form, its distance, and what it permits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from deniable.errors import VerificationError
+from deniable.model.bayesian_network import ConditionalTable, Network
+from deniable.model.graph import Graph
+from deniable.model.loglinear_conditional import LogLinearConditional
+from deniable.model.pairwise.fit import refit_network
+from deniable.pipeline.api import learn
+from deniable.randomness import Keyed
 from deniable.release.artefact_evidence import describe_computer
-from deniable.verification.refit import compare_tables, is_this_platform, require_near_table
+from deniable.verification.refit import (
+    compare_fit,
+    compare_tables,
+    is_this_platform,
+    require_near_distribution,
+    require_near_table,
+)
+from worlds import plain_attribute
 
 SHAPE = [2, 3]
 BINS = np.array([0, 0, 1, 2])
@@ -78,3 +93,115 @@ def test_an_attribute_without_parents_has_a_form_too():
     moved[0, :2] += [1e-4, -1e-4]
     with pytest.raises(VerificationError, match="noisy counts"):
         require_near_table(table, moved, shape=[], bins=BINS)
+
+
+# Log-linear distributions
+
+
+def network_of(own: ConditionalTable | LogLinearConditional) -> Network:
+    """Two parents, uniform in three values each, and a child of four values."""
+    attributes = tuple(plain_attribute(f"x{i}", size) for i, size in enumerate((3, 3, 4)))
+    uniform = ConditionalTable(np.full((1, 3), 1 / 3))
+    groups = ((), (), (np.array([0, 1, 1]), np.arange(3)))
+    return Network(attributes, Graph(((), (), (0, 1))), (0, 1, 2), (uniform, uniform, own), groups)
+
+
+def log_linear(key: int = 1, size: float = 1.0) -> LogLinearConditional:
+    rng = np.random.default_rng(key)
+    effects = [size * rng.normal(size=(2, 3)), size * rng.normal(size=(3, 3))]
+    return LogLinearConditional.of(np.zeros(3), effects, BINS, WITHIN)
+
+
+@pytest.mark.parametrize("size", [1.0, 0.999, 1.001])
+def test_a_log_linear_distribution_with_slightly_other_effects_passes(size):
+    require_near_distribution(network_of(log_linear()), network_of(log_linear(size=size)), 2)
+
+
+@pytest.mark.parametrize(("key", "size"), [(2, 1.0), (1, 1.5), (1, 0.0)])
+def test_a_log_linear_distribution_with_other_effects_is_refused(key, size):
+    with pytest.raises(VerificationError, match="noisy counts"):
+        require_near_distribution(network_of(log_linear()), network_of(log_linear(key, size)), 2)
+
+
+def test_one_group_with_other_effects_is_refused():
+    """A third of the records have it: far in one configuration, near on average elsewhere."""
+    own = log_linear()
+    moved = own.effects[1].copy()
+    moved[2, 0] += 2**12
+    other = replace(own, effects=(own.effects[0], moved))
+    with pytest.raises(VerificationError, match="noisy counts"):
+        require_near_distribution(network_of(own), network_of(other), 2)
+
+
+@pytest.mark.parametrize(("step", "passes"), [(4, True), (8, False), (2**20, False)])
+def test_other_shares_within_a_bin_are_refused(step, passes):
+    """Far less than a distance between distributions would show."""
+    own = log_linear()
+    other = replace(own, within=own.within + np.array([step, -step, 0, 0]))
+    if passes:
+        require_near_distribution(network_of(own), network_of(other), 2)
+        return
+    with pytest.raises(VerificationError, match="noisy counts"):
+        require_near_distribution(network_of(own), network_of(other), 2)
+
+
+def test_a_table_is_not_near_a_log_linear_distribution():
+    table = network_of(ConditionalTable(fitted(1)))
+    own = network_of(log_linear())
+    for one, two in ((table, own), (own, table)):
+        with pytest.raises(VerificationError, match="noisy counts"):
+            require_near_distribution(one, two, 2)
+
+
+# A whole network
+
+
+@pytest.fixture(scope="module")
+def learnt(small_table, small_schema):
+    """A network with tables and log-linear distributions, and its noisy counts."""
+    artefact = learn(small_table, small_schema, mode="seedless", max_cost=5, noise=Keyed(3))
+    kinds = {type(table) for table in artefact.network.tables}
+    assert kinds == {ConditionalTable, LogLinearConditional}
+    return replace(artefact.evidence, fitted_with="numpy 1.0, scipy 1.0, abacus"), artefact.network
+
+
+def test_a_network_is_near_itself_when_it_is_fitted_again(learnt):
+    """Given its own distributions, each is fitted to the records that it was fitted to."""
+    measured, network = learnt
+    near = refit_network(measured, network, max_cost=5)
+    for i, table in enumerate(network.tables):
+        again = near.tables[i]
+        if isinstance(table, LogLinearConditional):
+            require_near_distribution(near, network, i)
+        else:
+            assert isinstance(again, ConditionalTable)
+            assert np.abs(again.probabilities - table.probabilities).max() < 1e-3
+    assert compare_fit(measured, network, max_cost=5)
+
+
+def test_groups_of_another_computer_are_the_same(learnt):
+    """A value moved to the group of its neighbour: the shapes still fit."""
+    measured, network = learnt
+    i, place, groups = next(
+        (i, place, groups)
+        for i, chosen in enumerate(network.groups)
+        for place, groups in enumerate(chosen)
+        if (np.bincount(groups) > 1).any()
+    )
+    moved = groups.copy()
+    shared = np.flatnonzero(np.bincount(groups) > 1)[0]
+    moved[np.flatnonzero(groups == shared)[0]] = (shared + 1) % (groups.max() + 1)
+    chosen = (*network.groups[i][:place], moved, *network.groups[i][place + 1 :])
+    other = replace(network, groups=(*network.groups[:i], chosen, *network.groups[i + 1 :]))
+    with pytest.raises(VerificationError, match="groups of parents' values"):
+        compare_fit(measured, other, max_cost=5)
+
+
+def test_another_order_of_another_computer_is_refused(learnt):
+    measured, network = learnt
+    bare = replace(network, graph=Graph(((),) * 5), groups=(), tables=tuple(
+        ConditionalTable(np.full((1, attribute.size), 1 / attribute.size))
+        for attribute in network.attributes
+    ))  # fmt: skip
+    with pytest.raises(VerificationError, match="graph or order"):
+        compare_fit(measured, bare, max_cost=5)

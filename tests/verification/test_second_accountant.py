@@ -272,21 +272,21 @@ def random_spend(rng, kind, delta):
     if kind == "gaussian":
         law = noise_laws.rounded_gaussian(float(rng.uniform(60, 400)))
         step, moved = int(rng.integers(1, 4)), int(rng.integers(1, 30))
-        return Spend(what="g", part="structure", law=law, sensitivity=step, moved=moved)
+        return Spend(what="g", part="structure", law=law, sensitivity=step, l0_sensitivity=moved)
     if kind == "laplace":
         law = noise_laws.discrete_laplace(float(rng.uniform(0.01, 0.2)))
         step, moved = int(rng.integers(1, 3)), int(rng.integers(1, 8))
-        return Spend(what="l", part="parameters", law=law, moved=moved, sensitivity=step)
+        return Spend(what="l", part="parameters", law=law, l0_sensitivity=moved, sensitivity=step)
     if kind == "geometric":
-        r = noise_laws.geometric_radius(epsilon=epsilon, delta=delta / 6, lengths=lengths)
+        r = noise_laws.smallest_radius(epsilon=epsilon, delta=delta / 6, lengths=lengths)
         law = noise_laws.truncated_geometric(epsilon / lengths, r)
-        return Spend(what="t", part="seeds", law=law, moved=lengths)
+        return Spend(what="t", part="seeds", law=law, l0_sensitivity=lengths)
     if kind == "bounded":
         sigma, r = noise_laws.discrete_gaussian_parameters(
             epsilon=epsilon, delta=delta / 6, lengths=lengths
         )
         law = noise_laws.truncated_discrete_gaussian(sigma, r)
-        return Spend(what="d", part="seeds", law=law, moved=lengths)
+        return Spend(what="d", part="seeds", law=law, l0_sensitivity=lengths)
     times = int(rng.integers(1, 8))
     each = Guarantee(epsilon=float(rng.uniform(0.05, 0.2)), delta=delta / 20 / times)
     return Spend(

@@ -12,17 +12,37 @@ from command_line import runner
 from deniable.errors import ConfigError, VerificationError
 from deniable.evaluation.release_claim import read_claim
 from deniable.model.seed_based import NetworkModel
-from deniable.pipeline.api import generate, learn
+from deniable.pipeline.api import generate, learn, synthesize
 from deniable.randomness import Keyed
 from deniable.release.artefact import load
 from deniable.release.atomic_files import encode_json, file_hash
 from deniable.release.manifest import add_checksum
 from deniable.schema.schema import Schema
-from deniable.verification.verify import verify
+from deniable.verification.claims import Check
+from deniable.verification.verify import VerificationReport, verify
 from releases import FEW, SCHEMA, TABLE, USUAL, failing, forged, make
 from tampering import Release, changes, undetected
 
 pytestmark = pytest.mark.slow
+
+# The report
+
+
+def test_a_report_is_short_and_names_what_failed():
+    passed = Check(name="cost", passed=True, explanation="a long sentence " * 50)
+    failed = Check(name="files", passed=False, explanation="another one " * 50)
+    inexact = Check(name="tables", passed=True, explanation="nearly", exact=False)
+    report = VerificationReport(checks=(passed, passed), unknown=("much",) * 20)
+    assert repr(report) == "<VerificationReport: passed, 2 checks>"
+    assert repr(VerificationReport(checks=(passed, failed))) == (
+        "<VerificationReport: FAILED, 2 checks, failed: files>"
+    )
+    nearly = VerificationReport(checks=(passed, inexact))
+    assert repr(nearly) == "<VerificationReport: NOT VERIFIED EXACTLY, 2 checks>"
+    assert repr(replace(nearly, accept_other_platform=True)).startswith(
+        "<VerificationReport: passed"
+    )
+
 
 # Every mode
 
@@ -60,6 +80,23 @@ def test_a_release_of_every_mode_passes(tmp_path, options):
     report.require()
     assert report.passed
     assert len(report.checks) >= 5
+
+
+@pytest.mark.parametrize("mode", ["one-shot", "tested"])
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_a_release_with_odd_names_of_columns_passes(tmp_path, mode, file_format):
+    """A mark of the byte order before the first name, which readers take for that of the file."""
+    names = dict(zip(SCHEMA.names, ("\ufefftrade", 'a"b', "x,\ny", "[/h]"), strict=True))
+    columns = [replace(attribute, name=names[attribute.name]) for attribute in SCHEMA.attributes]
+    release = synthesize(
+        TABLE.rename(names),
+        Schema(tuple(columns), rows_max=SCHEMA.rows_max),
+        records=50,
+        mode=mode,
+        **USUAL,
+    )
+    release.write(tmp_path / "out", file_format=file_format)
+    verify(tmp_path / "out", against=TABLE.rename(names)).require()
 
 
 def test_an_artefact_and_the_files_generated_from_it_pass(tmp_path):

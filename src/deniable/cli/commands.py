@@ -6,15 +6,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deniable.cli.number_flags import number_flag
 from deniable.cli.options import (
     OUTPUT_PANEL,
+    DraftEpsilon,
     Json,
     Key,
+    Models,
     PanelCommand,
     Quiet,
     RecordCount,
+    RecordsOfRun,
+    RowsPerUnit,
+    Runs,
     SchemaPath,
     TablePath,
+    TableRows,
+    Target,
+    Workers,
     app,
     given_options,
     output_option,
@@ -24,16 +33,14 @@ from deniable.cli.output import (
     count_records,
     print_json,
     print_text,
-    program_name,
     show_draft,
     show_metrics,
     show_plan,
     show_progress,
-    show_release,
     show_verification,
-    summarize_claim,
 )
-from deniable.output_tracker import current_tracker
+from deniable.cli.release_summary import show_artefact, show_release, summarize_claim
+from deniable.files import current_tracker
 
 if TYPE_CHECKING:
     from deniable.reproduction.experiments import Setup
@@ -45,22 +52,6 @@ _EMBEDDED_NOTE = (
     "These figures are measured on the embedded table, which is itself synthetic. They say little "
     "about the paper. Use --data for a table of your own."
 )
-
-Target = Annotated[
-    str | None, typer.Option(help="Column that learners predict. [the last]", show_default=False)
-]
-Runs = Annotated[
-    int | None, typer.Option(min=1, help="Independent runs of each row. [5; embedded: 2]")
-]
-Models = Annotated[
-    int | None, typer.Option(min=1, help="Noisy models to average. [20; embedded: 5]")
-]
-RecordsOfRun = Annotated[
-    int | None, typer.Option(min=1, help="Records of a release. [as many as learnt from]")
-]
-Workers = Annotated[
-    int | None, typer.Option(help="Number of threads. [one for each core]", show_default=False)
-]
 
 
 @app.command(cls=PanelCommand, short_help="Run everything on an embedded table.")
@@ -95,26 +86,25 @@ def init(
     table: TablePath,
     *,
     out: Annotated[Path, typer.Option(help="Schema to write.")] = Path("schema.toml"),
-    draft_epsilon: Annotated[
-        float | None,
-        typer.Option(help="ε of a private draft; deducted from the ε of every later run."),
-    ] = None,
-    draft_delta: Annotated[float, typer.Option(help="δ of a private draft.")] = 1e-10,
+    draft_epsilon: DraftEpsilon = None,
+    draft_delta: Annotated[
+        float, number_flag("--draft-delta", float, help="δ of a private draft.")
+    ] = 1e-10,
     unit: Annotated[
         str | None,
         typer.Option(help="Column that identifies the person, if a person has several rows."),
     ] = None,
-    max_rows_per_unit: Annotated[
-        int | None,
-        typer.Option(help="Rows of one person that are used. [1]", show_default=False),
-    ] = None,
+    max_rows_per_unit: RowsPerUnit = None,
     sdv: Annotated[
         Path | None, typer.Option(help="SDV metadata (JSON, V1) to take the types from.")
     ] = None,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Show all notes, not only the most important.")
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Draft a schema from a table: types, domains, buckets, and a list of open questions.
+    """Draft a schema from a table: types, domains, constraints, and a list of open questions.
 
     A plain draft is read off the table: it is as confidential as the table until someone who knows
     the data dictionary has checked each column and set confirmed = true.
@@ -135,7 +125,7 @@ def init(
         )
     text = draft.text if sdv is None else merge_sdv(read_sdv(sdv), draft.text).text()
     write_text(out, text, confidential=draft.cost is None)
-    show_draft(draft, out, quiet=quiet, as_json=as_json)
+    show_draft(draft, out, show_all=show_all, quiet=quiet, as_json=as_json)
 
 
 @app.command(cls=PanelCommand, short_help="Show the cost of a run; no row is read.")
@@ -145,8 +135,11 @@ def plan(
     schema: SchemaPath,
     records: Annotated[
         int | None,
-        typer.Option(help="Number of records, if known.", rich_help_panel="Common"),
+        number_flag(
+            "--records", int, help="Number of records, if known.", rich_help_panel="Common"
+        ),
     ] = None,
+    rows: TableRows = None,
     show_all: Annotated[
         bool,
         typer.Option("--all", help="Compare all modes too.", rich_help_panel=OUTPUT_PANEL),
@@ -155,15 +148,18 @@ def plan(
     quiet: Quiet = False,
     **options: Any,
 ) -> None:
-    """Show the cost of a run and the noise of every stage, before a row is read."""
+    """Show the cost of a run, the noise of every stage, and a forecast of what will survive.
+
+    No row is read.
+    """
     from deniable.config import Config
     from deniable.pipeline.plan_report import report_plan
     from deniable.pipeline.run_plan import plan_run
     from deniable.schema.schema import Schema
 
-    config = Config.assemble(given_options(options))
-    run = plan_run(Schema.read(schema), config, records=records)
-    report = report_plan(run, config, records=records)
+    config, known = Config.assemble(given_options(options)), Schema.read(schema)
+    run = plan_run(known, config, records=records)
+    report = report_plan(run, known, config, records=records, rows=rows)
     if as_json:
         print_json(**report)
     elif not quiet:
@@ -297,11 +293,7 @@ def learn(
     with show_progress(quiet=quiet or as_json) as progress:
         artefact = api.learn(table, schema, progress=progress, **given_options(options))
         artefact.save(out)
-    if as_json:
-        print_json(artefact=str(out), **summarize_claim(artefact.certificate))
-    elif not quiet:
-        print_text(f"Artefact in {out}", artefact.guarantee)
-        print_text(f"Next: {program_name()} generate {out} --records 10000 --out records.csv")
+    show_artefact(artefact, out, quiet=quiet, as_json=as_json)
 
 
 @app.command(cls=PanelCommand, short_help="Generate records from an artefact.")
@@ -355,8 +347,8 @@ def reproduce(
     """
     from deniable.demo import demo_schema, demo_table
     from deniable.errors import ConfigError
-    from deniable.pipeline.api import as_schema
     from deniable.reproduction.reproduce import reproduce as run
+    from deniable.schema.schema import Schema
 
     if (data is None) != (schema is None) or (test is not None and data is None):
         raise ConfigError("--data requires --schema, and --test requires --data")
@@ -364,7 +356,7 @@ def reproduce(
     with show_progress(quiet=quiet or as_json) as progress:
         page = run(
             data or demo_table(),
-            as_schema(schema or demo_schema()),
+            Schema.read(schema) if schema else demo_schema(),
             out,
             test=test,
             target=target,
@@ -383,7 +375,7 @@ def reproduce(
 def _require_input_then_output(table: Path, out: Path) -> None:
     """Refuse an absent table first: its name may be misspelt, and the output may be precious."""
     from deniable.errors import DataError
-    from deniable.regular_files import require_regular_file
+    from deniable.files import require_regular_file
     from deniable.release.atomic_files import require_free
 
     require_regular_file(table, DataError)

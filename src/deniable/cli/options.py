@@ -2,22 +2,43 @@
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_origin
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
+from deniable.cli.number_flags import number_flag
 from deniable.cli.terminal import print_line
 from deniable.config import options as all_options
+from deniable.errors import ConfigError
 from deniable.option import Option
 
 _OTHER_PANEL = "Options"
 OUTPUT_PANEL = "Output"
+_JSON_FLAG, _QUIET_FLAG = "--json", "--quiet"
+_JSON_ADVICE = (
+    "--json takes no value: it prints one JSON object on standard output. To keep it, redirect "
+    "that: --json > FILE"
+)
 
 
 class PanelCommand(TyperCommand):
     """A command whose help lists its options by panel."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; explain a file name after ``--json``, which takes no value."""
+        given = list(args)
+        if any(each.startswith(f"{_JSON_FLAG}=") for each in given):
+            raise ConfigError(_JSON_ADVICE)
+        ctx.allow_extra_args = True  # or the library would complain first
+        left: list[str] = super().parse_args(ctx, args)
+        if left and not ctx.resilient_parsing:
+            if _JSON_FLAG in given:
+                raise ConfigError(f"too many arguments ({' '.join(left)}). {_JSON_ADVICE}")
+            ctx.fail(f"too many arguments: {' '.join(left)}")
+        return left
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write one section for each panel, in the order in which the options are declared."""
@@ -34,8 +55,20 @@ class PanelCommand(TyperCommand):
                 formatter.write_dl(rows)
 
 
+class CommandGroup(TyperGroup):
+    """The program: its commands, and ``--version``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; explain an option of commands before the command."""
+        if args and args[0] in (_JSON_FLAG, _QUIET_FLAG):
+            raise ConfigError(f"{args[0]} is an option of a command: write it after the command")
+        left: list[str] = super().parse_args(ctx, args)
+        return left
+
+
 app = typer.Typer(
     name="deniable",
+    cls=CommandGroup,
     help="Synthetic records with a privacy guarantee that is proved, printed and checkable.",
     no_args_is_help=True,
     invoke_without_command=True,
@@ -58,17 +91,29 @@ SchemaPath = Annotated[
 ]
 RecordCount = Annotated[
     int,
-    typer.Option(
+    number_flag(
         "--records",
+        int,
         help="Number of records to release.",
+        show_default=False,
+        rich_help_panel="Common",
+    ),
+]
+TableRows = Annotated[
+    int | None,
+    number_flag(
+        "--rows",
+        int,
+        help="Number of rows of the table, for the forecast. [rows_max]",
         show_default=False,
         rich_help_panel="Common",
     ),
 ]
 Key = Annotated[
     int | None,
-    typer.Option(
+    number_flag(
         "--key",
+        int,
         help="Key of the generation: same artefact and key, same records. [a fresh one]",
         show_default=False,
         rich_help_panel=OUTPUT_PANEL,
@@ -76,11 +121,49 @@ Key = Annotated[
 ]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", help="Print errors only.", rich_help_panel=OUTPUT_PANEL),
+    typer.Option(_QUIET_FLAG, help="Print errors only.", rich_help_panel=OUTPUT_PANEL),
 ]
 Json = Annotated[
     bool,
-    typer.Option("--json", help="Print one JSON object.", rich_help_panel=OUTPUT_PANEL),
+    typer.Option(_JSON_FLAG, help="Print one JSON object.", rich_help_panel=OUTPUT_PANEL),
+]
+Target = Annotated[
+    str | None, typer.Option(help="Column that learners predict. [the last]", show_default=False)
+]
+Runs = Annotated[
+    int | None,
+    number_flag("--runs", int, least=1, help="Independent runs of each row. [5; embedded: 2]"),
+]
+Models = Annotated[
+    int | None,
+    number_flag("--models", int, least=1, help="Noisy models to average. [20; embedded: 5]"),
+]
+RecordsOfRun = Annotated[
+    int | None,
+    number_flag("--records", int, least=1, help="Records of a release. [as many as learnt from]"),
+]
+DraftEpsilon = Annotated[
+    float | None,
+    number_flag(
+        "--draft-epsilon",
+        float,
+        help="ε of a private draft; deducted from the ε of every later run.",
+    ),
+]
+RowsPerUnit = Annotated[
+    int | None,
+    number_flag(
+        "--max-rows-per-unit",
+        int,
+        help="Rows of one person that are used. [1]",
+        show_default=False,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    number_flag(
+        "--workers", int, help="Number of threads. [one for each core]", show_default=False
+    ),
 ]
 
 
@@ -117,9 +200,14 @@ def _parameter(option: Option) -> inspect.Parameter:
         kind = Literal["yes", "no"]
     elif kind is bool:
         default, text = False, option.text
-    settings = typer.Option(
-        option.flag, help=text, show_default=False, rich_help_panel=option.section
-    )
+    elif get_origin(kind) is tuple:
+        kind = list[str]
+    declare: Callable[..., Any] = typer.Option
+    if kind in (int, float):
+        declare = partial(number_flag, kind=kind)
+    elif kind == list[str]:
+        declare = partial(typer.Option, metavar="<column>")
+    settings = declare(option.flag, help=text, show_default=False, rich_help_panel=option.section)
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,
@@ -143,6 +231,7 @@ def given_options(chosen: dict[str, Any]) -> dict[str, Any]:
     file = chosen.pop("config")
     if chosen["omega_known"] is not None:
         chosen["omega_known"] = chosen["omega_known"] == "yes"
+    chosen["target"] = chosen["target"] or None
     chosen["accept_drafted_schema"] = chosen["accept_drafted_schema"] or None
     written = read_options(file) if file is not None else {}
     require_known(written)

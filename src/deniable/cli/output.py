@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from deniable.drafting.draft import Draft
     from deniable.evaluation.metrics import Metrics
-    from deniable.progress import Progress
-    from deniable.release.manifest import Certificate
-    from deniable.release.release import Release
     from deniable.verification.claims import Check
+    from deniable.workers import Progress
 
 # Tables of one-way counts that are still listed one by one.
 _MAX_LISTED_STAGES = 20
+# Notes of a draft that are printed; the others are in the schema.
+_MAX_NOTES_SHOWN = 10
 # Short names of noise laws.
 _LAW_NAMES = {
     "rounded_gaussian": "Gaussian",
@@ -41,7 +41,7 @@ _MAX_TABLE_WIDTH = 140
 def show_progress(*, quiet: bool) -> "Iterator[Progress]":
     """Show a progress bar for each stage on a terminal; nothing elsewhere, or if quiet."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
-        from deniable.progress import no_progress
+        from deniable.workers import no_progress
 
         yield no_progress
         return
@@ -77,18 +77,6 @@ def program_name() -> str:
     return sys.argv[0] if is_not_on_path else "deniable"
 
 
-def summarize_claim(certificate: "Certificate") -> dict[str, Any]:
-    """Summarize the guarantee of a release, for JSON."""
-    from deniable.release.manifest import json_number
-
-    return {
-        "mode": certificate.mode,
-        "epsilon": json_number(certificate.cost.epsilon),
-        "delta": certificate.cost.delta,
-        "guarantee": certificate.sentence,
-    }
-
-
 def count_records(number: int) -> str:
     """The number of records in words: "1 record", "10,000 records"."""
     return "1 record" if number == 1 else f"{number:,} records"
@@ -104,6 +92,14 @@ def print_text(*paragraphs: str) -> None:
     for paragraph in paragraphs:
         _print_wrapped(paragraph)
         print_line()
+
+
+def print_list(heading: str, items: Iterable[str]) -> None:
+    """Print a heading and a list below it, wrapped, with an empty line after them."""
+    _print_wrapped(heading)
+    for item in items:
+        _print_wrapped(f"- {item}", indent="  ")
+    print_line()
 
 
 def _print_wrapped(text: str, *, indent: str = "") -> None:
@@ -144,16 +140,23 @@ def _add_row(table: "Table", *cells: str) -> None:
     table.add_row(*(Text(escape(cell)) for cell in cells))
 
 
-def show_draft(draft: "Draft", out: Path, *, quiet: bool, as_json: bool) -> None:
-    """Print the result of ``init``: the open questions, and what to do next."""
+def show_draft(draft: "Draft", out: Path, *, show_all: bool, quiet: bool, as_json: bool) -> None:
+    """Print the result of ``init``: the open questions, and what to do next.
+
+    Without ``show_all``, the ten most important ones; the schema lists all of them.
+    """
     if as_json:
         cost = None if draft.cost is None else dataclasses.asdict(draft.cost)
         print_json(schema=str(out), notes=list(draft.notes), cost=cost)
     if quiet or as_json:
         return
     print_text(f"Draft in {out}")
-    for note in draft.notes:
+    shown = draft.notes if show_all else draft.notes[:_MAX_NOTES_SHOWN]
+    for note in shown:
         print_text(f"- {note}")
+    if more := len(draft.notes) - len(shown):
+        notes = "1 more note is" if more == 1 else f"{more} more notes are"
+        print_text(f"{notes} at the top of {out}; init --all prints them all.")
     if draft.cost is not None:
         print_text("It was drafted with differential privacy: its cost is part of every total.")
     else:
@@ -164,42 +167,16 @@ def show_draft(draft: "Draft", out: Path, *, quiet: bool, as_json: bool) -> None
     print_text(f"Next: {program_name()} plan --schema {out}")
 
 
-def show_release(
-    release: "Release", out: Path, records: int, *, quiet: bool, as_json: bool
-) -> None:
-    """Print the result of a run: the guarantee, and what may be published."""
-    if as_json:
-        print_json(records=records, folder=str(out), **summarize_claim(release.certificate))
-    elif not quiet:
-        print_text(count_records(records) + f" in {out}", release.guarantee)
-        if release.certificate.claims_privacy:
-            print_text(_advise(release.certificate, out))
-            print_text(f"Next: {program_name()} verify {out}")
-
-
-def _advise(certificate: "Certificate", out: Path) -> str:
-    """Advise whether a release may be published."""
-    kept = f"Keep {out}.internal/ confidential. {out}/manifest.json lists the costs."
-    requested = float(certificate.parameters["epsilon"])
-    if certificate.cost.epsilon > requested:
-        return (
-            f"WARNING: ε = {certificate.cost.epsilon:g} exceeds the requested ε = {requested:g}. "
-            "The paper's formula meets the request; the true cost does not (docs/guarantee.md). "
-            f"{kept}"
-        )
-    if certificate.mode == "tested":
-        return (
-            f"{out}/ is plausibly deniable, not differentially private: decide whether that "
-            f"suffices before you publish it. {kept}"
-        )
-    return f"Publish {out}/. {kept}"
-
-
 def show_metrics(metrics: "Metrics", out: Path) -> None:
     """Print the verdict of an evaluation, and where its report is."""
     if metrics.findings is not None:
-        verdict = metrics.findings.verdict
+        from deniable.evaluation.verdict import describe_relations
+
+        verdict, relations = metrics.findings.verdict, metrics.findings.relations
         print_text(f"{verdict.grade.capitalize()}. {verdict.headline}")
+        for sentence in () if relations is None else describe_relations(relations):
+            _print_wrapped(f"- {sentence}", indent="  ")
+        print_line()
         print_text("Confidential: the report is measured on real rows.")
     print_text(f"Report in {out}/report.html, numbers in {out}/metrics.json")
 
@@ -223,6 +200,7 @@ def show_plan(report: dict[str, Any], *, show_all: bool) -> None:
     if report["stages"]:
         _print_wrapped("Noise of every stage, and its cost if it were alone:")
         _print_table(_stage_table(report["stages"]))
+    _show_forecast(report["forecast"])
     if report["threshold"] is not None:
         print_text(
             f"A combination of values is copied only if its noisy count is at least "
@@ -244,6 +222,14 @@ def show_plan(report: dict[str, Any], *, show_all: bool) -> None:
         _print_table(_trade_off_table(report["trade_off"]))
     if not show_all:
         _print_wrapped("Add --all to compare the modes.")
+
+
+def _show_forecast(forecast: dict[str, Any] | None) -> None:
+    if forecast is None:
+        return
+    heading, *sentences = forecast["text"]
+    print_list(heading, sentences)
+    print_text(*(f"WARNING: {warning}" for warning in forecast["warnings"]))
 
 
 def show_verification(

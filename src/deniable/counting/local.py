@@ -16,7 +16,6 @@ import numpy as np
 from deniable.arrays import CODE, Codes, Counts
 from deniable.counting.contingency import (
     ContingencyTable,
-    CountQueries,
     Query,
     QueryAxis,
     count_cells,
@@ -38,6 +37,8 @@ _MAX_SMALL_TABLE_CELLS = 2**15
 # Rows per batch. For small tables: few enough for the cache, many enough that threads rarely meet.
 _ROWS_PER_SMALL_BATCH = 2**17
 _ROWS_PER_LARGE_BATCH = 2**22
+# More queries are not merged: planning would take longer than counting them one by one.
+_MAX_MERGED_QUERIES = 1000
 # Cells, over all its small tables, that a worker fills in one pass over the rows.
 _MAX_CELLS_PER_WORKER = 2**20
 
@@ -85,20 +86,10 @@ def count_prefixes(
     return prefixes, counts
 
 
-def cache_counts(count_exactly: CountQueries) -> CountQueries:
-    """Cache a counting callback, so that each query is counted only once."""
-    cache: dict[Query, ContingencyTable] = {}
-
-    def count_cached(queries: Sequence[Query]) -> list[ContingencyTable]:
-        new = [query for query in dict.fromkeys(queries) if query not in cache]
-        cache.update(zip(new, count_exactly(new), strict=True))
-        return [cache[query] for query in queries]
-
-    return count_cached
-
-
 def _assign_tables(attributes: Sequence[Attribute], queries: Sequence[Query]) -> dict[Query, Query]:
     """Map each query to the merged query that contains it, or to itself."""
+    if len(queries) > _MAX_MERGED_QUERIES:
+        return {query: query for query in queries}
     sizes = {axis: table_shape(attributes, (axis,))[0] for axis in chain.from_iterable(queries)}
     mergeable = [query for query in queries if len(query) == len(set(query)) in (1, 2)]
     merged = merge_queries(mergeable, sizes, max_cells=_MAX_SMALL_TABLE_CELLS)

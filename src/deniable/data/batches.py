@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from deniable.arrays import Codes, Counts, Indices, Mask
-from deniable.data.column_encoder import FAULT_KINDS, NO_CODE, CellFault, ColumnEncoder, find_faults
+from deniable.data.cell_faults import FAULT_KINDS, CellFault, find_faults
+from deniable.data.column_encoder import NO_CODE, ColumnEncoder
 from deniable.errors import InvariantError
 from deniable.schema.unmodelled_columns import Identifier
 

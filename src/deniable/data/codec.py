@@ -3,7 +3,6 @@
 Cells that do not match the schema are refused, with one error that lists all of them.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,23 +11,20 @@ import numpy as np
 import polars as pl
 
 from deniable.arrays import Codes, Counts
+from deniable.data.adjusted_cells import AdjustedCells, AdjustedCounts
 from deniable.data.batches import EncodedBatch, RowOwners, find_all_faults, iter_batches
-from deniable.data.column_encoder import CellFault, CellOrigin, ColumnEncoder
+from deniable.data.cell_faults import CellFault
+from deniable.data.column_encoder import CellOrigin, ColumnEncoder
+from deniable.data.declared_columns import MAX_ITEMS_IN_MESSAGE, require_columns
 from deniable.data.polars_errors import polars_errors_as
 from deniable.data.spooled_codes import CodeSpool
 from deniable.data.unit_column import owner_expression, require_exact_owners
 from deniable.errors import DataError, InvariantError
 from deniable.randomness import Rng
-from deniable.schema.attribute import Attribute, summarize_values
+from deniable.schema.attribute import Attribute
 from deniable.schema.heaping import Heaping
 from deniable.schema.schema import Schema
-from deniable.schema.unmodelled_columns import Computed, Constant, Identifier, SchemaColumn
-
-# Columns or faults listed in one error message.
-MAX_ITEMS_IN_MESSAGE = 20
-
-# pandas stores the index of a frame as a column of a Parquet file if rows were left out or sorted.
-PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+from deniable.schema.unmodelled_columns import Constant, Identifier, SchemaColumn
 
 
 def _one_based(rows: Sequence[int]) -> list[int]:
@@ -59,10 +55,12 @@ class EncodedTable:
     Attributes:
         codes: One row per record, one column per attribute; columns contiguous if in memory.
         units: The unit of each record: equal numbers mean the same unit. None without a unit.
+        adjusted: Confidential: how many cells a fallback adjusted, by column.
     """
 
     codes: Codes = field(repr=False)
     units: Counts | None = field(repr=False)
+    adjusted: AdjustedCounts = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -240,57 +238,24 @@ def encode_cells(codec: Codec, frame: pl.LazyFrame, source: CellSource) -> Encod
     except DataError:
         fits = False
     if not fits:
-        # pandas calls a column without cells a column of floats, whatever it could hold.
+        # pandas gives a column whose cells are all missing the type float, whatever it describes.
         frame = _empty_columns_as_null(frame)
         columns, expressions = _plan_columns(codec, frame, source)
     spool, owners = CodeSpool(len(codec.attributes)), RowOwners(_unit_column(codec))
-    for computed in iter_batches(frame, expressions):
+    adjusted = AdjustedCells.of(columns)
+    for computed in iter_batches(frame, [*expressions, *adjusted.expressions()]):
         batch = EncodedBatch.of(computed, columns, codec.owner)
-        require_exact_owners(batch.owners)
+        if batch.owners is not None:
+            require_exact_owners(batch.owners)
         if batch.has_faults:
             raise _faults_error(find_all_faults(frame, columns, expressions, codec.owner), source)
         spool.add(batch.records(len(codec.attributes)))
         owners.add(batch)
+        adjusted.add(computed, batch.keep)
     if owners.first_unknown is not None:
         raise _missing_owner_error(codec, owners.first_unknown, owners.unknown, source)
-    return EncodedTable(spool.codes(), None if codec.schema.unit is None else owners.labels())
-
-
-def require_columns(
-    columns: Sequence[SchemaColumn], names: Sequence[str], *, table_name: str
-) -> None:
-    """Raise an error unless a table has the columns of the schema, in any order.
-
-    Computed columns and identifiers that are not released may be absent. A stored index of pandas
-    needs no description.
-    """
-    declared = [column.name for column in columns]
-    if not set(declared) & set(names):
-        # The first line of a file without a header is a record, so its cells are not shown.
-        raise DataError(
-            f"{table_name} has none of the schema's {len(declared)} columns. Is its header line "
-            "missing, are its cells separated by something other than commas, or is this the "
-            "schema of another table?"
-        )
-    required = [column.name for column in columns if not _may_be_absent(column)]
-    if absent := [name for name in required if name not in set(names)]:
-        listed = summarize_values(absent, limit=MAX_ITEMS_IN_MESSAGE)
-        raise DataError(
-            f"{table_name} has no column {listed}. Correct the header, or remove the attribute "
-            "from the schema."
-        )
-    undeclared = [name for name in names if name not in set(declared)]
-    if unknown := [name for name in undeclared if not PANDAS_INDEX.fullmatch(name)]:
-        listed = summarize_values(unknown, limit=MAX_ITEMS_IN_MESSAGE)
-        raise DataError(
-            f"the schema does not describe column {listed} of {table_name}. Add an [[attribute]] "
-            "for it, or remove the column from the table."
-        )
-
-
-def _may_be_absent(column: SchemaColumn) -> bool:
-    is_omitted = isinstance(column, Identifier) and column.release == "omit"
-    return is_omitted or isinstance(column, Computed)
+    units = None if codec.schema.unit is None else owners.labels()
+    return EncodedTable(spool.codes(), units, adjusted.counts)
 
 
 def _plan_columns(

@@ -1,30 +1,31 @@
 """Encode the cells of one column as codes, with polars expressions, and diagnose invalid cells.
 
-An invalid cell is encoded as ``NO_CODE``. Its kind of fault is found in a second pass, so a table
-that matches its schema costs only one comparison per cell.
+An invalid cell is encoded as ``NO_CODE``, or as the fallback of its attribute. The kind of a fault
+is found in a second pass, so a table that matches its schema costs only one comparison per cell.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 import polars as pl
 
 from deniable.arrays import MAX_DOMAIN_SIZE
-from deniable.data.typed_texts import decimal_texts, has_text, is_text_type
+from deniable.data.typed_texts import TEXT_TYPES, decimal_texts, has_text
 from deniable.errors import DataError
-from deniable.schema.attribute import Attribute, format_value, summarize_values
+from deniable.schema.attribute import Attribute
 from deniable.schema.bins import equal_bin_starts
-from deniable.schema.grid import FLOAT_INTEGER_LIMIT, INTEGER_LIMIT, Grid, parse_integer
+from deniable.schema.grid import (
+    FLOAT_INTEGER_LIMIT,
+    INTEGER_LIMIT,
+    Grid,
+    parse_integer,
+    whole_floats_to_integers,
+)
 from deniable.schema.heaping import Heaping
 
 # Code of an invalid cell: above every attribute's codes.
 NO_CODE = MAX_DOMAIN_SIZE
-
-FaultKind = Literal["missing", "malformed", "outside"]
-FAULT_KINDS: tuple[FaultKind, ...] = ("missing", "malformed", "outside")
-
-_VALUE_HIDDEN = "(not shown: input records are confidential)"
 
 # In typed cells null means missing; in CSV cells, which may all be read as text, a declared text.
 CellOrigin = Literal["typed", "csv"]
@@ -51,6 +52,9 @@ class ColumnEncoder:
         origin: In a ``"csv"`` column no cell is null, and an empty cell is the text "".
         required_code: The only valid code, for a constant column.
         heaping: If given, encode the roundness of the numbers instead; every cell has one.
+        is_text: Whether the cells are text.
+        is_lenient: Whether every cell of every type has a code.
+        grid: Grid that parses numbers and dates; None for text and booleans.
     """
 
     attribute: Attribute
@@ -58,83 +62,68 @@ class ColumnEncoder:
     origin: CellOrigin = "typed"
     required_code: int | None = None
     heaping: Heaping | None = None
+    is_text: bool = field(init=False, repr=False, compare=False)
+    is_lenient: bool = field(init=False, repr=False, compare=False)
+    grid: Grid | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not (self.dtype == pl.Null or self._is_always_missing or _accepts_dtype(self)):
+        attribute = self.attribute
+        grid = attribute.grid or (_INTEGER_GRID if attribute.is_whole else None)
+        object.__setattr__(self, "is_text", isinstance(self.dtype, TEXT_TYPES))
+        object.__setattr__(self, "is_lenient", attribute.fallback is not None)
+        object.__setattr__(self, "grid", grid)
+        always_fits = self.dtype == pl.Null or self._is_always_missing or self.is_lenient
+        if not (always_fits or _accepts_dtype(self)):
             raise DataError(_describe_wrong_dtype(self.attribute, self.dtype))
 
     @property
-    def is_text(self) -> bool:
-        """Whether the cells are text."""
-        return is_text_type(self.dtype)
-
-    @property
-    def grid(self) -> Grid | None:
-        """Grid that parses numbers and dates; None for text and booleans."""
-        return self.attribute.grid or (_INTEGER_GRID if self.attribute.is_whole else None)
+    def is_parsed(self) -> bool:
+        """Whether the type of the column fits the attribute; else its cells have texts only."""
+        return self.dtype == pl.Null or _accepts_dtype(self)
 
     def code(self) -> pl.Expr:
         """Encode each cell as a 16-bit code, ``NO_CODE`` if invalid; named like the column."""
         if self.heaping is not None and self.grid is not None:
-            position = self.grid.positions(_parse_cells(self, self.grid))
+            if not self.is_parsed:
+                return pl.lit(0, dtype=pl.UInt16).alias(self.heaping.attribute.name)
+            position = self.grid.positions(parse_cells(self, self.grid))
             return self.heaping.roundness(position, _encode_bin(self.attribute, position))
-        code = self._code_or_null()
-        if self.required_code is not None:
-            code = pl.when(code == self.required_code).then(code)
+        code = self.code_without_fallback()
+        if self.is_lenient:
+            is_invalid = code.is_null() | (code == NO_CODE)
+            code = pl.when(is_invalid).then(self.attribute.fallback).otherwise(code)
         return code.fill_null(NO_CODE).cast(pl.UInt16).alias(self.attribute.name)
+
+    def code_without_fallback(self) -> pl.Expr:
+        """Encode each cell; null or ``NO_CODE`` if it is invalid."""
+        code: pl.Expr
+        if self._is_always_missing:
+            code = pl.when(_is_empty(self)).then(self.required_code)
+        elif not self.is_parsed:
+            code = _encode_other_type(self)
+        elif self.grid is not None:
+            code = _encode_number(self, self.grid)
+        elif self.attribute.kind == "boolean":
+            code = _encode_boolean(self)
+        else:
+            code = _encode_category(self)
+        if self.required_code is None:
+            return code
+        return pl.when(code == self.required_code).then(code)
 
     def fault(self) -> pl.Expr:
         """Diagnose each cell: the index of its fault in ``FAULT_KINDS``, null if it is valid."""
         is_well_formed = pl.lit(value=True)
         if self.grid is not None and not self._is_always_missing:
-            is_well_formed = _parse_cells(self, self.grid).is_not_null()
+            is_well_formed = parse_cells(self, self.grid).is_not_null()
         kind = pl.when(_is_empty(self)).then(0).when(~is_well_formed).then(1).otherwise(2)
         name = self.attribute.name
         return pl.when(self.code() == NO_CODE).then(kind).cast(pl.UInt8).alias(name)
-
-    def _code_or_null(self) -> pl.Expr:
-        """Encode each cell; null or ``NO_CODE`` if invalid."""
-        if self._is_always_missing:
-            return pl.when(_is_empty(self)).then(self.required_code)
-        if self.grid is not None:
-            return _encode_number(self, self.grid)
-        if self.attribute.kind == "boolean":
-            return _encode_boolean(self)
-        return _encode_category(self)
 
     @property
     def _is_always_missing(self) -> bool:
         missing_code = self.attribute.missing_code
         return missing_code is not None and self.required_code == missing_code
-
-
-@dataclass(frozen=True, kw_only=True)
-class CellFault:
-    """Invalid cells of one column and one kind of fault: their number and the first row."""
-
-    attribute: Attribute
-    kind: FaultKind
-    row: int
-    count: int
-
-    def describe(self, *, where: str, record_noun: str) -> str:
-        """Describe the fault, its location, its frequency and the fix, without showing a cell."""
-        fault, fix = _FAULT_DESCRIPTIONS[self.kind](self.attribute)
-        affected = (
-            f"{self.count:,} {record_noun}s have" if self.count > 1 else f"1 {record_noun} has"
-        )
-        return f'column "{self.attribute.name}", {where}: {fault}. {affected} this fault. {fix}'
-
-
-def find_faults(attribute: Attribute, faults: pl.Series) -> list[CellFault]:
-    """Summarize the faults of one column, as computed by ``ColumnEncoder.fault``, by kind."""
-    summaries = []
-    for index, kind in enumerate(FAULT_KINDS):
-        rows = (faults == index).fill_null(value=False).arg_true()
-        if len(rows):
-            fault = CellFault(attribute=attribute, kind=kind, row=rows[0], count=len(rows))
-            summaries.append(fault)
-    return summaries
 
 
 def _accepts_dtype(column: ColumnEncoder) -> bool:
@@ -144,7 +133,7 @@ def _accepts_dtype(column: ColumnEncoder) -> bool:
         return True
     if kind in ("date", "datetime"):
         return dtype in (pl.Date, pl.Datetime)
-    if dtype.is_float() and _exceeds_floats(column.attribute):
+    if dtype.is_float() and _exceeds_floats(column.attribute) and not column.is_lenient:
         return False
     if kind == "boolean":
         return dtype == pl.Boolean or dtype.is_numeric()
@@ -186,8 +175,22 @@ def _cell_text(column: ColumnEncoder) -> pl.Expr:
     return text if is_listed else text.str.strip_chars(" \t")
 
 
-def _parse_cells(column: ColumnEncoder, grid: Grid) -> pl.Expr:
-    """Parse each cell as a number or date of the grid; null if it is neither."""
+def parse_cells(column: ColumnEncoder, grid: Grid) -> pl.Expr:
+    """Parse each cell as a number or date of the grid; null if it is neither.
+
+    Where invalid cells have a fallback, a fraction among whole numbers is rounded.
+    """
+    parsed = parse_exactly(column, grid)
+    if not (column.is_lenient and grid.kind == "integer") or column.dtype.is_integer():
+        return parsed
+    cell = _cell_text(column) if column.is_text else pl.col(column.attribute.name)
+    return pl.coalesce(
+        parsed, whole_floats_to_integers(cell.cast(pl.Float64, strict=False).round())
+    )
+
+
+def parse_exactly(column: ColumnEncoder, grid: Grid) -> pl.Expr:
+    """Parse each cell as ``parse_cells`` does, but round none."""
     if column.is_text:
         return grid.from_text(_cell_text(column))
     if column.dtype.is_decimal():  # as text, which keeps all digits
@@ -198,7 +201,8 @@ def _parse_cells(column: ColumnEncoder, grid: Grid) -> pl.Expr:
 
 
 def _encode_number(column: ColumnEncoder, grid: Grid) -> pl.Expr:
-    attribute, parsed = column.attribute, _parse_cells(column, grid)
+    attribute, parse = column.attribute, parse_cells if column.is_lenient else parse_exactly
+    parsed = parse(column, grid)
     if attribute.is_numeric:
         code = _encode_bin(attribute, grid.positions(parsed))
     else:
@@ -329,6 +333,24 @@ def _encode_category(column: ColumnEncoder) -> pl.Expr:
     return pl.when(text.is_null()).then(attribute.missing_code).otherwise(code)
 
 
+def _encode_other_type(column: ColumnEncoder) -> pl.Expr:
+    """Encode typed cells by their texts, where the type does not fit; null if none is listed.
+
+    As in a column of text, which one row of another type makes of them.
+    """
+    attribute, cell, dtype = column.attribute, pl.col(column.attribute.name), column.dtype
+    codes = [pl.when(_is_empty(column)).then(attribute.missing_code)]
+    if attribute.missing:
+        codes.append(pl.when(has_text(cell, dtype, attribute.missing)).then(attribute.missing_code))
+    if column.grid is None:
+        listed = ((i, str(value)) for i, value in enumerate(attribute.values))
+        codes += [pl.when(has_text(cell, dtype, [text])).then(i) for i, text in listed]
+    if attribute.kind == "text":
+        other = list(attribute.values).index(attribute.other)
+        codes.append(pl.when(~_is_empty(column)).then(other))
+    return pl.coalesce(codes)
+
+
 def _describe_wrong_dtype(attribute: Attribute, dtype: pl.DataType) -> str:
     """Explain why a column of this type cannot be this attribute, and how to fix it."""
     described = "integer" if attribute.is_whole else attribute.kind
@@ -349,52 +371,3 @@ def _describe_wrong_dtype(attribute: Attribute, dtype: pl.DataType) -> str:
         if dtype == fitting:
             return f'{message}, or describe it as type = "{kind}".'
     return f"{message}: a schema cannot describe columns of type {dtype}."
-
-
-def _describe_missing(attribute: Attribute) -> tuple[str, str]:
-    if attribute.missing:
-        fault = f"the cell is empty, but only {summarize_values(attribute.missing)} means missing"
-        return fault, 'Add "" to the missing of this column, or set outside = "drop".'
-    fix = 'Declare missing = [""] for this column, or set outside = "drop".'
-    return "the cell is missing, but the schema does not declare missing", fix
-
-
-def _describe_malformed(attribute: Attribute) -> tuple[str, str]:
-    missing = f" ({summarize_values(attribute.missing)} means missing)" if attribute.missing else ""
-    grid = attribute.grid or _INTEGER_GRID
-    expected = {
-        "integer": "a whole number",
-        "real": "a number",
-        "date": f'a date of the form "{grid.format}"',
-        "datetime": f'a time of the form "{grid.format}"',
-    }[grid.kind]
-    fault = f"the value is not {expected}{missing} {_VALUE_HIDDEN}"
-    return fault, 'Correct it, add it to missing if it means missing, or set outside = "drop".'
-
-
-def _describe_outside(attribute: Attribute) -> tuple[str, str]:
-    if attribute.grid is not None:
-        grid, values = attribute.grid, cast("range", attribute.values)
-        low, high = grid.format_position(values[0]), grid.format_position(values[-1])
-        fix = (
-            "Widen min or max if the data dictionary allows the value, or set "
-            'outside = "drop" or "clip".'
-        )
-        return f"the value is outside {low}..{high} {_VALUE_HIDDEN}", fix
-    count = len(attribute.values)
-    if count == 1:
-        fault = f"the value is not {format_value(attribute.values[0])} {_VALUE_HIDDEN}"
-        return fault, 'Correct it or the schema, or set outside = "drop".'
-    fault = f"the value is none of the {count:,} in the schema {_VALUE_HIDDEN}"
-    fix = (
-        "If the data dictionary has it, add it to values, or to missing if it means missing. "
-        'Otherwise correct it, or set outside = "drop".'
-    )
-    return fault, fix
-
-
-_FAULT_DESCRIPTIONS = {
-    "missing": _describe_missing,
-    "malformed": _describe_malformed,
-    "outside": _describe_outside,
-}

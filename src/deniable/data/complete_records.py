@@ -10,6 +10,7 @@ import polars as pl
 
 from deniable.arrays import Codes
 from deniable.data.codec import Codec, format_values, value_dtype
+from deniable.errors import InvariantError
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
 from deniable.schema.grid import format_decimals
@@ -20,6 +21,7 @@ from deniable.schema.unmodelled_columns import (
     SchemaColumn,
     has_whole_numbers,
 )
+from deniable.schema.value_map import ValueMap
 
 # Version and variant digits of a UUID (RFC 9562); version 8 is for custom formats.
 _UUID_VERSION, _UUID_VARIANTS = "8", "89ab"
@@ -101,6 +103,8 @@ def column_dtype(column: SchemaColumn, columns: Sequence[SchemaColumn]) -> pl.Da
         return value_dtype(column.attribute)
     if isinstance(column, Identifier):
         return pl.Int64() if column.format == "number" else pl.String()
+    if isinstance(column.rule, ValueMap):
+        return column.rule.dtype
     return pl.Int64() if has_whole_numbers(column, columns) else pl.Float64()
 
 
@@ -111,7 +115,9 @@ def format_csv_cells(column: SchemaColumn) -> pl.Expr:
     if isinstance(column, Attribute):
         missing = column.missing
         # Integers and texts are left to polars, which is faster.
+        is_plain = column.grid is None or column.grid.is_default_format
         is_native = (column.is_whole or value_dtype(column) == pl.String) and not any(missing[:1])
+        is_native &= is_plain
         cell = cell if is_native else format_values(column)
     elif isinstance(column, Constant) and not column.is_empty:
         cell = format_values(column.attribute)
@@ -156,9 +162,14 @@ def _uuid(number: int, salt: bytes) -> str:
 
 
 def _compute_column(column: Computed, columns: Sequence[SchemaColumn]) -> pl.Expr:
-    """Compute a column by its formula; null if a cell that it needs is missing."""
+    """Compute a column by its formula or map; null if a cell that it needs is missing."""
     described = {other.name: other for other in columns}
-    value = column.formula.expression(lambda name: _as_number(described[name]))
+    if isinstance(column.rule, ValueMap):
+        source = described[column.rule.source]
+        if not isinstance(source, Attribute):
+            raise InvariantError(f'"{column.rule.source}" is not a learnt column')
+        return column.rule.results(source).alias(column.name)
+    value = column.rule.expression(lambda name: _as_number(described[name]))
     value = pl.when(value.is_finite()).then(value)
     if column.decimals is not None:
         value = value.round(column.decimals)

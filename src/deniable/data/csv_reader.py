@@ -8,6 +8,7 @@ import csv
 import gzip
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -24,11 +25,11 @@ from deniable.data.codec import (
     Codec,
     EncodedTable,
     encode_cells,
-    require_columns,
 )
+from deniable.data.declared_columns import require_columns
 from deniable.data.polars_errors import POLARS_ERRORS, polars_errors_as
 from deniable.errors import DataError
-from deniable.regular_files import require_regular_file
+from deniable.files import require_regular_file
 from deniable.schema.attribute import Attribute, summarize_values
 from deniable.schema.unmodelled_columns import SchemaColumn
 
@@ -153,17 +154,10 @@ def read_csv(path: Path, codec: Codec) -> EncodedTable:
         table_name=path.name, origin="csv", record_noun="line", record_numbers=file.line_numbers
     )
     file.require_full_records()
-    records = _encode_typed(file, codec, source)
-    return _encode_text(file, codec, source) if records is None else records
-
-
-def _encode_typed(file: CsvFile, codec: Codec, source: CellSource) -> EncodedTable | None:
-    """Encode a file with typed columns; return None if it cannot be read or has any fault."""
-    types = {column.name: _csv_dtype(column) for column in codec.columns}
-    try:
+    types = {column.name: csv_dtype(column) for column in codec.columns}
+    with suppress(*POLARS_ERRORS, OSError, DataError):
         return encode_cells(codec, file.scan(types), source)
-    except (*POLARS_ERRORS, OSError, DataError):
-        return None
+    return _encode_text(file, codec, source)
 
 
 def _encode_text(file: CsvFile, codec: Codec, source: CellSource) -> EncodedTable:
@@ -178,7 +172,7 @@ def _encode_text(file: CsvFile, codec: Codec, source: CellSource) -> EncodedTabl
         return encode_cells(codec, frame, source)
 
 
-def _csv_dtype(column: SchemaColumn) -> pl.DataType:
+def csv_dtype(column: SchemaColumn) -> pl.DataType:
     """Return the type to read a column as: a number, unless a word such as "NA" means missing.
 
     All other columns are text in both passes, so that a cell means the same in either.

@@ -9,28 +9,27 @@ pandas and pyarrow are imported only for frames of theirs.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias, cast
 
 import polars as pl
 
-from deniable.data.codec import require_columns
+from deniable.data.arrow_types import arrow_column_of, require_importable
 from deniable.data.complete_records import released_columns
 from deniable.data.dataframe_types import arrow_type, pandas_dtype, to_pandas
+from deniable.data.declared_columns import require_columns
 from deniable.data.object_columns import has_uniform_objects, objects_to_texts
-from deniable.data.polars_errors import POLARS_ERRORS, polars_errors_as
+from deniable.data.polars_errors import IMPORT_ERRORS, polars_errors_as
 from deniable.errors import DataError
 from deniable.schema.attribute import Attribute
-from deniable.schema.unmodelled_columns import Constant, SchemaColumn
+from deniable.schema.unmodelled_columns import Constant, Identifier, SchemaColumn
 
 # A frame, column or type of pandas or pyarrow, which need not be installed.
 Foreign: TypeAlias = Any
 
 # Name of a data frame in error messages.
 UNNAMED_TABLE = "the table"
-
-# Errors of pandas and pyarrow on columns that polars cannot import. They may quote cells.
-_IMPORT_ERRORS = (*POLARS_ERRORS, TypeError, ValueError, OverflowError, NotImplementedError)
 
 
 class FrameKind(Protocol):
@@ -46,11 +45,6 @@ class PolarsKind:
 
     names: tuple[str, ...]
     is_lazy: bool = False
-
-    @classmethod
-    def of_schema(cls, columns: Sequence[SchemaColumn]) -> "PolarsKind":
-        """Return the kind of a frame with the columns of decoded records."""
-        return cls(_output_names(columns, ()))
 
     def restore(self, frame: pl.DataFrame) -> pl.DataFrame | pl.LazyFrame:
         """Put the columns of decoded records into the order of the input."""
@@ -99,7 +93,7 @@ def import_frame(source: object, columns: Sequence[SchemaColumn]) -> tuple[pl.La
     """Convert a data frame to polars; also return its kind.
 
     Raises:
-        DataError: The object is no supported frame, or its columns are not those of the schema.
+        DataError: The object is not a supported frame, or its columns are not those of the schema.
 
     Privacy:
         Neighbours: add or remove one row of the frame, whatever type that gives to its columns.
@@ -130,14 +124,32 @@ def _import_polars(
         names = source.lazy().collect_schema().names()
     require_columns(columns, names, table_name=UNNAMED_TABLE)
     kind = PolarsKind(_output_names(columns, names), is_lazy=isinstance(source, pl.LazyFrame))
-    return source.lazy(), kind
+    return _objects_as_texts(source.lazy(), columns), kind
+
+
+def _objects_as_texts(frame: pl.LazyFrame, columns: Sequence[SchemaColumn]) -> pl.LazyFrame:
+    """Convert columns of Python objects to text where the schema has a fallback for their cells."""
+    dtypes, texts = frame.collect_schema(), []
+    for column in columns:
+        if dtypes.get(column.name) == pl.Object and _has_fallback(column):
+            convert = partial(_texts_of_column, column)
+            texts.append(pl.col(column.name).map_batches(convert, return_dtype=pl.String))
+    return frame.with_columns(texts) if texts else frame
+
+
+def _texts_of_column(column: SchemaColumn, cells: pl.Series) -> pl.Series:
+    return objects_to_texts(column.name, cells.to_list(), _attribute_of(column))
+
+
+def _has_fallback(column: SchemaColumn) -> bool:
+    return isinstance(column, Attribute) and column.fallback is not None
 
 
 def _import_pandas(
     source: Foreign, columns: Sequence[SchemaColumn]
 ) -> tuple[pl.LazyFrame, FrameKind]:
     names = [str(label) for label in source.columns]
-    _require_distinct(names)
+    require_distinct(names)
     require_columns(columns, names, table_name=UNNAMED_TABLE)
     described = {column.name: column for column in columns}
     frame = pl.DataFrame(
@@ -156,17 +168,11 @@ def _import_pandas(
 def _import_arrow(
     source: Foreign, columns: Sequence[SchemaColumn]
 ) -> tuple[pl.LazyFrame, FrameKind]:
-    _require_distinct(source.column_names)
+    require_distinct(source.column_names)
     require_columns(columns, source.column_names, table_name=UNNAMED_TABLE)
     described = {column.name: column for column in columns}
     declared = [name for name in source.column_names if name in described]
-    try:
-        frame = cast("pl.DataFrame", pl.from_arrow(source.select(declared)))
-    except _IMPORT_ERRORS:
-        raise DataError(
-            f"{UNNAMED_TABLE} has a column of an Arrow type that polars does not support; convert "
-            "it to int64 or string"
-        ) from None
+    frame = pl.DataFrame([_from_arrow(source.column(name), described[name]) for name in declared])
     names = _output_names(columns, source.column_names)
     types = tuple(arrow_type(described[name], columns) for name in names)
     return frame.lazy(), ArrowKind(names, types)
@@ -178,9 +184,26 @@ def _output_names(columns: Sequence[SchemaColumn], names: Sequence[str]) -> tupl
     return tuple(dict.fromkeys([*(name for name in names if name in set(released)), *released]))
 
 
-def _require_distinct(names: Sequence[str]) -> None:
+def require_distinct(names: Sequence[str]) -> None:
+    """Raise a DataError if two columns have the same name."""
     if len(set(names)) < len(names):
         raise DataError(f"two columns of {UNNAMED_TABLE} have the same name; rename or remove one")
+
+
+def _from_arrow(column: Foreign, described: SchemaColumn) -> pl.Series:
+    name = described.name
+    try:
+        require_importable(column)
+        return cast("pl.Series", pl.from_arrow(column)).alias(name)
+    except IMPORT_ERRORS:
+        if _has_fallback(described):
+            return objects_to_texts(name, column.to_pylist(), _attribute_of(described))
+        if _is_omitted(described):
+            return _empty_column(name, len(column))
+        raise DataError(
+            f'column "{name}" of {UNNAMED_TABLE} is of an Arrow type that polars does not support, '
+            "or holds text that is not UTF-8; convert it to int64, float64 or string"
+        ) from None
 
 
 def _from_pandas(column: Foreign, described: SchemaColumn) -> pl.Series:
@@ -192,7 +215,9 @@ def _from_pandas(column: Foreign, described: SchemaColumn) -> pl.Series:
             imported = objects_to_texts(name, column.astype(object), attribute)
     except ImportError:
         raise DataError("pandas frames need pyarrow: pip install 'deniable[frames]'") from None
-    except _IMPORT_ERRORS:
+    except IMPORT_ERRORS:
+        if _is_omitted(described):
+            return _empty_column(name, len(column))
         raise DataError(
             f'column "{name}" of {UNNAMED_TABLE} holds values that are not text, numbers, booleans '
             'or dates; convert them, for example with frame[name].astype("str")'
@@ -201,13 +226,27 @@ def _from_pandas(column: Foreign, described: SchemaColumn) -> pl.Series:
 
 
 def _from_typed_pandas(column: Foreign, attribute: Attribute | None) -> pl.Series | None:
-    """Convert a pandas column; None if its cells are objects of several types."""
+    """Convert a pandas column; None if its cells are objects, or become such."""
     if str(column.dtype) == "object" and not has_uniform_objects(column, attribute):
         return None
+    if (arrow_column := arrow_column_of(column)) is not None:
+        try:
+            require_importable(arrow_column)
+        except NotImplementedError:
+            return None
     try:
         return cast("pl.Series", pl.from_pandas(column, nan_to_null=True))
-    except _IMPORT_ERRORS:  # such as a category of several types, or an integer of over 64 bits
+    except IMPORT_ERRORS:  # such as a category of several types, or an integer of over 64 bits
         return None
+
+
+def _is_omitted(column: SchemaColumn) -> bool:
+    return isinstance(column, Identifier) and column.release == "omit"
+
+
+def _empty_column(name: str, rows: int) -> pl.Series:
+    """Stand in for a column that is not released; nothing reads it unless it is the unit."""
+    return pl.Series(name, [None] * rows, dtype=pl.String)
 
 
 def _attribute_of(column: SchemaColumn) -> Attribute | None:

@@ -25,6 +25,8 @@ from deniable.schema.grid import Grid
 _UNIFORM_KINDS = {"string", "integer", "floating", "boolean", "empty"}
 
 _EPOCH = datetime(1970, 1, 1)
+# Stands for an object that has no text, such as a list.
+_NO_TEXT = "\0unsupported"
 
 
 def has_uniform_objects(column: Any, attribute: Attribute | None) -> bool:
@@ -46,13 +48,23 @@ def objects_to_texts(name: str, cells: Iterable[Any], attribute: Attribute | Non
         attribute: The attribute that describes the column; None if its cells have no meaning.
 
     Raises:
-        TypeError: A cell is of another type.
+        TypeError: A cell is of another type, and the attribute has no fallback for it.
 
     Privacy:
         Neighbours: add or remove one cell. The others keep their texts, and these have the codes
             of typed cells.
     """
-    return pl.Series(name, [_to_text(cell, attribute) for cell in cells], dtype=pl.String)
+    convert = _to_text if attribute is None or attribute.fallback is None else _to_any_text
+    return pl.Series(name, [convert(cell, attribute) for cell in cells], dtype=pl.String)
+
+
+def _to_any_text(cell: Any, attribute: Attribute | None) -> str | None:
+    """Convert any object; one that has no text becomes a text that no schema lists."""
+    try:
+        text = _to_text(cell, attribute)
+        return text if text is None or text.encode() else ""
+    except (TypeError, ValueError, OverflowError, ArithmeticError):
+        return _NO_TEXT
 
 
 def _to_text(cell: Any, attribute: Attribute | None) -> str | None:

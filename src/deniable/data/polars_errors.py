@@ -13,6 +13,8 @@ from deniable.errors import InputError
 
 # Everything that polars raises. Messages may quote cells, so they are never passed on.
 POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+# Errors on columns of pandas or Arrow that polars cannot import. They may quote cells, too.
+IMPORT_ERRORS = (*POLARS_ERRORS, TypeError, ValueError, OverflowError, NotImplementedError)
 
 
 @contextmanager

@@ -16,13 +16,14 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from deniable.arrays import Codes, Counts
+from deniable.data.adjusted_cells import AdjustedCounts
 from deniable.data.codec import CellSource, Codec, EncodedTable, encode_cells
 from deniable.data.complete_records import format_csv_cells, record_dtypes, released_columns
 from deniable.data.csv_reader import read_csv
 from deniable.data.dataframes import UNNAMED_TABLE, FrameKind, PolarsKind, import_frame
 from deniable.data.polars_errors import POLARS_ERRORS, polars_errors_as
 from deniable.errors import DataError, InputError, OutputError
-from deniable.regular_files import require_regular_file
+from deniable.files import require_regular_file
 from deniable.schema.schema import Schema
 
 FileFormat = Literal[".csv", ".csv.gz", ".parquet"]
@@ -39,6 +40,8 @@ _STATISTICS = {"null_count": True, "min": False, "max": False, "distinct_count":
 _POLL_SECONDS = 0.2
 _STOP_SECONDS = 10.0
 
+_BYTE_ORDER_MARK = "\ufeff"
+
 _FILE_FORMATS: tuple[FileFormat, ...] = (".csv", ".csv.gz", ".parquet")
 
 
@@ -50,11 +53,13 @@ class InputTable:
         codes: The encoded records.
         kind: The kind of data frame in which to return synthetic records.
         units: The unit of each record: equal numbers mean the same unit. None without a unit.
+        adjusted: Confidential: how many cells a fallback adjusted, by column.
     """
 
     codes: Codes = field(repr=False)
     kind: FrameKind = field(repr=False)
     units: Counts | None = field(repr=False)
+    adjusted: AdjustedCounts = field(repr=False)
 
 
 def read_table(source: object, schema: Schema) -> InputTable:
@@ -76,14 +81,15 @@ def read_table(source: object, schema: Schema) -> InputTable:
             the schema, the library of the input and its column names.
         Does not cover: an error, which a single cell may cause.
     """
-    kind: FrameKind
-    if isinstance(source, str | Path):
-        kind = PolarsKind.of_schema(schema.columns)
-        records = _read_file(Path(source), schema)
-    else:
+    if not isinstance(source, str | Path):
         frame, kind = import_frame(source, schema.columns)
         records = Codec(schema).encode_frame(frame, table_name=UNNAMED_TABLE)
-    return InputTable(records.codes, kind, records.units)
+        return InputTable(records.codes, kind, records.units, records.adjusted)
+    path = Path(source)
+    is_parquet = infer_format(path, DataError) == ".parquet"
+    records = _read_parquet(path, schema) if is_parquet else read_csv(path, Codec(schema))
+    names = tuple(record_dtypes(schema.columns))
+    return InputTable(records.codes, PolarsKind(names), records.units, records.adjusted)
 
 
 def read_codes(source: object, schema: Schema) -> tuple[Codes, FrameKind]:
@@ -100,9 +106,7 @@ def infer_format(path: Path, error: type[InputError]) -> FileFormat:
     raise error(f'{path}: the name of a table must end in ".csv", ".csv.gz" or ".parquet"')
 
 
-def _read_file(path: Path, schema: Schema) -> EncodedTable:
-    if infer_format(path, DataError) != ".parquet":
-        return read_csv(path, Codec(schema))
+def _read_parquet(path: Path, schema: Schema) -> EncodedTable:
     require_regular_file(path, DataError)
     with polars_errors_as(
         DataError,
@@ -138,7 +142,9 @@ def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema
     else:
         texts = records.with_columns(map(format_csv_cells, released_columns(schema.columns)))
         compression = "gzip" if file_format == ".csv.gz" else "uncompressed"
-        write = partial(texts.sink_csv, path, compression=compression)
+        # Readers drop one mark of the byte order: what a name begins with needs another before it.
+        bom = next(iter(record_dtypes(schema.columns)), "").startswith(_BYTE_ORDER_MARK)
+        write = partial(texts.sink_csv, path, compression=compression, include_bom=bom)
     with sink.running(write):
         for frame in _in_equal_slices(frames):
             sink.put(frame)

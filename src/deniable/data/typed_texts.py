@@ -14,17 +14,15 @@ import polars as pl
 
 from deniable.schema.grid import parse_integer
 
+# The types of a column whose cells are text.
+TEXT_TYPES = (pl.String, pl.Categorical, pl.Enum)
+
 _EPOCH = datetime(1970, 1, 1)
 # Ticks per second, by the first letter of a time unit of polars.
 _TICKS = {"m": 1_000, "u": 1_000_000, "n": 1_000_000_000}
 # Larger integers are in no column of integers, and not compared with floats.
 _LARGEST_INTEGER = 2**127
 _LARGEST_FLOAT = 2**1023
-
-
-def is_text_type(dtype: pl.DataType) -> bool:
-    """Whether the cells of a column of this type are text."""
-    return isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
 
 
 def number_text(number: float | Decimal) -> str:
@@ -56,7 +54,7 @@ def decimal_texts(cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:
 
 def has_text(cell: pl.Expr, dtype: pl.DataType, texts: Sequence[str]) -> pl.Expr:
     """Whether the text of each cell is one of ``texts``; null or false for a null cell."""
-    if is_text_type(dtype):
+    if isinstance(dtype, TEXT_TYPES):
         return cell.cast(pl.String).is_in(list(texts))
     if dtype.is_decimal():
         return decimal_texts(cell, dtype).is_in(list(texts))

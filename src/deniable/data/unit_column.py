@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from deniable.data.typed_texts import decimal_texts, has_text, is_text_type
+from deniable.data.typed_texts import TEXT_TYPES, decimal_texts, has_text
 from deniable.errors import DataError
 from deniable.schema.grid import FLOAT_INTEGER_LIMIT
 from deniable.schema.unmodelled_columns import Identifier
@@ -17,8 +17,8 @@ def owner_expression(owner: Identifier, schema: pl.Schema, *, table_name: str) -
     Privacy:
         Neighbours: add or remove one row of the table, whatever type that gives to the column.
         Covers: whether two other rows have the same owner, or none, follows from their cells.
-        Assumes: the cells are those of the table: whoever makes a column of integers one of
-            floats keeps each number. ``require_exact_owners`` refuses floats that may not be.
+        Assumes: the cells are those of the table: a conversion of integers to floats has kept
+            each number. ``require_exact_owners`` refuses floats that may have been rounded.
     """
     if owner.name not in schema:
         raise DataError(
@@ -32,7 +32,7 @@ def owner_expression(owner: Identifier, schema: pl.Schema, *, table_name: str) -
             "Convert it to text or whole numbers."
         )
     named = cell
-    if is_text_type(dtype):
+    if isinstance(dtype, TEXT_TYPES):
         named = cell.cast(pl.String)
     elif dtype.is_decimal():
         named = decimal_texts(cell, dtype)
@@ -42,15 +42,13 @@ def owner_expression(owner: Identifier, schema: pl.Schema, *, table_name: str) -
     return pl.when(~missing).then(named).alias(owner.name)
 
 
-def require_exact_owners(owners: pl.Series | None) -> None:
+def require_exact_owners(owners: pl.Series) -> None:
     """Raise an error if a unit is a float so large that it may have been another whole number.
 
     pandas makes a column of integers one of floats if a single cell is missing. Units above 2^53
     that were different may then be the same.
     """
-    if owners is None or not owners.dtype.is_float():
-        return
-    if (owners.abs() >= FLOAT_INTEGER_LIMIT).any():
+    if owners.dtype.is_float() and (owners.abs() >= FLOAT_INTEGER_LIMIT).any():
         raise DataError(
             f'column "{owners.name}" is the unit that records belong to, but holds floats of 2^53 '
             "or more, which do not tell all whole numbers apart. Read the column as text, or as "

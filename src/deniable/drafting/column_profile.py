@@ -3,6 +3,7 @@
 All rows are read, but only a few columns at a time, so the table may be larger than memory.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,24 +14,30 @@ import polars as pl
 from numpy.typing import NDArray
 
 from deniable.arrays import Counts, Mask
-from deniable.data.codec import PANDAS_INDEX
 from deniable.data.csv_reader import CsvFile
+from deniable.data.dataframes import UNNAMED_TABLE
+from deniable.data.declared_columns import PANDAS_INDEX
 from deniable.data.partition import choose_rows_per_unit
 from deniable.data.polars_errors import polars_errors_as
 from deniable.data.table_io import infer_format
 from deniable.drafting.cell_texts import CountedTexts, count_texts
-from deniable.drafting.frame_columns import DATAFRAME_LABEL, arrow_columns, pandas_columns
+from deniable.drafting.frame_columns import arrow_columns, pandas_columns
 from deniable.drafting.unit_numbers import number_units
 from deniable.errors import ConfigError, DataError
-from deniable.progress import Progress, no_progress
+from deniable.files import require_regular_file
 from deniable.randomness import Rng
-from deniable.regular_files import require_regular_file
+from deniable.workers import Progress, no_progress
 
 # Name of the row number column; no column of a table has it.
 _ROW_INDEX = "\0row"
 
 # Columns are read in groups of at most this many cells; a column is never split.
 _MAX_CELLS_IN_MEMORY = 20_000_000
+
+# Signs that separate cells in files of other programs.
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+# A wide table has many short columns. Up to this many rows, Python counts faster than polars.
+_MAX_SHORT_COLUMN = 500
 
 ValueIndices = NDArray[np.uint32]
 
@@ -177,7 +184,7 @@ def open_table(source: object, *, private: bool = False) -> OpenedTable:
     if isinstance(source, str | Path):
         opened = _open_file(Path(source))
     else:
-        opened = _open_frame(DATAFRAME_LABEL, _to_lazy_frame(source, private=private))
+        opened = _open_frame(UNNAMED_TABLE, _to_lazy_frame(source, private=private))
     if private and not opened.is_csv:
         dtypes = {n: t for n, t in opened.dtypes.items() if not PANDAS_INDEX.fullmatch(n)}
         opened = replace(opened, dtypes=dtypes)
@@ -197,11 +204,29 @@ def _open_file(path: Path) -> OpenedTable:
         opened = _open_frame(path.name, pl.scan_parquet(path, glob=False))
         return replace(opened, is_file=True)
     file = CsvFile.open(path)
+    _ask_for_separator(file)
     file.require_full_records()
     dtypes: dict[str, pl.DataType] = {name: pl.String() for name in file.names}
     return OpenedTable(
         label=path.name, dtypes=dtypes, frame=file.scan(dtypes), is_file=True, is_csv=True
     )
+
+
+def _ask_for_separator(file: CsvFile) -> None:
+    """Refuse a file of one column whose header looks like several, separated by another sign.
+
+    The header is not shown: the first line of a file without one is a record.
+    """
+    if len(file.names) > 1:
+        return
+    for sign, name in _OTHER_SEPARATORS.items():
+        if sign in file.names[0]:
+            written = "\\t" if sign == "\t" else sign
+            raise DataError(
+                f"{file.path.name} has a single column, and {name} in its header. Are its cells "
+                f"separated by {name}? Only commas are read. Convert the file, for example with "
+                f'polars.read_csv(path, separator="{written}", infer_schema=False).write_csv(…)'
+            )
 
 
 def require_column(opened: OpenedTable, name: str) -> None:
@@ -240,6 +265,8 @@ def _to_lazy_frame(source: Any, *, private: bool) -> pl.LazyFrame:
 def _profile_column(cells: pl.Series) -> ColumnProfile:
     """Count the distinct values of a column."""
     dtype = cells.dtype
+    if dtype == pl.String and len(cells) <= _MAX_SHORT_COLUMN:
+        return _profile_short_column(cells)
     if is_unsupported(dtype):
         # Only whether a cell is null is known.
         known = cells.is_null().not_()
@@ -266,4 +293,20 @@ def _profile_column(cells: pl.Series) -> ColumnProfile:
         counts=counted["count"].cast(pl.Int64).to_numpy(),
         nulls=len(cells) - int(counted["count"].sum()),
         value_indices=indices.to_numpy(),
+    )
+
+
+def _profile_short_column(cells: pl.Series) -> ColumnProfile:
+    """Count the distinct texts of a short column, without the fixed costs of a polars query."""
+    texts: list[str | None] = cells.to_list()
+    counts = Counter(text for text in texts if text is not None)
+    values = sorted(counts)
+    index: dict[str | None, int] = {text: at for at, text in enumerate(values)}
+    return ColumnProfile(
+        name=cells.name,
+        dtype=cells.dtype,
+        values=pl.Series(cells.name, values, dtype=pl.String),
+        counts=np.array([counts[text] for text in values], dtype=np.int64),
+        nulls=len(texts) - counts.total(),
+        value_indices=np.array([index.get(text, len(values)) for text in texts], dtype=np.uint32),
     )

@@ -10,7 +10,10 @@ from deniable.arrays import Reals
 
 # TOML values. A Decimal is written exactly: 0.1 stays 0.1.
 TomlScalar: TypeAlias = str | bool | int | Decimal | date | datetime
-TomlValue: TypeAlias = TomlScalar | list[TomlScalar] | Mapping[str, TomlScalar | list[TomlScalar]]
+TomlPairs: TypeAlias = tuple[tuple[TomlScalar, TomlScalar], ...]
+TomlValue: TypeAlias = (
+    TomlScalar | list[TomlScalar] | TomlPairs | Mapping[str, TomlScalar | list[TomlScalar]]
+)
 
 Kind = Literal[
     "categorical",
@@ -23,6 +26,7 @@ Kind = Literal[
     "text",
     "identifier",
     "constant",
+    "computed",
 ]
 # Columns are compared only if they have the same scale.
 Scale = Literal["number", "date", "datetime"]
@@ -31,7 +35,31 @@ FROM_DATA = "read from the data"
 FROM_DATA_ROUNDED = "read from the data, rounded outward"
 DRAFTED_PRIVATELY = "drafted with differential privacy"
 # Kinds that the model does not learn.
-_UNMODELLED_KINDS: tuple[Kind, ...] = ("identifier", "constant")
+_UNMODELLED_KINDS: tuple[Kind, ...] = ("identifier", "constant", "computed")
+# Priority of a note without one; a smaller number is more important.
+_DEFAULT_PRIORITY = 5
+
+
+class Note(str):
+    """Text of a note, with a priority: 0 is the most important.
+
+    0 concerns the whole table, 1 the unit of privacy, 2 columns or rows that are left out, 3
+    relationships between columns, 4 what counts as missing, 5 and more single descriptions.
+    """
+
+    __slots__ = ("priority",)
+    priority: int
+
+    def __new__(cls, text: str, *, priority: int = _DEFAULT_PRIORITY) -> "Note":
+        """Create a note."""
+        note = super().__new__(cls, text)
+        note.priority = priority
+        return note
+
+
+def note_priority(note: str) -> int:
+    """Return the priority of a note; a plain text has the default one."""
+    return note.priority if isinstance(note, Note) else _DEFAULT_PRIORITY
 
 
 @dataclass(frozen=True)

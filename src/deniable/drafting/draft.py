@@ -5,8 +5,13 @@ from dataclasses import dataclass, replace
 
 from deniable.data.polars_errors import polars_errors_as
 from deniable.drafting.column_profile import OpenedTable, open_table, require_column
-from deniable.drafting.description import FROM_DATA, ColumnDraft
+from deniable.drafting.description import FROM_DATA, ColumnDraft, Note, note_priority
 from deniable.drafting.private_draft import PrivateDraft, draft_privately
+from deniable.drafting.relationship_drafts import (
+    add_computed_columns,
+    constraint_lines,
+    constraint_notes,
+)
 from deniable.drafting.relationships import Relationships, find_relationships
 from deniable.drafting.round_numbers import nice_above
 from deniable.drafting.toml_text import (
@@ -16,12 +21,12 @@ from deniable.drafting.toml_text import (
     numbered_lines,
     write_attribute,
 )
-from deniable.drafting.type_inference import guess_column, guess_unit_column
+from deniable.drafting.type_inference import guess_columns
 from deniable.errors import ConfigError, DataError
 from deniable.privacy.composition import Guarantee
-from deniable.progress import Progress, no_progress
 from deniable.randomness import Randomness, Secret
 from deniable.schema.toml_writer import write_value
+from deniable.workers import Progress, no_progress
 
 # Smaller tables get a note that they have few rows.
 _MIN_ROWS_WITHOUT_NOTE = 100
@@ -46,7 +51,8 @@ class Draft:
 
     Attributes:
         text: The schema as TOML, with comments.
-        notes: Decisions left to the user. They disclose no more than the text.
+        notes: Decisions left to the user, the most important first. They disclose no more than
+            the text.
         attributes: The description of each column.
         cost: Privacy cost of a private draft; None for a plain draft, which has no guarantee.
     """
@@ -61,7 +67,7 @@ def draft_schema(
     source: object,
     *,
     draft_epsilon: float | None = None,
-    draft_delta: float = 1e-9,
+    draft_delta: float = 1e-10,
     unit: str | None = None,
     max_rows_per_unit: int | None = None,
     noise: Randomness | None = None,
@@ -120,15 +126,9 @@ def _draft_plainly(
     progress: Progress,
 ) -> Draft:
     columns = opened.read(progress)
-    guesses = [guess_unit_column(c) if c.name == unit else guess_column(c) for c in columns]
+    guesses = guess_columns(columns, unit)
     related = find_relationships(columns, guesses)
-    attributes = tuple(
-        guess.draft.plus(
-            remarks=tuple(related.remarks.get(guess.draft.name, ())),
-            notes=tuple(related.notes.get(guess.draft.name, ())),
-        )
-        for guess in guesses
-    )
+    attributes = add_computed_columns([guess.draft for guess in guesses], related)
     notes = tuple(_collect_notes(columns[0].rows, attributes, related))
     rows = nice_above(columns[0].rows)
     head = [
@@ -140,7 +140,7 @@ def _draft_plainly(
         *_unit_lines(attributes, unit, rows_per_unit),
     ]
     text = _write_draft(_PLAIN_INTRODUCTION, notes, head, attributes)
-    text += "".join(f"\n{line}" for line in _order_lines(related))
+    text += "".join(f"\n{line}" for line in constraint_lines(related))
     return Draft(text=text.rstrip("\n") + "\n", notes=notes, attributes=attributes)
 
 
@@ -156,21 +156,21 @@ def _write_draft(
 def _collect_notes(
     rows: int, attributes: Sequence[ColumnDraft], related: Relationships
 ) -> list[str]:
-    notes = []
+    notes: list[str] = []
     if rows < _MIN_ROWS_WITHOUT_NOTE:
         notes.append(
-            f"few rows ({rows:,}): they show little of what a column may hold, and noise will hide "
-            "relations between columns."
+            Note(
+                f"few rows ({rows:,}): they show little of what a column may hold, and noise will "
+                "hide relations between columns.",
+                priority=0,
+            )
         )
     if not any(attribute.is_modelled for attribute in attributes):
-        notes.append("no column is left for the model: describe at least one that varies.")
+        text = "no column is left for the model: describe at least one that varies."
+        notes.append(Note(text, priority=0))
     notes += group_notes(attributes)
-    if related.orders:
-        notes.append(
-            "some columns never exceed others in any row: these constraints are listed at the end "
-            "of the file as comments. Uncomment those that must hold."
-        )
-    return notes
+    notes += constraint_notes(related)
+    return sorted(notes, key=note_priority)
 
 
 def _unit_lines(
@@ -187,17 +187,6 @@ def _unit_lines(
                 "# max_rows_per_unit = 1",
             ]
     return []
-
-
-def _order_lines(related: Relationships) -> list[str]:
-    """Write order constraints that hold in every row, as comments."""
-    if not related.orders:
-        return []
-    lines = comment_lines("These constraints hold in every row. Uncomment those that must hold.")
-    for low, high, strict in related.orders:
-        key = "less" if strict else "at_most"
-        lines += ["#", "# [[constraint]]", f"# {key} = [{write_value(low)}, {write_value(high)}]"]
-    return lines
 
 
 def _write_private(

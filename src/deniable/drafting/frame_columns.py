@@ -3,23 +3,26 @@
 pandas and pyarrow are imported only for frames of theirs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 
-from deniable.data.polars_errors import POLARS_ERRORS
+from deniable.data.arrow_types import arrow_column_of, contains_type, require_importable
+from deniable.data.dataframes import UNNAMED_TABLE, require_distinct
+from deniable.data.polars_errors import IMPORT_ERRORS
 from deniable.drafting.object_texts import texts_of_objects
 from deniable.errors import DataError
 
 # A frame, column or type of pandas or pyarrow, which need not be installed.
 Foreign: TypeAlias = Any
 
-DATAFRAME_LABEL = "the table"
-
-# Errors of pandas and pyarrow on columns that polars cannot import. They may quote cells.
-_IMPORT_ERRORS = (*POLARS_ERRORS, TypeError, ValueError, OverflowError, NotImplementedError)
+# Arrow stores some dates in milliseconds.
+_DATE64 = "datetime64[ms]"
+# A cell without a counted text: an object that is none of those that have one.
+_UNSUPPORTED = object()
 
 
 def pandas_columns(source: Foreign, *, private: bool) -> Iterator[pl.Series]:
@@ -41,16 +44,16 @@ def pandas_columns(source: Foreign, *, private: bool) -> Iterator[pl.Series]:
             yield texts_of_objects(name, column.tolist())
             continue
         try:
-            arrow_type = _arrow_type_of(column)
-            if arrow_type is not None and not _is_importable(arrow_type, private=private):
-                raise NotImplementedError
+            _require_importable(_arrow_type_of(column), arrow_column_of(column), private=private)
             yield cast("pl.Series", pl.from_pandas(column, nan_to_null=True)).alias(name)
         except ImportError:
             raise DataError("pandas frames need pyarrow: pip install 'deniable[frames]'") from None
-        except _IMPORT_ERRORS:
+        except IMPORT_ERRORS:
             if not private:
                 raise _mixed_types_error(name) from None
-            yield texts_of_objects(name, column.tolist())
+            arrow_column = arrow_column_of(column)
+            cells = column.tolist() if arrow_column is None else map(_to_object, arrow_column)
+            yield texts_of_objects(name, cells)
 
 
 def arrow_columns(source: Foreign, *, private: bool) -> Iterator[pl.Series]:
@@ -63,21 +66,12 @@ def arrow_columns(source: Foreign, *, private: bool) -> Iterator[pl.Series]:
             # The same moments: polars and Python do not know every time zone that Arrow stores.
             column = column.cast(pa.timestamp(column.type.unit, "UTC"))
         try:
-            if not _is_importable(column.type, private=private):
-                raise NotImplementedError
+            _require_importable(column.type, column, private=private)
             yield cast("pl.Series", pl.from_arrow(column)).alias(name)
-        except _IMPORT_ERRORS:
+        except IMPORT_ERRORS:
             if not private:
                 raise _mixed_types_error(name) from None
-            yield texts_of_objects(name, column.to_pylist())
-
-
-def require_distinct(names: Sequence[str]) -> None:
-    """Raise a DataError if two columns have the same name."""
-    if len(set(names)) < len(names):
-        raise DataError(
-            f"two columns of {DATAFRAME_LABEL} have the same name; rename or remove one"
-        )
+            yield texts_of_objects(name, map(_to_object, column))
 
 
 def _arrow_type_of(column: Foreign) -> Foreign | None:
@@ -88,31 +82,47 @@ def _arrow_type_of(column: Foreign) -> Foreign | None:
         return None
     try:
         return import_module("pyarrow").infer_type(column.to_numpy(), from_pandas=True)
-    except _IMPORT_ERRORS:  # polars decides
+    except IMPORT_ERRORS:  # polars decides
         return None
 
 
-def _is_importable(arrow_type: Foreign, *, private: bool) -> bool:
-    """Whether a column may be given to polars.
-
-    polars panics on decimals of 256 bits, and Rust prints panics to standard error.
+def _require_importable(
+    arrow_type: Foreign | None, column: Foreign | None, *, private: bool
+) -> None:
+    """Raise an exception if a column may not be given to polars.
 
     polars makes times of dates that Arrow stores in milliseconds. As objects they are dates, and a
     row of another type makes objects of them, so a private draft does not import them.
+
+    Args:
+        arrow_type: The type in which the column is handed to polars, if Arrow is involved.
+        column: The Arrow column, if there is one already.
+        private: Whether the draft is private.
     """
+    if arrow_type is None:
+        return
     types = import_module("pyarrow").types
-    if types.is_decimal256(arrow_type) or (private and types.is_date64(arrow_type)):
-        return False
-    parts = [arrow_type.field(i).type for i in range(arrow_type.num_fields)]
-    if types.is_dictionary(arrow_type):
-        parts.append(arrow_type.value_type)
-    if hasattr(arrow_type, "storage_type"):
-        parts.append(arrow_type.storage_type)
-    return all(_is_importable(part, private=private) for part in parts)
+    if contains_type(arrow_type, types.is_decimal256):
+        raise NotImplementedError
+    if private and contains_type(arrow_type, types.is_date64):
+        raise NotImplementedError
+    if column is not None:
+        require_importable(column)
+
+
+def _to_object(cell: Foreign) -> object:
+    """Convert an Arrow cell to a Python object, also one that is no date or text of Python."""
+    try:
+        return cell.as_py()
+    except UnicodeDecodeError:
+        return cell.as_buffer().to_pybytes() if hasattr(cell, "as_buffer") else _UNSUPPORTED
+    except (OverflowError, ValueError):
+        is_date = import_module("pyarrow").types.is_date64(cell.type)
+        return np.array(cell.value).astype(_DATE64)[()] if is_date else _UNSUPPORTED
 
 
 def _mixed_types_error(name: str) -> DataError:
     return DataError(
-        f'column "{name}" of {DATAFRAME_LABEL} holds values of several types, or of a type that '
+        f'column "{name}" of {UNNAMED_TABLE} holds values of several types, or of a type that '
         'polars does not support; convert it to one, as with frame[name].astype("str")'
     )

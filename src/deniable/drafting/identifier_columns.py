@@ -3,11 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from deniable.arrays import Counts
 from deniable.drafting.cell_patterns import CODE_WORDS, split_name
-from deniable.drafting.description import FROM_DATA, ColumnDraft, DraftField
+from deniable.drafting.description import FROM_DATA, ColumnDraft, DraftField, Note
 from deniable.drafting.text_columns import are_times_of_day
 
 # A column of fewer rows may be unique by chance.
@@ -21,6 +23,10 @@ _MAX_MEAN_ROWS_PER_PERSON = 100
 _MIN_EVEN_PERSONS = 200
 _MAX_MEAN_ROWS_PER_EVEN_PERSON = 20
 _MAX_TO_MEAN_ROWS_OF_EVEN_PERSONS = 10
+# The same for integers without a name: the numbers in this many parts, by size, have about the same
+# number of rows.
+_EVEN_PARTS = 10
+_MAX_RATIO_OF_EVEN_PARTS = 1.5
 # Share of generated keys that have the same length, or the same pattern of letters and digits.
 _MIN_SAME_SHAPE_SHARE = 0.9
 # A smaller share of missing cells gets no note.
@@ -155,8 +161,12 @@ def _describe_unique(name: str, seen: Uniqueness, texts: Sequence[str]) -> Colum
         kind="identifier",
         fields=identifier_fields(texts),
         notes=(
-            f"taken for an identifier ({reason}): it is not learnt, and records get new ones. If "
-            'it is a measurement, describe it as one; if it is not needed, set release = "omit"',
+            Note(
+                f"taken for an identifier ({reason}): it is not learnt, and records get new ones. "
+                "If it is a measurement, describe it as one; if it is not needed, set release = "
+                '"omit"',
+                priority=2,
+            ),
         ),
     )
 
@@ -166,12 +176,37 @@ def _describe_repeated(name: str, seen: Uniqueness, texts: Sequence[str]) -> Col
         name=name,
         kind="identifier",
         fields=identifier_fields(texts),
-        notes=(
-            f"it seems to identify persons with several rows (up to {seen.max_rows:,} each). If "
-            "so, set unit and max_rows_per_unit at the top: privacy then holds per person",
-        ),
+        notes=(_unit_note(seen),),
         may_be_unit=True,
     )
+
+
+def _unit_note(seen: Uniqueness) -> Note:
+    return Note(
+        f"does it identify persons with several rows (up to {seen.max_rows:,} each)? If so, set "
+        "unit and max_rows_per_unit at the top: without them the guarantee is for one row, and "
+        "much weaker for a person with many. If not, describe it as a value",
+        priority=1,
+    )
+
+
+def ask_for_unit(draft: ColumnDraft, counts: Counts) -> ColumnDraft:
+    """Ask whether learnt integers identify persons, if they repeat as numbers of persons do.
+
+    Such numbers are about equally frequent from the smallest to the largest; those of a
+    measurement are not.
+
+    Args:
+        draft: The description of the column.
+        counts: The rows of each number, by ascending number.
+    """
+    seen = measure_uniqueness(counts)
+    if not seen.is_even or seen.is_nearly_unique or seen.rows < 2 * seen.distinct:
+        return draft
+    means = [float(part.mean()) for part in np.array_split(counts, _EVEN_PARTS)]
+    if max(means) > _MAX_RATIO_OF_EVEN_PARTS * min(means):
+        return draft
+    return replace(draft.plus(notes=(_unit_note(seen),)), may_be_unit=True)
 
 
 def _look_assigned(seen: Uniqueness, low: int, high: int) -> bool:

@@ -1,9 +1,12 @@
-"""Noisy histograms of a column with a threshold, for a draft with differential privacy.
+"""Noisy histograms of a column, for a draft with differential privacy.
 
-A row is in one cell of each histogram. Every count gets bounded noise of the same law, on -r … r. A
-cell is released if its noisy count is at least 1 + r, which an empty cell never reaches. So each
-histogram is Mechanism B of guarantee.md, Theorem 7 with k = 1, and n histograms together are that
-theorem with n lengths.
+A row is in one cell of each histogram. Every count gets Gaussian noise, rounded to integers. Counts
+of cells that are known in advance are released as they are. A text is a cell that is not known in
+advance: it is released only if its noisy count reaches a threshold that the noise of a single row
+reaches with a probability of at most a small part of δ (guarantee.md, Theorem 7b).
+
+Each histogram takes a part of μ², the cost of the whole draft: noise of standard deviation σ costs
+1/σ². Parts may depend on earlier answers, as long as they add up to at most μ².
 """
 
 import math
@@ -12,20 +15,32 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
+from scipy.special import ndtr, ndtri
 
 from deniable.arrays import Counts
-from deniable.drafting.cell_patterns import CLASS_INDEX, CLASS_NAMES, strip_blanks
 from deniable.drafting.cell_texts import CountedTexts
 from deniable.errors import BudgetError, InvariantError
 from deniable.privacy import noise_laws
-from deniable.privacy.composition import Guarantee, gaussian_mu, group_privacy
-from deniable.privacy.ledger import Part, Spend, compose_spends
+from deniable.privacy.composition import (
+    Guarantee,
+    gaussian_delta,
+    gaussian_mu,
+    group_privacy,
+    upper_bound,
+)
+from deniable.privacy.ledger import Part, Spend
 from deniable.privacy.noise import add_noise
-from deniable.privacy.noise_laws import Law
+from deniable.privacy.noise_tables import with_table_error
 from deniable.randomness import Rng
 
-# The accountant rounds ε up on a grid: calibrate to these fractions of ε until the cost fits.
-_CALIBRATION_FRACTIONS = (1 - 1e-5, 1 - 1e-3, 0.99, 0.97, 0.9, 0.8)
+# Share of ε and δ that is left for rounding errors.
+_ROUNDING_SHARE = 1e-6
+# Bounds on the relative and the additive error of a table of rounded Gaussian noise.
+_TABLE_GROWTH, _TABLE_MASS = 2.0**-41, 2.0**-99
+# Share of δ for texts that a single row would show.
+_TEXT_DELTA_SHARE = 0.25
+# A larger ε buys no accuracy that a draft could use.
+_MAX_EPSILON = 30.0
 _LEDGER_PART: Part = "structure"
 
 
@@ -45,29 +60,80 @@ def per_row_limit(limit: Guarantee, *, rows: int) -> Guarantee:
     return one
 
 
-def calibrate_noise(limit: Guarantee, *, histograms: int) -> Law:
-    """Choose the noise with which n histograms cost at most ``limit``.
+@dataclass(frozen=True, kw_only=True)
+class DraftNoise:
+    """Noise of a draft.
 
-    Geometric or Gaussian noise, whichever has the lower threshold.
+    Attributes:
+        mu: μ of all histograms together, as one Gaussian mechanism.
+        epsilon: ε of that mechanism, without the errors of its tables.
+        text_delta: Largest probability that a list shows a text of a single row.
+        max_histograms: Largest number of histograms.
+        max_lists: Largest number of histograms that list texts.
+    """
+
+    mu: float
+    epsilon: float
+    text_delta: float
+    max_histograms: int
+    max_lists: int
+
+    def cost(self, spends: Sequence[Spend]) -> Guarantee:
+        """Total cost per row of the given ledger entries: Theorem 7b."""
+        return self._cost(
+            mu=math.hypot(*(spend.mu for spend in spends)),
+            growth=math.fsum(spend.table_growth for spend in spends),
+            mass=math.fsum(spend.table_error for spend in spends),
+        )
+
+    @property
+    def largest_cost(self) -> Guarantee:
+        """Upper bound on ``cost``, however the histograms share μ²."""
+        tables = self.max_histograms
+        return self._cost(mu=self.mu, growth=tables * _TABLE_GROWTH, mass=tables * _TABLE_MASS)
+
+    def _cost(self, *, mu: float, growth: float, mass: float) -> Guarantee:
+        delta = gaussian_delta(epsilon=self.epsilon, mu=upper_bound(mu))
+        ideal = Guarantee(epsilon=self.epsilon, delta=delta)
+        gaussian = with_table_error(ideal, growth=upper_bound(growth), mass=upper_bound(mass))
+        texts = math.exp(gaussian.epsilon) * self.max_lists * self.text_delta
+        return Guarantee(
+            epsilon=gaussian.epsilon, delta=upper_bound(gaussian.delta + upper_bound(texts))
+        )
+
+
+def calibrate_noise(limit: Guarantee, *, histograms: int, lists: int) -> DraftNoise:
+    """Choose the noise with which a draft costs at most ``limit``.
+
+    Args:
+        limit: (ε, δ) for one row.
+        histograms: Largest number of histograms.
+        lists: Largest number of histograms among them that list texts.
 
     Raises:
         BudgetError: No noise meets the limit.
 
     Privacy:
         Neighbours: add or remove one row, which moves one cell of each histogram by one.
-        Covers: all cells that reach 1 + r, with their noisy counts, (ε, δ) by Theorem 7, as
-            certified by ``ledger.compose_spends`` for this exact noise table.
+        Covers: all counts of cells known in advance, and the texts that reach the threshold with
+            their counts: (ε, δ' + e^ε · lists · ``text_delta``) by Theorem 7b, where (ε, δ') is the
+            cost of μ with the errors of the noise tables (``noise_tables.with_table_error``).
     """
     _require_finite(limit)
-    for fraction in _CALIBRATION_FRACTIONS:
-        target = Guarantee(epsilon=min(fraction * limit.epsilon, 30.0), delta=limit.delta)
-        try:
-            law = min(_candidate_laws(target, histograms), key=lambda law: law.r)
-            cost = compose_spends((_spend(law, histograms),), delta=limit.delta)
-        except BudgetError:
-            continue
-        if cost.within(limit):
-            return law
+    largest, kept = min(limit.epsilon, _MAX_EPSILON), 1 - _ROUNDING_SHARE
+    epsilon = kept * largest - histograms * _TABLE_GROWTH
+    delta = kept * (1 - _TEXT_DELTA_SHARE) * limit.delta
+    text_delta = kept * _TEXT_DELTA_SHARE * limit.delta / (math.exp(largest) * max(lists, 1))
+    if epsilon > 0:
+        found = DraftNoise(
+            mu=gaussian_mu(epsilon=epsilon, delta=delta) * kept,
+            epsilon=epsilon,
+            text_delta=text_delta,
+            max_histograms=histograms,
+            max_lists=lists,
+        )
+        if found.largest_cost.within(limit):
+            return found
     raise BudgetError(
         f"no noise keeps a draft of {histograms} histograms within ε = {limit.epsilon:.4g}, "
         f"δ = {limit.delta:.2g} per row. Use a larger δ, an ε between 0.1 and 10, fewer rows per "
@@ -83,143 +149,92 @@ def _require_finite(limit: Guarantee) -> None:
         )
 
 
-def _candidate_laws(limit: Guarantee, histograms: int) -> list[Law]:
-    each = limit.epsilon / histograms
-    r = noise_laws.geometric_radius(epsilon=limit.epsilon, delta=limit.delta, lengths=histograms)
-    found = [noise_laws.truncated_geometric(each, r)]
-    # Half of δ is for finite privacy losses, the rest for the truncated tail.
-    mu = gaussian_mu(epsilon=limit.epsilon, delta=limit.delta / 2)
-    sigma = math.sqrt(histograms) / mu
-    tail = histograms / (0.4 * limit.delta * sigma * math.sqrt(2 * math.pi))
-    if sigma >= 2 and tail > 1:
-        r = math.ceil(sigma * math.sqrt(2 * math.log(tail)))
-        found.append(noise_laws.truncated_discrete_gaussian(sigma, r))
-    return found
-
-
-def _spend(law: Law, histograms: int) -> Spend:
-    return Spend(what="schema draft", part=_LEDGER_PART, law=law, moved=histograms)
-
-
 @dataclass(frozen=True)
 class NoisyHistogram:
     """A histogram that was measured with noise.
 
     Attributes:
-        public: Noisy counts of the cells that are known in advance; 0 below the threshold.
+        public: Noisy counts of the cells that are known in advance; they may be negative.
         texts: Noisy counts of the texts that reach the threshold, in the order of the texts.
+        sigma: Standard deviation of the noise.
     """
 
     public: Counts
     texts: dict[str, int]
+    sigma: float
 
 
 @dataclass
 class HistogramMeasurer:
-    """Measure histograms with noise, at most as many as the noise was calibrated for.
+    """Measure histograms with noise, within the cost that the noise was calibrated for.
 
     A private draft reads the data through ``measure`` only: the same answers give the same draft.
 
     Attributes:
-        law: Noise of each count.
+        noise: Noise of the draft.
         rng: Source of the noise.
-        max_histograms: Number of histograms that the noise was calibrated for.
         spends: Ledger entries so far.
+        lists: Number of histograms so far that listed texts.
     """
 
-    law: Law
+    noise: DraftNoise
     rng: Rng
-    max_histograms: int
     spends: list[Spend] = field(default_factory=list)
+    lists: int = 0
 
-    def __post_init__(self) -> None:
-        if not self.law.name.startswith("truncated"):
-            raise InvariantError("the threshold 1 + r needs bounded noise")
-
-    @property
-    def threshold(self) -> int:
-        """Smallest noisy count that is released: one more than noise alone can reach."""
-        return 1 + self.law.r
-
-    def measure(self, public: Counts, listed: CountedTexts | None = None) -> NoisyHistogram:
+    def measure(
+        self, public: Counts, listed: CountedTexts | None = None, *, share: float
+    ) -> NoisyHistogram:
         """Measure one histogram of cells known in advance and, after them, of texts.
 
         Args:
             public: Number of rows in each cell known in advance.
             listed: Texts of the column, each of them one more cell.
+            share: Part of μ² that this histogram takes.
 
         Privacy:
             Neighbours: add or remove one row, which moves one count, of ``public`` or of a text,
                 by one.
-            Covers: as ``histogram``. Texts are released in their own order, as any other could
-                reveal the data's.
-        """
-        if listed is None:
-            return NoisyHistogram(self.histogram(public), {})
-        noisy = self.histogram(np.concatenate([public, listed.counts]))
-        rows = noisy[len(public) :]
-        released = listed.texts.filter(pl.Series(rows > 0))
-        texts = dict(sorted(zip(released, rows[rows > 0].tolist(), strict=True)))
-        return NoisyHistogram(noisy[: len(public)], texts)
-
-    def histogram(self, counts: Counts) -> Counts:
-        """Add noise to counts; set those below the threshold to zero.
-
-        Args:
-            counts: Number of rows in each cell. Empty cells may be left out.
-
-        Privacy:
-            Neighbours: add or remove one row, which moves one of the counts by one.
-            Covers: which cells reach the threshold, and their noisy counts: Mechanism B with
-                k = 1 (guarantee.md, Theorem 7), so cells need no public list.
+            Covers: the counts of ``public``, and the texts that reach the threshold: Theorem 7b.
+                Texts are released in their own order, as any other could reveal the data's.
             Does not cover: other histograms of the same rows; ``calibrate_noise`` does.
         """
-        if len(self.spends) >= self.max_histograms:
-            raise InvariantError(
-                "the draft needs more histograms than the noise was calibrated for"
-            )
-        noisy, spent = add_noise(self.rng, counts, self.law, what="schema draft", part=_LEDGER_PART)
-        self.spends.append(spent)
-        released: Counts = np.where(noisy >= self.threshold, noisy, 0)
-        return released
+        self.lists += listed is not None
+        sigma = 1 / (self.noise.mu * math.sqrt(share))
+        counts = public if listed is None else np.concatenate([public, listed.counts])
+        noisy = self._add_noise(counts, sigma, share)
+        if listed is None:
+            return NoisyHistogram(noisy, {}, sigma)
+        rows = noisy[len(public) :]
+        seen = rows >= text_threshold(sigma, self.noise.text_delta)
+        released = listed.texts.filter(pl.Series(seen))
+        texts = dict(sorted(zip(released, rows[seen].tolist(), strict=True)))
+        return NoisyHistogram(noisy[: len(public)], texts, sigma)
 
-    def cost(self, *, delta: float) -> Guarantee:
+    def _add_noise(self, counts: Counts, sigma: float, share: float) -> Counts:
+        spent = math.fsum(spend.mu**2 for spend in self.spends)
+        allowed = self.noise.mu**2 * (1 + 1e-9)
+        is_full = len(self.spends) >= self.noise.max_histograms or self.lists > self.noise.max_lists
+        if is_full or spent + share * self.noise.mu**2 > allowed:
+            raise InvariantError("the draft needs more than the noise was calibrated for")
+        law = noise_laws.rounded_gaussian(sigma)
+        noisy, spend = add_noise(self.rng, counts, law, what="schema draft", part=_LEDGER_PART)
+        self.spends.append(spend)
+        return noisy
+
+    def cost(self) -> Guarantee:
         """Total cost per row of the histograms measured so far."""
-        if not self.spends:
-            return Guarantee(epsilon=0.0, delta=0.0)
-        return compose_spends((_spend(self.law, len(self.spends)),), delta=delta)
+        free = Guarantee(epsilon=0.0, delta=0.0)
+        return self.noise.cost(self.spends) if self.spends else free
 
 
-def count_classes(column: CountedTexts) -> Counts:
-    """Count the cells of a column in each class of ``cell_patterns.CLASS_NAMES``.
+def text_threshold(sigma: float, delta: float) -> int:
+    """Smallest noisy count that names a text.
 
-    Every row has one cell, and every cell one class: a row moves one count by one.
+    A text of one row reaches it with a probability of at most ``delta``:
+    Pr[1 + Z ≥ τ] = Φ(-(τ - 3/2) / σ) for a normal variable rounded to Z.
     """
-    found = np.zeros(len(CLASS_NAMES), dtype=np.int64)
-    np.add.at(found, column.classes, column.counts)
-    found[CLASS_INDEX["missing "]] += column.nulls
-    return found
-
-
-def grid_positions(column: CountedTexts, decimals: int) -> tuple[Counts, Counts]:
-    """Round the numbers of a column to a grid of 10^-decimals; also return the rows of each.
-
-    Cells that are not numbers are left out; positions are clipped to ±10^18.
-    """
-    numbers = strip_blanks(column.texts).cast(pl.Float64, strict=False)
-    known = (numbers.is_not_null() & numbers.is_finite()).to_numpy()
-    grid = np.clip(numbers.filter(pl.Series(known)).to_numpy(), -1e18, 1e18) * 10.0**decimals
-    positions = np.rint(np.clip(grid, -1e18, 1e18)).astype(np.int64)
-    return positions, column.counts[known]
-
-
-def count_intervals(positions: Counts, counts: Counts, edges: Sequence[int]) -> Counts:
-    """Count the rows in each interval, given the ascending lower edges.
-
-    Rows below the first edge are left out; the last interval has no upper end. A row moves at
-    most one count.
-    """
-    at = np.searchsorted(np.array(edges, dtype=np.int64), positions, side="right") - 1
-    found = np.zeros(len(edges), dtype=np.int64)
-    np.add.at(found, at[at >= 0], counts[at >= 0])
-    return found
+    threshold = math.ceil(1.5 - sigma * float(ndtri(delta)))
+    while float(ndtr(-(threshold - 1.5) / sigma)) > delta:
+        threshold += 1
+    return max(threshold, 2)

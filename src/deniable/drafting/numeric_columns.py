@@ -14,6 +14,7 @@ from deniable.drafting.description import (
     ColumnDraft,
     DraftField,
     Kind,
+    Note,
     TomlScalar,
 )
 from deniable.drafting.numeric_profile import NumericProfile
@@ -44,7 +45,7 @@ _MIN_WIDE_BIN_SHARE = 0.1
 _MIN_HEAP_SHARE = 0.02
 _MIN_HEAP_EXCESS = 0.2
 
-_BUCKETS_COMMENT = "about ten; used where this column predicts another"
+_BUCKETS_COMMENT = "for --profile paper; the default ignores it"
 
 
 def describe_numbers(
@@ -62,15 +63,19 @@ def describe_numbers(
     missing = [*missing, *map(str, codes)]
     missing_field = [DraftField("missing", [*missing], FROM_DATA)] if missing else []
     if codes:
+        are = "is" if len(codes) == 1 else "are"
         notes.append(
-            f"{' and '.join(map(str, codes))} {'is' if len(codes) == 1 else 'are'} taken to mean "
-            "missing: please check. All missing cells are written as the first text under missing"
+            Note(
+                f"{' and '.join(map(str, codes))} {are} taken to mean missing: please check. All "
+                "missing cells are written as the first text under missing",
+                priority=4,
+            )
         )
     if listed := _list_fields(name, numbers, texts):
         kind, fields, more_notes = listed
     else:
         kind, fields, more_notes = _range_fields(numbers, codes)
-        if kind == "integer" and texts and all(text.endswith(".0") for text in texts):
+        if kind == "integer" and _have_points(texts):
             # Integers in a column that once held floats.
             step = DraftField("step", Decimal("1.0"), "integers written with a decimal point")
             kind, fields = "real", [*fields[:2], step, *fields[2:]]
@@ -86,6 +91,11 @@ def describe_numbers(
         notes=(*more_notes, *notes),
     )
     return draft, codes
+
+
+def _have_points(texts: Sequence[str]) -> bool:
+    """Whether all integers are written with a decimal point, such as 162000.0."""
+    return bool(texts) and all(text.endswith(".0") for text in texts)
 
 
 def _split_missing_codes(numbers: NumericProfile) -> tuple[NumericProfile, list[int], list[str]]:
@@ -133,9 +143,10 @@ def _list_fields(
         not integral or numbers.is_skewed or distinct > _MAX_LISTED_CODES
     ):
         return None
-    if not integral and len(texts) != distinct:
+    as_written = not integral or _have_points(texts)
+    if as_written and len(texts) != distinct:
         return None
-    values: list[TomlScalar] = [int(p) for p in numbers.positions] if integral else [*texts]
+    values: list[TomlScalar] = [*texts] if as_written else [int(p) for p in numbers.positions]
     fields = [DraftField("values", values, FROM_DATA)]
     if distinct <= _MAX_LISTED_NUMBERS:
         note = "only these numbers occur: if others may occur, make it a range (min, max)"

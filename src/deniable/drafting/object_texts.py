@@ -168,7 +168,7 @@ def _valid_text(cell: str | bytes) -> str:
     held = cell if isinstance(cell, bytes) else cell.encode(errors="surrogatepass")
     try:
         return held.decode()
-    except UnicodeError:  # lone surrogates, or bytes that are no text
+    except UnicodeError:  # lone surrogates, or bytes that are not text
         return _unsupported(f"bytes {held.hex()}")
 
 

@@ -1,63 +1,65 @@
 """Draft a schema with differential privacy: rows affect it only through noisy histograms.
 
-At most three histograms (``noisy_histograms``) are measured per column: the classes of its cells;
-its contents (numbers in public logarithmic intervals, years, or texts); and, for short ranges, its
-contents in finer intervals. The rest of the draft is computed from these.
+Measured with noise (``noisy_histograms``) are the number of rows; for each column its number of
+distinct values and the types of its cells (``type_histogram``); and then, as the types suggest, its
+codes, its frequent texts or its years. The rest of the draft is computed from these.
+
+A draft is valid for every table with its columns: a cell that noise has hidden is clipped, becomes
+"other" or the column's fallback, and is never an error.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import Literal
 
 import numpy as np
 
-from deniable.arrays import Counts, Mask
-from deniable.drafting.cell_patterns import (
-    AMBIGUOUS_DATE_FORMATS,
-    AMBIGUOUS_DATETIME_FORMATS,
-    BOOLEAN_PAIRS,
-    CLASS_INDEX,
-    DATE_FORMATS,
-    DATETIME_FORMATS,
-    MISSING_TEXTS,
-    are_missing_reasons,
-)
 from deniable.drafting.cell_texts import CountedTexts
 from deniable.drafting.column_profile import OpenedTable
 from deniable.drafting.description import DRAFTED_PRIVATELY, ColumnDraft, DraftField
 from deniable.drafting.identifier_columns import has_identifier_name
-from deniable.drafting.noisy_histograms import (
-    HistogramMeasurer,
-    calibrate_noise,
-    count_classes,
-    per_row_limit,
-)
-from deniable.drafting.noisy_ranges import (
-    MAJORITY_SHARE,
-    NUMERIC_CLASSES,
-    count_log_intervals,
-    count_numbers,
-    draft_dates,
-    draft_numbers,
-    draft_omitted,
-    log_bounds,
-)
-from deniable.drafting.text_columns import describe_open_list
+from deniable.drafting.measured_column import MeasuredColumn, draft_unseen
+from deniable.drafting.noisy_dates import draft_dates
+from deniable.drafting.noisy_histograms import HistogramMeasurer, calibrate_noise, per_row_limit
+from deniable.drafting.noisy_lists import draft_texts
+from deniable.drafting.noisy_ranges import draft_numbers, has_fractions
 from deniable.drafting.toml_text import group_notes
+from deniable.drafting.type_histogram import ColumnTypes, count_types
 from deniable.errors import ConfigError, InvariantError
 from deniable.privacy.composition import Guarantee, group_privacy
-from deniable.progress import Progress, no_progress
 from deniable.randomness import Randomness
+from deniable.workers import Progress, no_progress
 
-# Listed as missing in every column but text, as a rare missing cell is not seen.
-_COMMON_MISSING_TEXTS = ("", "NA", "N/A", "NaN", "null", "None", "?")
+# Parts of μ². Those of columns are divided among the columns.
+_ROWS_PART = 0.03
+_DISTINCT_PART = 0.02
+_TYPES_PART = 0.40
+_DETAILS_PART = 0.55
+# Histograms for each column: distinct values, types, and at most three of details.
+_HISTOGRAMS_PER_COLUMN = 5
+# Weights of the types in the division of ``_DETAILS_PART``. Unknown texts need most rows.
+_TEXT_WEIGHT, _FRACTION_WEIGHT, _NUMBER_WEIGHT = 3.0, 2.0, 1.0
+# In units of the noise: fewer rows than this are as good as none, and weaker evidence is none.
+_MIN_ROWS_SCORE = 2.0
+# Noise alone rarely gives more evidence for a type than this: there are more cells of some types.
+_Type = Literal["number", "date", "text", "unsupported"]
+_CLEAR_SCORES: dict[_Type, float] = {"number": 4.5, "date": 4.5, "text": 3.5, "unsupported": 4.0}
+# A column of identifiers has this share of distinct values; one with the name of an identifier
+# needs fewer.
+_UNIQUE_SHARE, _NAMED_UNIQUE_SHARE = 0.8, 0.3
+# The number of distinct values counts with this many standard deviations less, so that noise alone
+# makes no identifier.
+_DISTINCT_MARGIN = 2.0
+# Numbers between the bounds for each row: more if the numbers are measured, not assigned.
+_MAX_NUMBERS_PER_ROW = 5
+_UNIQUE_NUMBERS = "nearly every row has its own number"
 
 _GENERAL_NOTES = (
-    "a private draft does not look for columns that follow from others, for orders between "
-    "columns, or for identifiers with unusual names: describe those that you know.",
-    "a cell that is too rare to be seen (a text among numbers, a missing cell) is reported when "
-    "the table is read: then widen the description by public knowledge. To round rare fractions "
-    "in an integer column, make it a real with decimals = 0.",
+    "a private draft does not look for columns that follow from others, or for orders between "
+    "columns: describe those that you know.",
+    "what noise hides stops no run: numbers outside a range are clipped, rare texts become "
+    '"other", and a cell that fits nothing becomes the fallback of its column. Widen the '
+    "description by public knowledge where you can.",
 )
 
 
@@ -113,176 +115,158 @@ def draft_privately(
     if unit is not None and rows_per_unit is None:
         raise ConfigError("a private draft with a unit needs max_rows_per_unit, a public bound")
     rows = rows_per_unit or 1
-    histograms = {name: _max_histograms(name, unit) for name in opened.names}
-    total = max(1, sum(histograms.values()))
     row_limit = per_row_limit(limit, rows=rows)
-    law = calibrate_noise(row_limit, histograms=total)
-    measurer = HistogramMeasurer(law, noise.at("noise"), total)
+    learnt = [name for name in opened.names if name != unit]
+    calibrated = calibrate_noise(
+        row_limit, histograms=1 + _HISTOGRAMS_PER_COLUMN * len(learnt), lists=len(learnt)
+    )
+    measurer = HistogramMeasurer(calibrated, noise.at("noise"))
     if unit is not None:
         opened = opened.limit_rows_per_unit(unit, rows, noise.at("units"))
     columns = opened.read_texts(progress)
-    drafted = [_draft_column(each, measurer, histograms[each.name]) for each in columns]
-    if not group_privacy(measurer.cost(delta=row_limit.delta), rows=rows).within(limit):
+    drafts = _draft_columns([each for each in columns if each.name != unit], measurer)
+    if not group_privacy(measurer.cost(), rows=rows).within(limit):
         raise InvariantError("the draft exceeds its privacy limit and is withheld")
     attributes = tuple(
-        replace(draft, confirmed=True, origin=DRAFTED_PRIVATELY) for draft, _ in drafted
+        replace(draft, confirmed=True, origin=DRAFTED_PRIVATELY)
+        for draft in (drafts.by_name.get(name) or _draft_unit(name) for name in opened.names)
     )
     return PrivateDraft(
         attributes=attributes,
         notes=(*group_notes(attributes), *_GENERAL_NOTES),
-        rows=max((count for _, count in drafted), default=0),
+        rows=drafts.rows,
         cost=limit,
     )
 
 
-def _max_histograms(name: str, unit: str | None) -> int:
-    """Maximum number of histograms for a column, from its public name."""
-    return 0 if name == unit or has_identifier_name(name) else 3
+@dataclass(frozen=True)
+class _DraftedColumns:
+    """Descriptions by column name, and the noisy number of rows; 0 if there are too few."""
+
+    by_name: dict[str, ColumnDraft]
+    rows: int
 
 
-def _draft_column(
-    column: CountedTexts, measurer: HistogramMeasurer, histograms: int
-) -> tuple[ColumnDraft, int]:
-    """Describe a column; also return a noisy number of rows."""
-    if not histograms:
-        return draft_omitted(column.name, "it has the name of an identifier", fresh=True), 0
-    classes = measurer.measure(count_classes(column)).public
-    rows, unsupported = int(classes.sum()), int(classes[CLASS_INDEX["unsupported"]])
-    known = int(classes[len(MISSING_TEXTS) :].sum()) - unsupported
-    if not rows:
-        return draft_omitted(column.name, "too few rows to find its type"), 0
-    if unsupported > known:
-        return draft_omitted(column.name, "the type of its cells is not supported"), rows
-    if not known:
-        return draft_omitted(column.name, "nearly every cell is missing"), rows
-    draft = _draft_majority_type(column, measurer, classes, known)
-    if draft.is_modelled:
-        draft = _add_missing_texts(draft, classes)
-    return draft, rows
-
-
-def _add_missing_texts(draft: ColumnDraft, classes: Counts) -> ColumnDraft:
-    """Add the texts for missing: those seen, and common ones.
-
-    Rare missing cells are not seen. They must not stop a run, so common texts are listed too.
-    """
-    seen = [text for text in MISSING_TEXTS if classes[CLASS_INDEX[f"missing {text}"]]]
-    seen.sort(key=lambda text: -int(classes[CLASS_INDEX[f"missing {text}"]]))
-    own = [field.value for field in draft.fields if field.key == "missing"]
-    others = own[0] if own and isinstance(own[0], list) else []
-    common = [""] if draft.kind == "text" else [*_COMMON_MISSING_TEXTS]
-    texts = dict.fromkeys([*seen, *others, *common])
-    unseen = "none seen often; these commonly mean missing"
-    comment = DRAFTED_PRIVATELY if seen or others else unseen
-    fields = [field for field in draft.fields if field.key != "missing"]
-    return replace(draft, fields=(*fields, DraftField("missing", [*texts], comment)))
-
-
-def _draft_majority_type(
-    column: CountedTexts, measurer: HistogramMeasurer, classes: Counts, known: int
-) -> ColumnDraft:
-    """Describe a column by the type of nearly all its cells."""
-    for share, names, draft_as in _candidate_types(column, measurer, classes):
-        if sum(int(classes[CLASS_INDEX[name]]) for name in names) >= share * known:
-            return draft_as()
-    if count_numbers(classes) > 0.5 * known:
-        return _draft_mixture(column, measurer, classes, known)
-    return _draft_texts(column, measurer)
-
-
-def _candidate_types(
-    column: CountedTexts, measurer: HistogramMeasurer, classes: Counts
-) -> Iterator[tuple[float, Sequence[str], Callable[[], ColumnDraft]]]:
-    """Yield candidate types in order: the share of cells needed, their classes, and the drafter.
-
-    Booleans and numbers need every cell that was seen: an unexpected text cannot be clipped.
-    """
-    for no, yes in BOOLEAN_PAIRS:
-        yield 1.0, [f"pair {no}/{yes}"], partial(_draft_boolean, column, measurer, (no, yes))
-    for each in DATE_FORMATS:
-        ambiguous = (f"date {a} or {b}" for a, b in AMBIGUOUS_DATE_FORMATS if each in (a, b))
-        names = [f"date {each}", *ambiguous]
-        yield MAJORITY_SHARE, names, partial(draft_dates, column, measurer, each, "date")
-    for each in DATETIME_FORMATS:
-        pairs = ((a, b) for a, b in AMBIGUOUS_DATETIME_FORMATS if each in (a, b))
-        names = [f"datetime {each}", *(f"datetime {a} or {b}" for a, b in pairs)]
-        yield MAJORITY_SHARE, names, partial(draft_dates, column, measurer, each, "datetime")
-    yield 1.0, NUMERIC_CLASSES, partial(draft_numbers, column, measurer, classes)
-
-
-def _draft_boolean(
-    column: CountedTexts, measurer: HistogramMeasurer, pair: tuple[str, str]
-) -> ColumnDraft:
-    """Describe a column of two texts; an open list unless both are frequent.
-
-    "true" and "false" leave no doubt, so one of them is enough.
-    """
-    if pair[0].lower() != "false":
-        kept = _frequent_texts(column, measurer)
-        if set(kept) != set(pair):
-            return _draft_open_list(column.name, kept)
-    fields = (
-        DraftField("values", [*pair], DRAFTED_PRIVATELY),
-        DraftField("outside", "drop", "rows with another, rare text are dropped"),
-    )
-    return ColumnDraft(name=column.name, kind="boolean", fields=fields)
-
-
-def _frequent_texts(column: CountedTexts, measurer: HistogramMeasurer) -> list[str]:
-    """List the frequent texts of a column, without those that mean missing.
+def _draft_columns(columns: Sequence[CountedTexts], measurer: HistogramMeasurer) -> _DraftedColumns:
+    """Measure and describe columns.
 
     Privacy:
-        Neighbours: add or remove one row, which moves the count of one text by one.
-        Covers: the texts; the threshold covers that they occur at all.
+        Neighbours: add or remove one row. It moves the number of rows by one, and of each column
+            the number of distinct values and one count of each histogram by at most one.
+        Covers: everything returned. Shares of μ² depend on the number of columns and on earlier
+            answers, and add up to at most one.
     """
-    no_public = np.zeros(0, dtype=np.int64)
-    return [*measurer.measure(no_public, column.select(_is_listed(column))).texts]
+    if not columns:
+        return _DraftedColumns({}, 0)
+    size = int(columns[0].counts.sum()) + columns[0].nulls
+    answer = measurer.measure(np.array([size], dtype=np.int64), share=_ROWS_PART)
+    rows = int(answer.public[0])
+    if rows < _MIN_ROWS_SCORE * answer.sigma:
+        return _DraftedColumns({each.name: _draft_unknown(each.name) for each in columns}, 0)
+    distinct, types = [], []
+    for each in columns:
+        values = np.array([len(each.texts)], dtype=np.int64)
+        share = _DISTINCT_PART / len(columns)
+        answer = measurer.measure(values, share=share)
+        distinct.append(int(answer.public[0]) - _DISTINCT_MARGIN * answer.sigma)
+        share = _TYPES_PART / len(columns)
+        types.append(ColumnTypes.of(measurer.measure(count_types(each), share=share)))
+    weights = [_detail_weight(each) for each in types]
+    found = {}
+    for column, seen, values_seen, weight in zip(columns, types, distinct, weights, strict=True):
+        share = _DETAILS_PART * weight / sum(weights)
+        measured = MeasuredColumn(
+            column=column, measurer=measurer, types=seen, rows=rows, share=share
+        )
+        found[column.name] = _draft_column(measured, distinct_share=values_seen / rows)
+    if not any(draft.is_modelled for draft in found.values()):
+        name = columns[-1].name
+        found[name] = draft_unseen(name, "no other column can be learnt")
+    return _DraftedColumns(found, rows)
 
 
-def _is_listed(column: CountedTexts) -> Mask:
-    """Mask of the texts that may be values of a schema."""
-    listed: Mask = column.classes >= len(MISSING_TEXTS)
-    listed &= column.classes != CLASS_INDEX["unsupported"]
-    return listed
+def _detail_weight(types: ColumnTypes) -> float:
+    """Weight of a column in the division of ``_DETAILS_PART``."""
+    kind = _likeliest_type(types)
+    if kind == "number" and has_fractions(types):
+        return _FRACTION_WEIGHT
+    return _TEXT_WEIGHT if kind == "text" else _NUMBER_WEIGHT
 
 
-def _draft_texts(column: CountedTexts, measurer: HistogramMeasurer) -> ColumnDraft:
-    """Describe a text column by its frequent texts, with one value for all others."""
-    return _draft_open_list(column.name, _frequent_texts(column, measurer))
+def _likeliest_type(types: ColumnTypes) -> _Type | None:
+    """The type of most cells; None if noise could have given the answers without one."""
+    score, numbers = types.best_numbers()
+    evidence: dict[_Type, tuple[float, float]] = {"number": (score, numbers)}
+    date_score = types.best_date_format()[0]
+    evidence["date"] = date_score, date_score * types.sigma
+    for cell in ("text", "unsupported"):
+        evidence[cell] = types.count(cell) / types.sigma, float(types.count(cell))
+    stricter = 1.5 if types.is_seen("missing") else 0.0
+    clear = {kind: rows for kind, (score, rows) in evidence.items() if score > _CLEAR_SCORES[kind]}
+    if clear:
+        return max(clear, key=lambda kind: clear[kind])
+    best = max(evidence, key=lambda kind: evidence[kind][0] - _CLEAR_SCORES[kind])
+    return best if evidence[best][0] > _CLEAR_SCORES[best] - 1.5 + stricter else None
 
 
-def _draft_open_list(name: str, kept: list[str]) -> ColumnDraft:
-    if not kept:
-        return draft_omitted(name, "no text is frequent enough")
-    note = "all but the frequent texts become one value: if there is a public list, use it"
-    return describe_open_list(name, kept, (), comment=DRAFTED_PRIVATELY, notes=(note,))
+def _draft_column(measured: MeasuredColumn, *, distinct_share: float) -> ColumnDraft:
+    """Describe a column by the likeliest type of its cells."""
+    types = measured.types
+    best = _likeliest_type(types)
+    if best is None:
+        return _draft_unknown(
+            measured.name, missing=types.count("missing") if types.is_seen("missing") else 0
+        )
+    if best == "unsupported":
+        return draft_omitted(measured.name, "the type of its cells is not supported")
+    if best == "date":
+        _, text_format, date_kind = types.best_date_format()
+        return draft_dates(measured, text_format, date_kind)
+    draft = draft_numbers(measured) if best == "number" else draft_texts(measured)
+    return _identifier_or(draft, rows=measured.rows, distinct_share=distinct_share)
 
 
-def _draft_mixture(
-    column: CountedTexts, measurer: HistogramMeasurer, classes: Counts, known: int
-) -> ColumnDraft:
-    """Describe a mixture: numbers with a few texts for missing, or else a list of texts.
+def _identifier_or(draft: ColumnDraft, *, rows: int, distinct_share: float) -> ColumnDraft:
+    """Describe a column as an identifier if nearly every row has its own value, else as drafted.
 
-    Privacy:
-        Neighbours: add or remove one row. Its cell is either a number, in one logarithmic
-            interval, or one of the texts: it moves one count of the histogram by one.
-        Covers: the texts that are frequent, and the bounds of the numbers.
+    Whole numbers must also lie close together, as numbers that were assigned do.
     """
-    numeric = np.isin(column.classes, [CLASS_INDEX[name] for name in NUMERIC_CLASSES])
-    words = column.select(~numeric & _is_listed(column))
-    # "007" is a text here. It would also parse as a number, and must not be counted twice.
-    numbers = column.select(numeric)
-    found = measurer.measure(count_log_intervals(numbers, classes), words)
-    strays, log_counts = [*found.texts], found.public
-    others = known - count_numbers(classes)
-    low, high, _ = log_bounds(log_counts, total=0) if log_counts.any() else (0, 0, ())
-    are_reasons = are_missing_reasons(strays, numbers=high - low)
-    if sum(found.texts.values()) < MAJORITY_SHARE * others or not are_reasons:
-        kept = _frequent_texts(numbers, measurer)
-        return _draft_open_list(column.name, sorted({*strays, *kept}))
-    draft = draft_numbers(numbers, measurer, classes, log_counts=log_counts)
-    if draft.kind == "identifier":
+    values = {field.key: field.value for field in draft.fields}
+    if has_identifier_name(draft.name) and distinct_share > _NAMED_UNIQUE_SHARE:
+        return draft_omitted(draft.name, "it identifies rows or persons", fresh=True)
+    if distinct_share < _UNIQUE_SHARE:
         return draft
-    note = "texts among its numbers are taken to mean missing (see missing): please check"
-    fields = (*draft.fields, DraftField("missing", [*strays], DRAFTED_PRIVATELY))
-    return replace(draft, fields=fields, notes=(*draft.notes, note))
+    if draft.kind == "text" and values["values"] == []:
+        return draft_omitted(draft.name, "nearly every row has its own text")
+    low, high = values.get("min"), values.get("max")
+    if draft.kind == "integer" and isinstance(low, int) and isinstance(high, int):
+        is_dense = high - low < _MAX_NUMBERS_PER_ROW * rows
+        return draft_omitted(draft.name, _UNIQUE_NUMBERS, fresh=True) if is_dense else draft
+    return draft
+
+
+def _draft_unknown(name: str, missing: int = 0) -> ColumnDraft:
+    """Describe a column of which nothing was seen but, perhaps, missing cells."""
+    if missing:
+        return draft_unseen(name, "nearly every cell is missing", {"": missing})
+    if has_identifier_name(name):
+        return draft_omitted(name, "it has the name of an identifier", fresh=True)
+    return draft_unseen(name, "too few rows to find its type")
+
+
+def _draft_unit(name: str) -> ColumnDraft:
+    """Describe the unit column; a row that names no unit is not used."""
+    draft = draft_omitted(name, "it identifies the unit", fresh=True)
+    drop = DraftField("outside", "drop", "rows that name no unit are dropped")
+    return replace(draft, fields=(*draft.fields, drop))
+
+
+def draft_omitted(name: str, reason: str, *, fresh: bool = False) -> ColumnDraft:
+    """Describe a column that is not learnt; with ``fresh``, records get new identifiers."""
+    if fresh:
+        release = DraftField("release", "fresh", 'new identifiers; "omit" leaves the column out')
+        note = f"{reason}: it is not learnt, and every record gets a new one"
+    else:
+        release = DraftField("release", "omit", "left out")
+        note = f"{reason}: it is left out; describe it if you can"
+    return ColumnDraft(name=name, kind="identifier", fields=(release,), notes=(note,))

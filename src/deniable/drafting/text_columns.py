@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from deniable.arrays import Counts
-from deniable.drafting.description import FROM_DATA, ColumnDraft, DraftField, TomlScalar
+from deniable.drafting.description import FROM_DATA, ColumnDraft, DraftField, Note, TomlScalar
 
 # Longest list of values that a person can review.
 _MAX_REVIEWABLE_VALUES = 200
-# More values than this need buckets, which only the user can choose.
-_MAX_UNBUCKETED_VALUES = 30
 # A value with fewer rows is rare: naming it in a schema discloses that some row has it.
 _MIN_FREQUENT_ROWS = 10
 # Fewer distinct texts are never free text. Texts longer than this on average are sentences.
@@ -38,17 +36,16 @@ def describe_texts(
     fields = [DraftField("values", [*(ordered or sorted(values))], FROM_DATA)]
     if missing:
         fields.append(DraftField("missing", [*missing], FROM_DATA))
-    notes = []
-    if len(values) > _MAX_UNBUCKETED_VALUES:
-        notes.append(
-            f"it has {len(values):,} values and no buckets: if it should predict other columns, "
-            "group similar values (buckets = [[…], …])"
-        )
+    notes: list[str] = []
     if rare := int((counts < _MIN_FREQUENT_ROWS).sum()):
         notes.append(
-            f"{rare:,} of its {len(values):,} values {'is' if rare == 1 else 'are'} rare (fewer "
-            f"than {_MIN_FREQUENT_ROWS} rows); listing them discloses that they occur. Take the "
-            'list from the data dictionary, or make the column "text" with the frequent values'
+            Note(
+                f"{rare:,} of its {len(values):,} values {'is' if rare == 1 else 'are'} rare "
+                f"(fewer than {_MIN_FREQUENT_ROWS} rows); listing them discloses that they occur. "
+                'Take the list from the data dictionary, or make the column "text" with the '
+                "frequent values",
+                priority=6,
+            )
         )
     if ordered:
         notes.append('its values are taken to have an order ("ordered"): please check it')
@@ -90,7 +87,7 @@ def _describe_free_text(
             name=name,
             kind="identifier",
             fields=(DraftField("release", "omit", "left out: almost every text is different"),),
-            notes=(_omitted_note(values),),
+            notes=(Note(_omitted_note(values), priority=2),),
         )
     covered = sum(int(counts[i]) for i in order[: len(frequent)]) / rows
     return describe_open_list(

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from deniable.drafting.description import ColumnDraft, TomlValue
+from deniable.drafting.description import ColumnDraft, Note, TomlValue, note_priority
 from deniable.schema.toml_writer import write_value
 
 _LINE_WIDTH = 100
@@ -42,13 +42,18 @@ def commented_line(line: str, comment: str) -> str:
     return f"{line:<{_COMMENT_COLUMN - 2}}  # {comment}"
 
 
-def group_notes(attributes: Iterable[ColumnDraft]) -> list[str]:
+def group_notes(attributes: Iterable[ColumnDraft]) -> list[Note]:
     """Merge equal notes of several columns; start each with the names of its columns."""
     names: dict[str, list[str]] = {}
+    priorities: dict[str, int] = {}
     for draft in attributes:
         for note in draft.notes:
             names.setdefault(note, []).append(write_value(draft.name))
-    return [f"{_join_names(columns)}: {note}." for note, columns in names.items()]
+            priorities[note] = min(priorities.get(note, note_priority(note)), note_priority(note))
+    return [
+        Note(f"{_join_names(columns)}: {note}.", priority=priorities[note])
+        for note, columns in names.items()
+    ]
 
 
 def _join_names(names: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from deniable.drafting.cell_patterns import (
     CellClasses,
     are_missing_reasons,
     classify_cells,
+    classify_columns,
     strip_blanks,
 )
 from deniable.drafting.cell_texts import are_calendar_dates
@@ -28,15 +29,18 @@ from deniable.drafting.description import (
     ColumnDraft,
     ColumnGuess,
     DraftField,
+    Note,
     TomlScalar,
 )
 from deniable.drafting.identifier_columns import (
+    ask_for_unit,
     describe_identifier,
     identifier_fields,
     measure_uniqueness,
 )
 from deniable.drafting.numeric_columns import describe_numbers
 from deniable.drafting.numeric_profile import MAX_EXACT_REAL, NumericProfile, max_decimals
+from deniable.drafting.padded_amounts import guess_padded_amounts
 from deniable.drafting.text_columns import describe_texts
 from deniable.errors import DataError
 
@@ -60,15 +64,37 @@ _NUMERIC_CLASS_CODES = [
 _DATE_CLASS_CODES = [n for n, name in enumerate(CLASS_NAMES) if name.startswith("date")]
 
 
-def guess_column(column: ColumnProfile) -> ColumnGuess:
+def guess_columns(columns: Sequence[ColumnProfile], unit: str | None = None) -> list[ColumnGuess]:
+    """Infer the types of all columns and describe them; ``unit`` identifies the person.
+
+    Raises:
+        DataError: A column holds dates that a schema cannot describe.
+    """
+    are_texts = [_is_text(column) for column in columns]
+    texts = [
+        _texts_of(column) for column, is_text in zip(columns, are_texts, strict=True) if is_text
+    ]
+    classes = iter(classify_columns(texts))
+    of_column = [next(classes) if is_text else None for is_text in are_texts]
+    return [
+        guess_unit_column(column) if column.name == unit else guess_column(column, found)
+        for column, found in zip(columns, of_column, strict=True)
+    ]
+
+
+def guess_column(column: ColumnProfile, classes: CellClasses | None = None) -> ColumnGuess:
     """Infer the type of a column and describe it.
+
+    Args:
+        column: The column.
+        classes: The class of each distinct text, if they are known already.
 
     Raises:
         DataError: It holds dates that a schema cannot describe.
     """
     dtype = column.dtype
-    if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
-        return _guess_texts(column)
+    if _is_text(column):
+        return _guess_texts(column, classes)
     if is_unsupported(dtype):
         reason = f"columns of type {dtype} are not supported"
         return ColumnGuess(draft=_omit_column(column.name, reason))
@@ -110,14 +136,22 @@ def guess_unit_column(column: ColumnProfile) -> ColumnGuess:
     return ColumnGuess(draft=ColumnDraft(name=column.name, kind="identifier", fields=fields))
 
 
-def _guess_texts(column: ColumnProfile) -> ColumnGuess:
+def _is_text(column: ColumnProfile) -> bool:
+    return isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum)
+
+
+def _texts_of(column: ColumnProfile) -> pl.Series:
+    return column.values if column.values.dtype == pl.String else column.values.cast(pl.String)
+
+
+def _guess_texts(column: ColumnProfile, classes: CellClasses | None) -> ColumnGuess:
     """Infer the type of a text column and describe it."""
-    texts = column.values if column.values.dtype == pl.String else column.values.cast(pl.String)
-    classes = classify_cells(texts)
+    texts = _texts_of(column)
+    classes = classify_cells(texts) if classes is None else classes
     known = _known_texts(classes)
     if not known.any():
         return _guess_all_missing(column, texts)
-    held, counts = texts.filter(pl.Series(known)), column.counts[known]
+    held = texts.filter(pl.Series(known))
     missing = _missing_texts(texts, column.counts, known, nulls=column.nulls)
     if len(held) == 1 and not missing and column.rows >= _MIN_ROWS_FOR_CONSTANT:
         return _guess_constant(column, held[0])
@@ -134,6 +168,16 @@ def _guess_texts(column: ColumnProfile) -> ColumnGuess:
         if strays:
             guess = replace(guess, draft=guess.draft.plus(notes=(_stray_note(strays),)))
         return guess
+    return _guess_words(column, texts, classes, known, missing)
+
+
+def _guess_words(
+    column: ColumnProfile, texts: pl.Series, classes: CellClasses, known: Mask, missing: list[str]
+) -> ColumnGuess:
+    """Describe texts that are neither numbers nor dates: padded amounts, identifiers, values."""
+    if (amounts := guess_padded_amounts(column, texts, classes, known, missing)) is not None:
+        return amounts
+    held, counts = texts.filter(pl.Series(known)), column.counts[known]
     few = held.head(_MAX_TEXTS_EXAMINED).to_list()
     identifier = describe_identifier(
         column.name, measure_uniqueness(counts), rows=column.rows, texts=few
@@ -187,7 +231,10 @@ def _find_strays(held: pl.Series, numeric: Mask) -> list[str]:
 
 def _stray_note(strays: Sequence[str]) -> str:
     texts, are = ("one text", "is") if len(strays) == 1 else (f"{len(strays)} texts", "are")
-    return f"{texts} among its numbers {are} taken to mean missing (see missing): please check"
+    return Note(
+        f"{texts} among its numbers {are} taken to mean missing (see missing): please check",
+        priority=4,
+    )
 
 
 def _guess_number_texts(
@@ -240,7 +287,7 @@ def _guess_typed_numbers(column: ColumnProfile, missing: list[str]) -> ColumnGue
         )
     guess = _guess_numbers(column, numbers, np.where(finite, values, np.nan), missing)
     if not finite.all():
-        note = "some of its numbers are infinite: their rows will be dropped"
+        note = Note("some of its numbers are infinite: their rows will be dropped", priority=2)
         field = DraftField("outside", "drop", "rows with infinite numbers are dropped")
         draft = guess.draft.plus(notes=(note,))
         guess = replace(guess, draft=replace(draft, fields=(*draft.fields, field)))
@@ -272,8 +319,11 @@ def _guess_numbers(
     draft, codes = describe_numbers(column.name, numbers, missing, texts=texts)
     if numbers.is_integral and seen.is_nearly_unique:
         draft = draft.plus(notes=(_NEARLY_UNIQUE_NOTE,))
+    elif numbers.is_integral:
+        draft = ask_for_unit(draft, numbers.counts)
     by_value = np.where(np.isin(by_value, codes), np.nan, by_value)
-    if draft.kind == "ordered" and not numbers.is_integral:
+    listed = next((field.value for field in draft.fields if field.key == "values"), [])
+    if isinstance(listed, list) and any(isinstance(value, str) for value in listed):
         return ColumnGuess(draft=draft)  # constraints cannot compare numbers listed as texts
     return ColumnGuess(draft=draft, scale="number", numbers=by_value, decimals=numbers.decimals)
 
@@ -305,7 +355,9 @@ def _guess_constant(column: ColumnProfile, value: object) -> ColumnGuess:
         scalar = value
     else:
         return ColumnGuess(draft=_omit_column(column.name, "its only value is not supported"))
-    note = "every row has the same value, so every record will have it: please check"
+    note = Note(
+        "every row has the same value, so every record will have it: please check", priority=6
+    )
     fields = (DraftField("value", scalar, FROM_DATA),)
     draft = ColumnDraft(name=column.name, kind="constant", fields=fields, notes=(note,))
     return ColumnGuess(draft=draft)
@@ -313,7 +365,10 @@ def _guess_constant(column: ColumnProfile, value: object) -> ColumnGuess:
 
 def _omit_column(name: str, reason: str) -> ColumnDraft:
     field = DraftField("release", "omit", "left out")
-    note = f"{reason}, so the column is left out. Remove it from the table, or describe it yourself"
+    note = Note(
+        f"{reason}, so the column is left out. Remove it from the table, or describe it yourself",
+        priority=2,
+    )
     return ColumnDraft(name=name, kind="identifier", fields=(field,), notes=(note,))
 
 

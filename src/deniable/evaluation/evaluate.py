@@ -16,17 +16,20 @@ from deniable.evaluation.marginals import measure_marginals
 from deniable.evaluation.metrics import Edition, Findings, Metrics
 from deniable.evaluation.ml_efficacy import measure_ml_efficacy, target_column
 from deniable.evaluation.reference_tables import EvaluationTables
+from deniable.evaluation.relations import measure_relations, strongest_associations
 from deniable.evaluation.release_claim import read_claim
 from deniable.evaluation.report import write_report
 from deniable.evaluation.subgroups import measure_subgroups
 from deniable.evaluation.verdict import judge
-from deniable.pipeline.api import SchemaSource, as_schema
-from deniable.progress import Progress, no_progress
+from deniable.pipeline.api import SchemaSource
 from deniable.release.atomic_files import require_free
 from deniable.schema.schema import Schema
+from deniable.workers import Progress, no_progress
 
 # Marginals to compare, by name: attributes per marginal, and the maximum number of marginals.
 _WIDTHS = {"attributes": (1, 10**9), "pairs": (2, 10**9), "triples": (3, 50)}
+# Strongest associations within the released records that are listed.
+_MAX_STRONGEST = 10
 _DEFAULT_EFFORT = Effort()
 
 
@@ -63,7 +66,7 @@ def evaluate(
     """
     if edition not in ("internal", "public"):
         raise ConfigError(f'edition = "{edition}": must be internal or public')
-    schema = as_schema(schema)
+    schema = schema if isinstance(schema, Schema) else Schema.read(schema)
     if out is not None:
         require_free(Path(out))
     if edition == "public":
@@ -109,6 +112,9 @@ def _evaluate_public(synthetic: object, schema: Schema, progress: Progress) -> M
         records=len(released),
         claim=claim,
         marginals=measure_marginals(schema.attributes, released, None),
+        strongest=strongest_associations(
+            schema.attributes, released, limit=_MAX_STRONGEST, skipped=schema.roundness_names
+        ),
         findings=None,
     )
 
@@ -135,8 +141,12 @@ def _evaluate_internal(
         records=len(released),
         claim=claim,
         marginals=measure_marginals(schema.attributes, released, tables.reference),
+        strongest=strongest_associations(
+            schema.attributes, released, limit=_MAX_STRONGEST, skipped=schema.roundness_names
+        ),
         findings=_measure_findings(
             tables,
+            codes,
             schema,
             rows={"real": len(codes), **({} if other is None else {"holdout": len(other)})},
             target=target,
@@ -148,6 +158,7 @@ def _evaluate_internal(
 
 def _measure_findings(
     tables: EvaluationTables,
+    real: Codes,
     schema: Schema,
     *,
     rows: Mapping[str, int],
@@ -156,6 +167,11 @@ def _measure_findings(
     progress: Progress,
 ) -> Findings:
     """Measure everything that needs real rows."""
+    progress("relations", 0, 1)
+    relations = measure_relations(
+        schema.attributes, tables, real, skipped=schema.roundness_names, key=effort.key
+    )
+    progress("relations", 1, 1)
     distances = distances_by_width(
         schema, tables, key=effort.key, progress=_stage_progress(progress, "distances")
     )
@@ -172,10 +188,11 @@ def _measure_findings(
         rows=rows,
         held_out=tables.held_out,
         distances=distances,
+        relations=relations,
         learning=learning,
         game=game,
         groups=groups,
-        verdict=judge(distances, learning, game, groups),
+        verdict=judge(distances, relations, learning, game, groups),
         effort=effort,
     )
 

@@ -9,6 +9,7 @@ from deniable.evaluation.distinguishability import Distinguishability
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.marginals import Marginal
 from deniable.evaluation.ml_efficacy import MlEfficacy
+from deniable.evaluation.relations import Relations
 from deniable.evaluation.release_claim import ReleaseClaim
 from deniable.evaluation.subgroups import SubgroupFindings
 from deniable.evaluation.verdict import DistancesByWidth, Verdict
@@ -32,6 +33,7 @@ class Findings:
         rows: Number of rows of each real table.
         held_out: Whether the reference rows were held out from the release.
         distances: By width ("attributes", "pairs", "triples"), then by compared table.
+        relations: Relations between columns; None if fewer than two columns have groups.
         learning: Machine learning efficacy; None if there is only one attribute.
         game: Distinguishability of released and real records.
         groups: Rare combinations and small subgroups.
@@ -42,6 +44,7 @@ class Findings:
     rows: Mapping[str, int]
     held_out: bool
     distances: DistancesByWidth
+    relations: Relations | None
     learning: MlEfficacy | None
     game: Distinguishability
     groups: SubgroupFindings
@@ -60,6 +63,7 @@ class Findings:
         return {
             "verdict": self.verdict.document(),
             "rows": dict(self.rows),
+            "relations": None if self.relations is None else self.relations.document(),
             "distances": distances,
             "learning": None if self.learning is None else self.learning.document(),
             "game": self.game.document(),
@@ -76,6 +80,7 @@ class Metrics:
         records: Number of released records.
         claim: The privacy claim of the manifest, if there is one.
         marginals: The distribution of every column; a public edition has released records only.
+        strongest: The strong associations within the released records: two columns, Cramér's V.
         findings: Results measured on real rows; None in a public edition.
     """
 
@@ -83,6 +88,7 @@ class Metrics:
     records: int
     claim: ReleaseClaim | None
     marginals: tuple[Marginal, ...] = field(repr=False)
+    strongest: tuple[tuple[tuple[str, str], float], ...] = field(repr=False)
     findings: Findings | None = field(repr=False)
 
     def document(self) -> dict[str, object]:
@@ -94,6 +100,10 @@ class Metrics:
             "records": self.records,
             "guarantee": None if self.claim is None else self.claim.document(),
             "marginals": [marginal.document() for marginal in self.marginals],
+            "strongest_associations": [
+                {"attributes": list(names), "released": strength}
+                for names, strength in self.strongest
+            ],
         }
         if self.findings is None:
             return found

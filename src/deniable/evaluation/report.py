@@ -5,6 +5,7 @@ from pathlib import Path
 
 from deniable.evaluation.html import Markup, paragraph, section, table, tag
 from deniable.evaluation.metrics import DISCLOSURE, Metrics
+from deniable.evaluation.relations_section import relations_section, released_relations_section
 from deniable.evaluation.release_claim import ReleaseClaim
 from deniable.evaluation.report_sections import (
     distances_section,
@@ -66,6 +67,7 @@ def _report_body(metrics: Metrics) -> list[Markup]:
             *head,
             _public_section(metrics),
             _guarantee_section(metrics.claim),
+            released_relations_section(metrics.strongest),
             _columns_section(metrics),
             _footer(metrics),
         ]
@@ -73,6 +75,11 @@ def _report_body(metrics: Metrics) -> list[Markup]:
         *head,
         _verdict_section(found.verdict),
         paragraph(DISCLOSURE, class_="warning"),
+        *(
+            [relations_section(found.relations, records=metrics.records)]
+            if found.relations is not None
+            else []
+        ),
         _guarantee_section(metrics.claim),
         distances_section(found),
         *([pairs_section(found.distances)] if "pairs" in found.distances else []),

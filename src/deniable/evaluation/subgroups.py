@@ -22,6 +22,8 @@ _RARITY_BANDS = ((0, 1), (1, 10), (10, 50), (50, 200), (200, 1_000), (1_000, Non
 # Groups are reported if they have enough reference rows and their attribute has few values.
 MIN_GROUP_ROWS = 50
 _MAX_GROUP_VALUES = 40
+# Larger tables are counted sparsely: only cells that occur.
+_MAX_DENSE_CELLS = 2**20
 # Standard errors; large enough that no group of a wide table is called lost by chance.
 _LOST_Z_SCORE = 4.5
 
@@ -145,12 +147,19 @@ def _band_shares(reference: Counts, rows: Counts) -> Reals:
 
     Both arguments hold the cell index of each row.
     """
-    cells, counts = np.unique(reference, return_counts=True)
-    place = np.minimum(np.searchsorted(cells, rows), len(cells) - 1)
-    occurrences = np.where(cells[place] == rows, counts[place], 0)
+    occurrences = _occurrences(reference, rows)
     band = np.searchsorted([least for least, _ in _RARITY_BANDS], occurrences, side="right") - 1
     shares: Reals = np.bincount(band, minlength=len(_RARITY_BANDS)) / max(1, len(rows))
     return shares
+
+
+def _occurrences(reference: Counts, rows: Counts) -> Counts:
+    """Count how often the cell of each row occurs in ``reference``."""
+    if (cells := int(max(reference.max(), rows.max())) + 1) <= _MAX_DENSE_CELLS:
+        return np.bincount(reference, minlength=cells)[rows]
+    found, counts = np.unique(reference, return_counts=True)
+    place = np.minimum(np.searchsorted(found, rows), len(found) - 1)
+    return np.where(found[place] == rows, counts[place], 0)
 
 
 def _measure_subgroups(

@@ -19,7 +19,7 @@ from typing import Literal, get_args
 import polars as pl
 
 from deniable.errors import ConfigError, InputError, OutputError, SchemaError
-from deniable.regular_files import require_regular_file
+from deniable.files import require_regular_file
 from deniable.release.atomic_files import make_file
 from deniable.schema.attribute import Attribute, Value
 from deniable.schema.grid import parse_integer

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.errors import SchemaError
-from deniable.regular_files import require_regular_file
+from deniable.files import require_regular_file
 from deniable.schema.schema import Schema
 from deniable.schema.toml_writer import write_value
 from deniable.schema.unmodelled_columns import Identifier

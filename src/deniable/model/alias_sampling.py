@@ -14,6 +14,8 @@ from deniable.randomness import Rng
 
 # The golden ratio, as a fraction of 2^32.
 _GOLDEN_RATIO = np.uint32(2654435769)
+# Records with equal rows have a sequence of their own if there are this many, on average.
+_MIN_RECORDS_PER_STRATUM = 8
 _HALF_BITS = np.uint64(32)
 _LOW_HALF = np.uint64(2**32 - 1)
 
@@ -22,17 +24,17 @@ _LOW_HALF = np.uint64(2**32 - 1)
 class AliasTables:
     """Alias tables of several distributions over the same values.
 
-    To draw from a row: draw a value v uniformly, keep it with probability ``stay[row, v]``, else
-    replace it by ``alias[row, v]``.
+    To draw from a row: draw a value v uniformly, keep it with probability ``acceptance[row, v]``,
+    else replace it by ``alias[row, v]``.
 
     Attributes:
         values: The number of values.
-        stay: Probabilities, flattened row by row.
+        acceptance: Probabilities, flattened row by row.
         alias: Replacement values, flattened row by row.
     """
 
     values: int
-    stay: Reals
+    acceptance: Reals
     alias: Codes
 
     def draw_precise(self, rows: Indices, uniform: Reals) -> Indices:
@@ -45,7 +47,7 @@ class AliasTables:
         scaled -= value
         cells = rows * self.values
         cells += value
-        keep = scaled < self.stay[cells]
+        keep = scaled < self.acceptance[cells]
         return np.where(keep, value, self.alias[cells])
 
     def draw(self, starts: Indices, words: HalfWords) -> Indices:
@@ -81,8 +83,8 @@ class AliasTables:
         High half: the value is replaced if the low bits of its draw are at most this. Low half: the
         bits in which alias and value differ; none for a value that is always kept.
         """
-        own = np.arange(len(self.stay), dtype=np.uint64) % np.uint64(self.values)
-        replaced = np.ceil((1.0 - self.stay) * 2.0**32).astype(np.uint64)
+        own = np.arange(len(self.acceptance), dtype=np.uint64) % np.uint64(self.values)
+        replaced = np.ceil((1.0 - self.acceptance) * 2.0**32).astype(np.uint64)
         alias = np.where(replaced == 0, own, self.alias)
         threshold = np.maximum(replaced, np.uint64(1)) - np.uint64(1)
         packed: Words = (threshold << _HALF_BITS) | (alias ^ own)
@@ -98,7 +100,7 @@ def alias_tables(probabilities: Reals) -> AliasTables:
     """
     rows, values = probabilities.shape
     mass = (probabilities * values).ravel()
-    stay = np.ones(rows * values)
+    acceptance = np.ones(rows * values)
     alias = np.tile(np.arange(values, dtype=CODE), rows)
     # Receivers first, then donors, each in the order of the values, so that the result is the same
     # on every computer. Donors are taken from the end of each row. Sorting booleans is fast: NumPy
@@ -111,7 +113,7 @@ def alias_tables(probabilities: Reals) -> AliasTables:
     for _ in range(values - 1):
         donor = order.take(donor_position)
         kept = np.minimum(mass.take(receiver), 1.0)
-        stay[receiver] = kept
+        acceptance[receiver] = kept
         alias[receiver] = donor - row_starts
         remaining = mass.take(donor) - (1.0 - kept)
         mass[donor] = remaining
@@ -122,8 +124,8 @@ def alias_tables(probabilities: Reals) -> AliasTables:
         receiver = np.where(
             becomes_receiver, donor, order.take(np.minimum(receiver_position, donor_position))
         )
-    stay[receiver] = 1.0
-    return AliasTables(values=values, stay=stay, alias=alias)
+    acceptance[receiver] = 1.0
+    return AliasTables(values=values, acceptance=acceptance, alias=alias)
 
 
 def stratified_words(rows: Indices, order: Indices, rng: Rng) -> HalfWords:
@@ -132,7 +134,13 @@ def stratified_words(rows: Indices, order: Indices, rng: Rng) -> HalfWords:
     Each word alone is uniform. Records that draw from the same distribution get frequencies closer
     to its probabilities than independent draws would give; so do those among them that are close
     in ``order``. The sequence is multiples of the golden ratio from a random start.
+
+    With few records of each row, all have one sequence in ``order``. Sorted by their rows, records
+    would be in nearly the same order for one attribute after the other, and so have the same words
+    but for a shift: attributes would seem to depend on each other.
     """
+    if np.count_nonzero(np.bincount(rows)) * _MIN_RECORDS_PER_STRATUM > len(rows):
+        rows = np.zeros_like(rows)
     words = np.empty(len(rows), dtype=np.uint32)
     sequence = np.arange(len(rows), dtype=np.uint32) * _GOLDEN_RATIO
     words[stable_sort_by(rows, order)] = sequence + rng.half_words(1)

@@ -1,6 +1,8 @@
-"""Bayesian network over encoded records: graph, drawing order and conditional tables.
+"""Bayesian network over encoded records: graph, drawing order and conditional distributions.
 
 Pr{x_1, …, x_m} = Π_i Pr{x_i | bkt(x_j), j ∈ P_G(i)}        (Eq. 2 and 7, ``eq:gm:model``)
+
+A conditional distribution is a table, or, for many parents, a log-linear model.
 """
 
 import math
@@ -23,6 +25,7 @@ from deniable.model.alias_sampling import (
 )
 from deniable.model.bundled_sampling import Bundle, CodeOffsets, SamplingPlan, make_sampling_plan
 from deniable.model.graph import Graph, check_order
+from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
 from deniable.workers import map_in_order
@@ -54,11 +57,23 @@ class ConditionalTable:
         """Alias tables of the rows, for drawing."""
         return alias_tables(self.probabilities)
 
+    @property
+    def cells(self) -> int:
+        """The number of probabilities."""
+        return int(self.probabilities.size)
+
+    def prepare(self) -> None:
+        """Build the alias tables now rather than at the first draw."""
+        self.alias.prepare()
+
     @cached_property
     def logarithms(self) -> Reals:
         """Natural logarithms; minus infinity for probability 0."""
         with np.errstate(divide="ignore"):
             return np.log(self.probabilities)
+
+
+Conditional = ConditionalTable | LogLinearConditional
 
 
 @dataclass(frozen=True)
@@ -69,7 +84,7 @@ class Network:
         attributes: The domain of each column of the codes.
         graph: The parents of each attribute.
         order: σ, a linear extension of the graph: attributes in the order they are drawn.
-        tables: The conditional table of each attribute, in the schema's order.
+        tables: The conditional distribution of each attribute, in the schema's order.
         groups: For each attribute, the group of every code of each of its parents. The default is
             the parents' buckets.
     """
@@ -77,7 +92,7 @@ class Network:
     attributes: tuple[Attribute, ...]
     graph: Graph
     order: tuple[int, ...]
-    tables: tuple[ConditionalTable, ...] = field(repr=False)
+    tables: tuple[Conditional, ...] = field(repr=False)
     groups: tuple[tuple[Indices, ...], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
@@ -89,9 +104,14 @@ class Network:
             object.__setattr__(self, "groups", tuple(own))
         self._check_groups()
         for i, table in enumerate(self.tables):
-            expected = (self._configuration_count(i), self.attributes[i].size)
-            if table.probabilities.shape != expected:
+            if not self._has_shape_of_graph(i, table):
                 raise InvariantError(f"conditional table {i} does not have the shape of its graph")
+
+    def _has_shape_of_graph(self, i: int, table: Conditional) -> bool:
+        sizes, values = [int(group.max()) + 1 for group in self.groups[i]], self.attributes[i].size
+        if isinstance(table, LogLinearConditional):
+            return table.values == values and [len(effect) for effect in table.effects] == sizes
+        return table.probabilities.shape == (math.prod(sizes), values)
 
     def _check_groups(self) -> None:
         for i, parents in enumerate(self.graph.parents):
@@ -99,9 +119,6 @@ class Network:
             below = any(int(groups.min()) < 0 for groups in self.groups[i])
             if below or sizes != [self.attributes[j].size for j in parents]:
                 raise InvariantError(f"the groups of table {i} do not match its parents' codes")
-
-    def _configuration_count(self, i: int) -> int:
-        return int(np.prod([groups.max() + 1 for groups in self.groups[i]], dtype=int))
 
     @cached_property
     def _code_offsets(self) -> tuple[tuple[tuple[int, Indices], ...], ...]:
@@ -137,9 +154,25 @@ class Network:
         """Compute ln Pr{x_σ(i) | its parents}, one column per attribute **in the order σ**."""
         terms = np.empty(codes.shape, order="F")
         for place, i in enumerate(self.order):
-            row = self.configuration(codes, i)
-            terms[:, place] = self.tables[i].logarithms[row, codes[:, i]]
+            terms[:, place] = self._log_term(codes, i)
         return terms
+
+    def _log_term(self, codes: Codes, i: int) -> Reals:
+        """Compute ln Pr{x_i | its parents} of each record."""
+        table = self.tables[i]
+        if isinstance(table, LogLinearConditional):
+            own = codes[:, i].astype(np.intp)
+            return table.log_probability(self._parent_groups(codes, i), own)
+        found: Reals = table.logarithms[self.configuration(codes, i), codes[:, i]]
+        return found
+
+    def _parent_groups(self, codes: Codes, i: int) -> list[Indices]:
+        """Look up the group of each parent of attribute ``i``, by record."""
+        return self._groups_of({j: codes[:, j] for j in self.graph.parents[i]}, i)
+
+    def _groups_of(self, columns: Mapping[int, Indices | Codes], i: int) -> list[Indices]:
+        parents = zip(self.graph.parents[i], self.groups[i], strict=True)
+        return [groups.take(columns[j]) for j, groups in parents]
 
     def log_probability(self, codes: Codes) -> Reals:
         """Compute ln Pr{x} of each record under the model (Eq. 2, ``eq:gm:model``)."""
@@ -169,22 +202,47 @@ class Network:
                 independent: not for candidates that are tested one by one. ``precise`` is for
                 candidates whose probability a test computes.
         """
-        if method == "independent":
+        if method == "independent" and self._has_tables_only:
             self._sampling_plan(kept, until).fill(codes, rng)
             return
         drawn = self.order[kept:until]
         wide = {i: codes[:, i].astype(np.intp) for i in self.order[:kept]}
-        draw = self._draw_stratified if method == "stratified" else self._draw_precise
-        draw(wide, drawn, rng, len(codes))
+        methods = {
+            "independent": self._draw_independent,
+            "stratified": self._draw_stratified,
+            "precise": self._draw_precise,
+        }
+        methods[method](wide, drawn, rng, len(codes))
         for i in drawn:
             codes[:, i] = wide[i]
+
+    @cached_property
+    def _has_tables_only(self) -> bool:
+        return all(isinstance(table, ConditionalTable) for table in self.tables)
+
+    def _draw_independent(
+        self, wide: dict[int, Indices], drawn: Sequence[int], rng: Rng, records: int
+    ) -> None:
+        for i in drawn:
+            table = self.tables[i]
+            if isinstance(table, LogLinearConditional):
+                words = rng.half_words(2 * records).reshape(records, 2)
+                wide[i] = table.draw(self._groups_of(wide, i), words)
+            else:
+                rows, alias = self._configuration(wide, i, records), table.alias
+                wide[i] = alias.draw(rows * alias.values, rng.half_words(records))
 
     def _draw_precise(
         self, wide: dict[int, Indices], drawn: Sequence[int], rng: Rng, records: int
     ) -> None:
         for i in drawn:
-            rows = self._configuration(wide, i, records)
-            wide[i] = self.tables[i].alias.draw_precise(rows, rng.random(records))
+            table, uniform = self.tables[i], rng.random(records)
+            if isinstance(table, LogLinearConditional):
+                groups = self._groups_of(wide, i)
+                wide[i] = table.draw_precise(groups, uniform, rng.half_words(records))
+            else:
+                rows = self._configuration(wide, i, records)
+                wide[i] = table.alias.draw_precise(rows, uniform)
 
     def _draw_stratified(
         self, wide: dict[int, Indices], drawn: Sequence[int], rng: Rng, records: int
@@ -195,9 +253,17 @@ class Network:
         for kept in wide.values():
             similarity = stable_sort_by(kept, similarity)
         for i in drawn:
-            rows, alias = self._configuration(wide, i, records), self.tables[i].alias
-            words = stratified_words(rows, similarity, rng)
-            wide[i] = alias.draw(rows * alias.values, words)
+            table = self.tables[i]
+            if isinstance(table, LogLinearConditional):
+                groups = self._groups_of(wide, i)
+                stratum = table.strata(groups, records)
+                words = stratified_words(stratum, similarity, rng)
+                further = rng.half_words(records)
+                wide[i] = table.draw(groups, np.stack([words, further], axis=1))
+            else:
+                rows, alias = self._configuration(wide, i, records), table.alias
+                words = stratified_words(rows, similarity, rng)
+                wide[i] = alias.draw(rows * alias.values, words)
             similarity = stable_sort_by(wide[i], similarity)
 
     def _sampling_plan(self, kept: int, until: int | None) -> SamplingPlan:
@@ -242,7 +308,7 @@ class Network:
         """Prepare a group to be drawn: its bundle, offsets of its parents' codes, alias tables."""
         bundle = self._bundle(group)
         if len(group) == 1:
-            return bundle, self._code_offsets[group[0]], self.tables[group[0]].alias
+            return bundle, self._code_offsets[group[0]], self._table(group[0]).alias
         given = self._bundle(self._outside_parents(group))
         return bundle, given.code_offsets(), self._joint_tables(given, bundle)
 
@@ -254,13 +320,19 @@ class Network:
             codes[:, i] = values
         probability = np.ones(len(codes))
         for i in bundle.attributes:
-            probability *= self.tables[i].probabilities[self.configuration(codes, i), codes[:, i]]
+            probability *= self._table(i).probabilities[self.configuration(codes, i), codes[:, i]]
         return alias_tables(probability.reshape(-1, len(bundle.codes[0])))
 
+    def _table(self, i: int) -> ConditionalTable:
+        table = self.tables[i]
+        if isinstance(table, LogLinearConditional):
+            raise InvariantError("a log-linear distribution has no table")
+        return table
+
     def prepare(self, workers: int) -> None:
-        """Build all alias tables in parallel, largest first, before the first block needs them."""
-        largest = sorted(self.tables, key=lambda table: -table.probabilities.size)
-        for _ in map_in_order(lambda table: table.alias.prepare(), largest, workers=workers):
+        """Build all look-up tables in parallel, largest first, before the first block."""
+        largest = sorted(self.tables, key=lambda table: -table.cells)
+        for _ in map_in_order(lambda table: table.prepare(), largest, workers=workers):
             pass
 
     def most_likely(self, codes: Codes, i: int) -> Codes:
@@ -277,17 +349,24 @@ class Network:
 
     def _log_likelihood(self, codes: Codes, i: int) -> Reals:
         """Compute the logarithm of that product: records by values."""
-        score = self.tables[i].logarithms[self.configuration(codes, i)].copy()
+        score = self.log_distribution(codes, i)
         changed = codes.copy(order="F")
         for child in [c for c, parents in enumerate(self.graph.parents) if i in parents]:
             group_of = self.groups[child][self.graph.parents[child].index(i)]
             by_group = np.empty((len(codes), int(group_of.max()) + 1))
             for group in range(by_group.shape[1]):
                 changed[:, i] = np.flatnonzero(group_of == group)[0]
-                row = self.configuration(changed, child)
-                by_group[:, group] = self.tables[child].logarithms[row, codes[:, child]]
+                by_group[:, group] = self._log_term(changed, child)
             score += by_group[:, group_of]
         return score
+
+    def log_distribution(self, codes: Codes, i: int) -> Reals:
+        """Compute ln Pr{x_i = l | its parents}: records by values."""
+        table = self.tables[i]
+        if isinstance(table, LogLinearConditional):
+            return table.log_distribution(self._parent_groups(codes, i), len(codes))
+        found: Reals = table.logarithms[self.configuration(codes, i)].copy()
+        return found
 
 
 def parents_query(graph: Graph, i: int) -> Query:

@@ -7,25 +7,25 @@ from typing import Unpack
 from deniable.arrays import Codes
 from deniable.config import Config, Options
 from deniable.counting.local import count_prefixes
-from deniable.data.dataframes import FrameKind
 from deniable.data.partition import limit_rows_per_unit, split_records
-from deniable.data.table_io import read_table
+from deniable.data.table_io import InputTable, read_table
 from deniable.errors import BudgetError, ConfigError, SchemaError
 from deniable.model.learnt_model import LearntModel
 from deniable.model.protocol import GenerativeModel
 from deniable.model.seed_based import NetworkModel
 from deniable.pipeline.certificate import certify
 from deniable.pipeline.learn_model import learn_model
-from deniable.pipeline.run_plan import Run, RunPlan, plan_run, resolve_estimator
+from deniable.pipeline.resolved_options import resolve_options
+from deniable.pipeline.run_plan import Run, RunPlan, plan_run
 from deniable.pipeline.seed_modes import builtin_source, own_model_source, release_candidates
 from deniable.privacy.ledger import PARTS, Ledger, Spend
-from deniable.progress import Progress, no_progress
 from deniable.randomness import Keyed, Randomness, Secret
 from deniable.release.artefact import Artefact, load
 from deniable.release.generation import require_record_count
 from deniable.release.release import Release
 from deniable.release.seed_histogram import SeedHistogram, choose_omega, learn_histogram
 from deniable.schema.schema import Schema
+from deniable.workers import Progress, no_progress
 
 SchemaSource = Schema | str | Path
 
@@ -42,7 +42,8 @@ def plan(
         records: The number of records; only mode ``randomized`` costs more for more.
         options: See ``Config``.
     """
-    return plan_run(as_schema(schema), Config.assemble(options), records=records)
+    schema = schema if isinstance(schema, Schema) else Schema.read(schema)
+    return plan_run(schema, Config.assemble(options), records=records)
 
 
 def learn(
@@ -71,9 +72,12 @@ def learn(
             f"--mode {config.mode} needs the table while it generates, so there is no artefact to "
             "keep; use deniable synthesize"
         )
-    run = _prepare_run(as_schema(schema), config, noise, progress)
-    rows, kind = read_rows(source, run)
-    return _learn_artefact(rows, kind, run)
+    schema = schema if isinstance(schema, Schema) else Schema.read(schema)
+    config = resolve_options(config, schema)
+    planned = plan_run(schema, config)
+    _require_confirmed(schema, config)
+    run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
+    return _learn_artefact(read_rows(source, run), run)
 
 
 def generate(
@@ -145,37 +149,21 @@ def synthesize(
     """
     config = Config.assemble(options)
     _require_request(config, records=records, key=key, model=model)
-    run = _prepare_run(as_schema(schema), config, noise, progress, records=records)
-    rows, kind = read_rows(source, run)
-    if run.plan.mode in ("tested", "randomized"):
-        return _test_candidates(rows, kind, run, records=records, model=model)
-    artefact = _learn_artefact(rows, kind, run)
-    release = generate(artefact, records, key=key, workers=config.workers)
-    return replace(release, internal={"rows": len(rows)})
-
-
-def as_schema(schema: SchemaSource) -> Schema:
-    """Return a schema, read from its TOML file where a path is given."""
-    if isinstance(schema, Schema):
-        return schema
-    if isinstance(schema, str | Path):
-        return Schema.read(schema)
-    raise ConfigError(
-        f"schema is a {type(schema).__name__}: give a deniable.Schema, or the path of a schema.toml"
-    )
-
-
-def _prepare_run(
-    schema: Schema,
-    config: Config,
-    noise: Randomness,
-    progress: Progress,
-    *,
-    records: int | None = None,
-) -> Run:
-    """Plan a run; refuse a schema that was read off the data and is not confirmed."""
-    config = resolve_estimator(config, schema)
+    schema = schema if isinstance(schema, Schema) else Schema.read(schema)
+    config = resolve_options(config, schema)
     planned = plan_run(schema, config, records=records)
+    _require_confirmed(schema, config)
+    run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
+    table = read_rows(source, run)
+    if run.plan.mode in ("tested", "randomized"):
+        return _test_candidates(table, run, records=records, model=model)
+    artefact = _learn_artefact(table, run)
+    release = generate(artefact, records, key=key, workers=config.workers)
+    return replace(release, internal=_confidential_counts(table))
+
+
+def _require_confirmed(schema: Schema, config: Config) -> None:
+    """Refuse a schema that was read off the data and is not confirmed."""
     if schema.drafted and not config.accept_drafted_schema:
         raise SchemaError(
             f"entries of the schema that are not confirmed: {len(schema.drafted)}, for example "
@@ -183,17 +171,22 @@ def _prepare_run(
             "true (for rows_max, rows_max_confirmed), or pass --accept-drafted-schema (in Python, "
             "accept_drafted_schema=True); the manifest then lists them"
         )
-    return Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
 
 
-def read_rows(source: object, run: Run) -> tuple[Codes, FrameKind]:
+def read_rows(source: object, run: Run) -> InputTable:
     """Read and encode the table; of each unit, keep at most ``max_rows_per_unit`` rows."""
     run.progress("read the table", 0, 1)
     table = read_table(source, run.schema)
     if table.units is None:
-        return table.codes, table.kind
+        return table
     rng, most = run.randomness.at("units"), run.schema.max_rows_per_unit
-    return limit_rows_per_unit(table.codes, table.units, rng, max_rows=most), table.kind
+    codes = limit_rows_per_unit(table.codes, table.units, rng, max_rows=most)
+    return replace(table, codes=codes, units=None)
+
+
+def _confidential_counts(table: InputTable) -> dict[str, object]:
+    """Return exact counts of the table, for the internal folder of a release."""
+    return {"rows": len(table.codes), "adjusted_cells": table.adjusted}
 
 
 def partition_rows(rows: Codes, run: Run) -> dict[str, Codes]:
@@ -206,10 +199,10 @@ def partition_rows(rows: Codes, run: Run) -> dict[str, Codes]:
     return empty | split_records(rows, shares, run.randomness.at("split"))
 
 
-def _learn_artefact(rows: Codes, kind: FrameKind, run: Run) -> Artefact:
+def _learn_artefact(table: InputTable, run: Run) -> Artefact:
     """Learn the model, then the seed histogram; check the ledger against the plan; certify."""
     run.progress("learn the model", 0, 1)
-    parts = partition_rows(rows, run)
+    parts = partition_rows(table.codes, run)
     learnt = learn_model(parts, run)
     omegas = _resolve_omegas(learnt, run)
     histogram, spent = _learn_seeds(parts["seeds"], learnt, omegas, run)
@@ -223,7 +216,7 @@ def _learn_artefact(rows: Codes, kind: FrameKind, run: Run) -> Artefact:
         omegas=omegas,
         histogram=histogram,
         certificate=certificate,
-        kind=kind,
+        kind=table.kind,
     )
 
 
@@ -232,7 +225,7 @@ def _resolve_omegas(learnt: LearntModel, run: Run) -> tuple[int, ...]:
     if run.plan.omegas:
         return run.plan.omegas
     law = run.plan.privacy.seeds
-    threshold = run.config.k + (law.r if law is not None else 0)
+    threshold = run.config.k + (law.radius if law is not None else 0)
     return (choose_omega(learnt.network, records=learnt.seeds, threshold=threshold),)
 
 
@@ -255,11 +248,11 @@ def _learn_seeds(
 
 
 def _test_candidates(
-    rows: Codes, kind: FrameKind, run: Run, *, records: int, model: GenerativeModel | None
+    table: InputTable, run: Run, *, records: int, model: GenerativeModel | None
 ) -> Release:
     """Release records that each passed a deniability test against the table: the paper's modes."""
     run.progress("learn the model", 0, 1)
-    parts = partition_rows(rows, run)
+    parts = partition_rows(table.codes, run)
     if run.plan.mode == "tested" and not len(parts["seeds"]):
         raise BudgetError("no record went to the seeds: use --data-use whole, or a larger table")
     if model is None:
@@ -284,8 +277,8 @@ def _test_candidates(
         # Draws values within public bins, the same at every reading; never stored or printed.
         randomness=Keyed.derived(run.randomness.at("values")),
         artefact=None,
-        kind=kind,
-        internal={"rows": len(rows), "seeds": len(parts["seeds"]), **attempts},
+        kind=table.kind,
+        internal={**_confidential_counts(table), "seeds": len(parts["seeds"]), **attempts},
     )
 
 

@@ -96,13 +96,12 @@ def _parameters(
         "graph": "given" if config.graph is not None else "learnt",
         "rows_max": plan.privacy.scale.rows_max,
     }
-    if not config.uses_pairs:
-        chosen |= {"alpha": config.alpha, "parameters": config.parameters}
+    chosen |= _estimator_parameters(config)
     if plan.mode != "seedless":
         requested = "given" if plan.omegas or own_model else "auto"
         chosen |= {"omega_requested": requested, "k": config.k, "omega_known": config.omega_known}
     if plan.privacy.seeds is not None:
-        chosen["threshold"] = config.k + plan.privacy.seeds.r
+        chosen["threshold"] = config.k + plan.privacy.seeds.radius
     if plan.mode in ("tested", "randomized") and (own_model or not config.omega_known):
         chosen["gamma"] = config.gamma
     if plan.test is not None:
@@ -118,6 +117,13 @@ def _parameters(
     if plan.privacy.paper is not None:
         chosen["paper_formula"] = _paper_formula(plan, config)
     return chosen
+
+
+def _estimator_parameters(config: Config) -> dict[str, Any]:
+    """The options of the estimator alone."""
+    if not config.uses_pairs:
+        return {"alpha": config.alpha, "parameters": config.parameters}
+    return {"target": list(config.target)} if config.target else {}
 
 
 def _paper_formula(plan: RunPlan, config: Config) -> dict[str, Any]:

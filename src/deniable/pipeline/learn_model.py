@@ -5,11 +5,11 @@ from functools import partial
 
 from deniable.arrays import Codes
 from deniable.counting.contingency import CountQueries
-from deniable.counting.local import cache_counts, count
+from deniable.counting.local import count
 from deniable.model.learnt_model import LearntModel
-from deniable.model.pairwise.denoise import dependence_scores
+from deniable.model.pairwise.denoise import table_weights
 from deniable.model.pairwise.fit import fit_network
-from deniable.model.pairwise.measure import measure_pairwise, remeasure
+from deniable.model.pairwise.measure import measure_pairwise, measure_tables, with_bins
 from deniable.pipeline.learn_paper_model import learn_paper_model
 from deniable.pipeline.run_plan import Run
 from deniable.schema.attribute import Attribute
@@ -32,12 +32,10 @@ def learn_model(parts: Mapping[str, Codes], run: Run) -> LearntModel:
     workers = run.config.workers or count_cores()
     rng = run.randomness.at("noise")
     count_values = partial(count, attributes, parts["structure"], workers=workers)
-    counters: list[CountQueries] = []
+    targets = [run.schema.names.index(name) for name in run.config.target or ()]
 
-    def count_pairs(binned: Sequence[Attribute]) -> CountQueries:
-        # The second measurement adds new noise to the same counts: they are counted once.
-        counters.append(cache_counts(partial(count, binned, parts["parameters"], workers=workers)))
-        return counters[-1]
+    def count_pairs(grouped: Sequence[Attribute]) -> CountQueries:
+        return partial(count, grouped, parts["parameters"], workers=workers)
 
     measured, spends = measure_pairwise(
         rng,
@@ -46,10 +44,12 @@ def learn_model(parts: Mapping[str, Codes], run: Run) -> LearntModel:
         attributes,
         laws,
         ratio=run.plan.ratio("parameters", "structure"),
+        targets=targets,
     )
-    if laws.remeasurements:
-        scores = dependence_scores(measured, attributes)
-        measured, more = remeasure(rng, counters[-1], measured, scores, laws)
+    if laws.table_count:
+        weights = table_weights(measured, attributes, laws, targets=targets)
+        count_bins = count_pairs(with_bins(attributes, measured.bins))
+        measured, more = measure_tables(rng, count_bins, measured, weights, laws)
         spends += more
     return LearntModel(
         network=fit_network(measured, attributes, max_cost=run.config.max_configurations),

@@ -1,28 +1,40 @@
-"""The report of ``deniable plan``: costs, noise and alternatives, before a row is read."""
+"""The report of ``deniable plan``: costs, noise, forecast and alternatives; no row is read."""
 
 import math
 from typing import Any
 
 from deniable.config import Config
+from deniable.pipeline.forecast import forecast_run
 from deniable.pipeline.run_plan import RunPlan
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.randomized_test import cheapest_test
 from deniable.privacy.theorems import candidate_cost, trade_off
 from deniable.privacy.wording import round_up
 from deniable.release.manifest import json_number, ledger_entries
+from deniable.schema.schema import Schema
 
 # Numbers of records for which the modes are compared, besides the requested one.
 _COMPARED = (1, 100, 10_000, 1_000_000)
 
 
-def report_plan(run: RunPlan, config: Config, *, records: int | None = None) -> dict[str, Any]:
-    """Report the plan of a run: its stages, and the cost of other choices.
+def report_plan(
+    run: RunPlan,
+    schema: Schema,
+    config: Config,
+    *,
+    records: int | None = None,
+    rows: int | None = None,
+) -> dict[str, Any]:
+    """Report the plan of a run: its stages, a forecast, and the cost of other choices.
 
     Args:
         run: The plan.
+        schema: Its schema.
         config: Its options.
         records: The number of records, if known.
+        rows: The number of rows of the table, if known, for the forecast.
     """
+    forecast = forecast_run(run, schema, config, rows=rows)
     seeds = run.privacy.seeds
     return {
         "mode": run.mode,
@@ -31,9 +43,10 @@ def report_plan(run: RunPlan, config: Config, *, records: int | None = None) -> 
         "cost": _pair(run.cost),
         "draft": None if run.draft is None else _pair(run.draft),
         "stages": _stages(run, config),
+        "forecast": None if forecast is None else forecast.document(),
         "k": config.k,
-        "r": seeds.r if seeds is not None else None,
-        "threshold": config.k + seeds.r if seeds is not None else None,
+        "r": seeds.radius if seeds is not None else None,
+        "threshold": config.k + seeds.radius if seeds is not None else None,
         "test": _test(run),
         "records": compare_modes(config, records),
         "trade_off": _trade_off(config),

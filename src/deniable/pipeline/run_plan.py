@@ -5,21 +5,22 @@ It is the single source of the privacy cost for ``plan``, ``synthesize`` and the
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from deniable.config import Config, Mode, parse_omega
 from deniable.errors import BudgetError, ConfigError
 from deniable.model.paper.correlation import entropy_queries
+from deniable.pipeline.resolved_options import resolve_options
 from deniable.privacy.calibration import PublicFacts
 from deniable.privacy.composition import Guarantee, row_limit, sequential_composition, unit_cost
 from deniable.privacy.ledger import Part
 from deniable.privacy.moment_budget import TableModel
 from deniable.privacy.plan import Plan, make_plan, split_fractions
 from deniable.privacy.randomized_test import RandomizedTest, cheapest_test, plan_randomized_test
-from deniable.progress import Progress, no_progress
 from deniable.randomness import Randomness
 from deniable.release.generation import require_record_count
 from deniable.schema.schema import Schema
+from deniable.workers import Progress, no_progress
 
 # The share of ε and δ for the randomized test of the records; the model has the rest.
 TEST_SHARE = 0.5
@@ -81,7 +82,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
     """
     if records is not None:
         require_record_count(records)
-    config = resolve_estimator(config, schema)
+    config = resolve_options(config, schema)
     mode = _mode(config)
     omegas = _omegas(schema, config, mode)
     fractions = _fractions(config, mode)
@@ -143,14 +144,6 @@ def _mode(config: Config) -> Mode:
             "randomized, tested or seedless"
         )
     return mode
-
-
-def resolve_estimator(config: Config, schema: Schema) -> Config:
-    """Choose an estimator that can learn the schema, where none was given."""
-    has_moments = any(attribute.model != "histogram" for attribute in schema.attributes)
-    if not has_moments or config.estimator is not None:
-        return config
-    return replace(config, estimator="norm-sub")
 
 
 def _lengths(schema: Schema, omegas: tuple[int, ...] | None) -> int:

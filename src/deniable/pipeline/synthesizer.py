@@ -26,7 +26,7 @@ class Synthesizer:
         return FittedSynthesizer(learn(table, schema, **self._options))
 
     def sample(self, records: int, *, key: int | None = None) -> Foreign:  # noqa: ARG002
-        """Refuse: this object has learnt nothing, the one that ``fit`` returned has."""
+        """Raise an error: only the object that ``fit`` returns has a model to sample from."""
         raise ConfigError(
             "a Synthesizer holds options only; sample from what fit returns: "
             "fitted = synthesizer.fit(table, schema=schema); fitted.sample(1000)"

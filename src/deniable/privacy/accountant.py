@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from deniable.errors import BudgetError
-from deniable.privacy.composition import Guarantee, above, smallest_sufficient
+from deniable.privacy.composition import Guarantee, smallest_sufficient, upper_bound
 from deniable.privacy.discrete_losses import DiscreteLoss, mixture_delta
 
 
@@ -101,15 +101,10 @@ def compose_losses(
     mus = [loss.mu for loss in losses if isinstance(loss, GaussianLoss)]
     if len(tables) + len(mus) < len(losses) or sum(table.times for table in tables) > 1:
         return compose_on_grid(losses, delta=delta, interval=interval)
+    # Gaussian noise and one discrete loss have a closed form. Both are symmetric, so the result
+    # holds for adding and for removing a record.
     discrete = DiscreteLoss.from_table(tables[0].weights) if tables else DiscreteLoss.zero()
-    return _compose_in_closed_form(above(math.hypot(*mus)), discrete, delta)
-
-
-def _compose_in_closed_form(mu: float, discrete: DiscreteLoss, delta: float) -> Guarantee:
-    """Compute the smallest ε of Gaussian noise and one discrete loss.
-
-    Both are symmetric, so the result holds for adding and for removing a record.
-    """
+    mu = upper_bound(math.hypot(*mus))
     left = delta * (1 - 1e-9) - discrete.infinity_mass
     if left <= 0:
         raise _unreachable_delta(delta)
@@ -120,7 +115,7 @@ def _compose_in_closed_form(mu: float, discrete: DiscreteLoss, delta: float) -> 
     def enough(epsilon: float) -> bool:
         return mixture_delta(epsilon=epsilon, mu=mu, discrete=discrete) <= delta
 
-    return Guarantee(epsilon=above(smallest_sufficient(enough, high)), delta=delta)
+    return Guarantee(epsilon=upper_bound(smallest_sufficient(enough, high)), delta=delta)
 
 
 def compose_on_grid(losses: Sequence[PrivacyLoss], *, delta: float, interval: float) -> Guarantee:
@@ -139,7 +134,7 @@ def compose_on_grid(losses: Sequence[PrivacyLoss], *, delta: float, interval: fl
     epsilon = float(composed.get_epsilon_for_delta(left)) if left > 0 else math.inf
     if not epsilon < math.inf:
         raise _unreachable_delta(delta)
-    return Guarantee(epsilon=above(epsilon), delta=delta)
+    return Guarantee(epsilon=upper_bound(epsilon), delta=delta)
 
 
 def _unreachable_delta(delta: float) -> BudgetError:

@@ -11,10 +11,10 @@ from deniable.errors import BudgetError
 from deniable.privacy import noise_laws
 from deniable.privacy.composition import (
     Guarantee,
-    above,
     gaussian_mu,
     optimal_composition,
     smaller_table_noise,
+    upper_bound,
 )
 from deniable.privacy.discrete_losses import DiscreteLoss, mixture_delta
 from deniable.privacy.entropy_scale import EXACT_BITS, EntropyScale
@@ -186,15 +186,8 @@ def default_seeds_share(facts: PublicFacts, limit: Guarantee) -> float:
 
 def _pair_noise_at(facts: PublicFacts, mu: float) -> PairNoise:
     """Choose the noise of one-way and two-way tables that together cost μ."""
-    values, pairs = pairwise_shares(len(facts.sizes), mu=mu, rows_max=facts.rows_max)
-    if facts.values_share is not None and pairs:
-        values, pairs = facts.values_share, 1 - facts.values_share
-    return pair_noise(
-        facts.sizes,
-        mu_values=mu * math.sqrt(values),
-        mu_pairs=mu * math.sqrt(pairs),
-        rows_max=facts.rows_max,
-    )
+    values, pairs = pairwise_shares(len(facts.sizes), values_share=facts.values_share)
+    return pair_noise(facts.sizes, mu_values=mu * math.sqrt(values), mu_pairs=mu * math.sqrt(pairs))
 
 
 def _calibrate_split(
@@ -212,7 +205,7 @@ def _calibrate_split(
     delta = limit.delta * (1 - 2 * TABLE_DELTA_SHARE)
     tables = smaller_table_noise(tables=len(facts.names), epsilon=each, delta=delta)
     mu = gaussian_mu(epsilon=each, delta=delta)
-    sigma = above(math.sqrt(len(facts.names)) / mu)
+    sigma = upper_bound(math.sqrt(len(facts.names)) / mu)
     excess = laplace_excess(facts.models)
     if tables.law == "discrete_laplace" and excess * tables.deviation <= sigma:
         counts = noise_laws.discrete_laplace(1 / tables.scale)
@@ -223,7 +216,7 @@ def _calibrate_split(
         seeds = noise_laws.bounded_noise(epsilon=each, delta=delta, lengths=facts.lengths)
     pairs = None
     if facts.sizes:
-        pairs = pair_noise(facts.sizes, mu_values=mu, mu_pairs=mu, rows_max=facts.rows_max)
+        pairs = pair_noise(facts.sizes, mu_values=mu, mu_pairs=mu)
     return NoiseScales(mu_structure=mu, counts=counts, seeds=seeds, pairs=pairs)
 
 

@@ -37,7 +37,7 @@ class Guarantee:
         return self.epsilon <= limit.epsilon and self.delta <= limit.delta
 
 
-def above(value: float) -> float:
+def upper_bound(value: float) -> float:
     """Round ``value`` ≥ 0 up by more than the rounding error of a short formula."""
     return value * (1 + 2.0**-49)
 
@@ -54,7 +54,7 @@ def sequential_composition(costs: Iterable[Guarantee]) -> Guarantee:
     listed = list(costs)
     epsilon = math.fsum(cost.epsilon for cost in listed)
     delta = math.fsum(cost.delta for cost in listed)
-    return Guarantee(epsilon=above(epsilon), delta=min(1.0, above(delta)))
+    return Guarantee(epsilon=upper_bound(epsilon), delta=min(1.0, upper_bound(delta)))
 
 
 def advanced_composition(cost: Guarantee, *, times: int, slack: float) -> Guarantee:
@@ -78,7 +78,9 @@ def advanced_composition(cost: Guarantee, *, times: int, slack: float) -> Guaran
     k, epsilon = times, cost.epsilon
     spread = epsilon * math.sqrt(-2 * k * math.log(slack))
     total = spread + k * epsilon * _expm1(epsilon) if epsilon > 0 else 0.0
-    return Guarantee(epsilon=above(total), delta=min(1.0, above(k * cost.delta + slack)))
+    return Guarantee(
+        epsilon=upper_bound(total), delta=min(1.0, upper_bound(k * cost.delta + slack))
+    )
 
 
 def optimal_composition(cost: Guarantee, *, times: int, delta: float) -> Guarantee:
@@ -92,7 +94,7 @@ def optimal_composition(cost: Guarantee, *, times: int, delta: float) -> Guarant
         Covers: all outputs together; a later release may depend on earlier outputs.
     """
     composed = ComposedLoss.of(cost, times)
-    high = above(times * cost.epsilon)
+    high = upper_bound(times * cost.epsilon)
     if not (delta <= 1 and composed.delta(high) <= delta):
         raise BudgetError(
             f"{times:,} releases of δ = {cost.delta:.2g} add up to more than {delta:.2g}: "
@@ -135,13 +137,13 @@ class ComposedLoss:
     def delta(self, epsilon: float) -> float:
         """Compute δ at ε, rounded up. The omitted losses have probability below e^-680."""
         if epsilon >= self.largest:
-            return max(0.0, above(-math.expm1(self.log_no_failure)))
+            return max(0.0, upper_bound(-math.expm1(self.log_no_failure)))
         over = self.losses > epsilon
         shortfall = -np.expm1(epsilon - self.losses[over])
         finite = float(self.probabilities[over] @ shortfall) + 1e-290
         if finite >= 1:
             return 1.0
-        return min(1.0, above(-math.expm1(self.log_no_failure + math.log1p(-finite))))
+        return min(1.0, upper_bound(-math.expm1(self.log_no_failure + math.log1p(-finite))))
 
 
 def subsampling_amplification(cost: Guarantee, *, rate: float) -> Guarantee:
@@ -188,8 +190,8 @@ def random_partition(parts: Sequence[tuple[float, Guarantee]]) -> Guarantee:
     q = left + math.fsum(weight for weight, _ in kept)
     added = math.fsum(p * cost.delta for p, cost in used)
     removed = math.fsum(weight * delta for weight, delta in kept) / q if q > 0 else 1.0
-    delta = min(1.0, above(max(added, removed)))
-    return Guarantee(epsilon=above(math.log1p(growth)), delta=delta)
+    delta = min(1.0, upper_bound(max(added, removed)))
+    return Guarantee(epsilon=upper_bound(math.log1p(growth)), delta=delta)
 
 
 def group_privacy(cost: Guarantee, *, rows: int) -> Guarantee:
@@ -202,8 +204,8 @@ def group_privacy(cost: Guarantee, *, rows: int) -> Guarantee:
     if rows < 1:
         raise BudgetError(f"a group has at least one row; got {rows}")
     factor = math.fsum(_expm1(i * cost.epsilon) + 1 for i in range(rows)) if cost.delta > 0 else 0
-    delta = min(1.0, above(cost.delta * factor)) if factor else 0.0
-    return Guarantee(epsilon=above(rows * cost.epsilon), delta=delta)
+    delta = min(1.0, upper_bound(cost.delta * factor)) if factor else 0.0
+    return Guarantee(epsilon=upper_bound(rows * cost.epsilon), delta=delta)
 
 
 def unit_cost(cost: Guarantee, *, rows: int) -> Guarantee:
@@ -243,20 +245,21 @@ def _group_factor(epsilon: float, rows: int) -> float:
     return math.expm1(rows * epsilon) / math.expm1(epsilon) * (1 + 1e-12)
 
 
-def with_total_variation(cost: Guarantee, *, tv: float, moved: int) -> Guarantee:
+def with_total_variation(cost: Guarantee, *, tv: float, l0_sensitivity: int) -> Guarantee:
     """Cost if the noise is a table close to the ideal law in total variation (guarantee.md).
 
-        δ' = δ + (1 + e^ε) · tv · moved
+        δ' = δ + (1 + e^ε) · tv · (L0 sensitivity)
 
     Args:
         cost: Cost with the ideal law.
         tv: Total variation between the table and the ideal law, for one number.
-        moved: Number of noisy numbers that one record can change.
+        l0_sensitivity: Number of noisy numbers that one record can change.
     """
-    if not (0 <= tv <= 1 and moved >= 0):
-        raise BudgetError(f"need 0 ≤ tv ≤ 1 and moved ≥ 0; got {tv}, {moved}")
-    extra = (2 + _expm1(cost.epsilon)) * tv * moved if tv * moved > 0 else 0.0
-    return Guarantee(epsilon=cost.epsilon, delta=min(1.0, above(cost.delta + extra)))
+    if not (0 <= tv <= 1 and l0_sensitivity >= 0):
+        raise BudgetError(f"need 0 ≤ tv ≤ 1 and L0 sensitivity ≥ 0; got {tv}, {l0_sensitivity}")
+    total = tv * l0_sensitivity
+    extra = (2 + _expm1(cost.epsilon)) * total if total > 0 else 0.0
+    return Guarantee(epsilon=cost.epsilon, delta=min(1.0, upper_bound(cost.delta + extra)))
 
 
 def gaussian_delta(*, epsilon: float, mu: float) -> float:
@@ -311,10 +314,10 @@ def smaller_table_noise(*, tables: int, epsilon: float, delta: float) -> TableNo
     """
     if not (tables >= 1 and 0 < epsilon < math.inf):
         raise BudgetError(f"need m ≥ 1 and 0 < ε < ∞; got m = {tables}, ε = {epsilon}")
-    laplace = TableNoise(law="discrete_laplace", scale=above(tables / epsilon))
+    laplace = TableNoise(law="discrete_laplace", scale=upper_bound(tables / epsilon))
     if delta == 0:
         return laplace
-    sigma = above(math.sqrt(tables) / gaussian_mu(epsilon=epsilon, delta=delta))
+    sigma = upper_bound(math.sqrt(tables) / gaussian_mu(epsilon=epsilon, delta=delta))
     gaussian = TableNoise(law="rounded_gaussian", scale=sigma)
     return min(laplace, gaussian, key=lambda noise: noise.deviation)
 

@@ -17,9 +17,9 @@ from deniable.privacy.accountant import (
 )
 from deniable.privacy.composition import (
     Guarantee,
-    above,
     optimal_composition,
     sequential_composition,
+    upper_bound,
 )
 from deniable.privacy.noise_laws import Law
 from deniable.privacy.noise_tables import (
@@ -47,7 +47,7 @@ class Spend:
         part: Part of the data that was used.
         law: Noise of each number.
         sensitivity: Largest change of a number by one record, in integer steps.
-        moved: Number of the numbers that one record can change.
+        l0_sensitivity: Number of the numbers that one record can change.
         each: Cost of one use, if it follows from a theorem and not from the noise.
         times: Number of such uses.
     """
@@ -56,21 +56,23 @@ class Spend:
     part: Part
     law: Law
     sensitivity: int = 1
-    moved: int = 1
+    l0_sensitivity: int = 1
     each: Guarantee | None = None
     times: int = 1
 
     def __post_init__(self) -> None:
-        if not (self.sensitivity >= 1 and self.moved >= 1 and self.times >= 1):
+        if not (self.sensitivity >= 1 and self.l0_sensitivity >= 1 and self.times >= 1):
             raise BudgetError(
                 f"{self.what}: a record changes at least one number by at least one; "
-                f"got sensitivity = {self.sensitivity}, moved = {self.moved}"
+                f"got sensitivity = {self.sensitivity}, l0_sensitivity = {self.l0_sensitivity}"
             )
 
     @property
     def mu(self) -> float:
         """μ of Gaussian noise: L2 sensitivity of the numbers to one record, divided by σ."""
-        return math.sqrt(self.moved) * self.sensitivity / dict(self.law.parameters)["sigma"]
+        return (
+            math.sqrt(self.l0_sensitivity) * self.sensitivity / dict(self.law.parameters)["sigma"]
+        )
 
     @property
     def table_error(self) -> float:
@@ -79,13 +81,13 @@ class Spend:
         Includes the mass beyond the ends of the table. Zero for bounded noise: the accountant
         uses its table itself.
         """
-        return 0.0 if self._is_bounded else self.moved * self.times * self.law.tv
+        return 0.0 if self._is_bounded else self.l0_sensitivity * self.times * self.law.tv
 
     @property
     def table_growth(self) -> float:
         """Relative error of the noise tables: ``growth`` of ``noise_tables.with_table_error``."""
-        each = 0.0 if self._is_bounded else epsilon_of_relative_error(self.law.relative)
-        return self.moved * self.times * each
+        each = 0.0 if self._is_bounded else epsilon_of_relative_error(self.law.relative_error)
+        return self.l0_sensitivity * self.times * each
 
     @property
     def _is_bounded(self) -> bool:
@@ -102,15 +104,19 @@ def privacy_losses(spends: Sequence[Spend]) -> list[PrivacyLoss]:
     losses: list[PrivacyLoss] = []
     gaussians = [spend.mu for spend in spends if spend.law.name == "rounded_gaussian"]
     if gaussians:
-        losses.append(GaussianLoss(mu=above(math.hypot(*gaussians))))
+        losses.append(GaussianLoss(mu=upper_bound(math.hypot(*gaussians))))
     for spend in spends:
         if spend.each is not None:
             losses.append(StatedLoss(cost=spend.each, times=spend.times))
         elif spend.law.name == "discrete_laplace":
             epsilon = dict(spend.law.parameters)["epsilon"]
-            losses.append(LaplaceLoss(epsilon=spend.sensitivity * epsilon, times=spend.moved))
+            losses.append(
+                LaplaceLoss(epsilon=spend.sensitivity * epsilon, times=spend.l0_sensitivity)
+            )
         elif spend.law.name.startswith("truncated") and spend.sensitivity == 1:
-            losses.append(ShiftedTableLoss(weights=table_weights(spend.law), times=spend.moved))
+            losses.append(
+                ShiftedTableLoss(weights=table_weights(spend.law), times=spend.l0_sensitivity)
+            )
         elif spend.law.name != "rounded_gaussian":
             raise InvariantError(f"{spend.what}: the cost of {spend.law} noise is unknown")
     return losses
@@ -118,7 +124,8 @@ def privacy_losses(spends: Sequence[Spend]) -> list[PrivacyLoss]:
 
 def table_weights(law: Law) -> tuple[int, ...]:
     """List the weights of -r … r."""
-    return tuple(law.weight(z) for z in range(-law.r, law.r + 1))
+    one_side = list(law.table.weights())
+    return tuple(one_side[:0:-1] + one_side)
 
 
 @lru_cache(maxsize=256)
@@ -147,13 +154,13 @@ def compose_spends(spends: tuple[Spend, ...], *, delta: float) -> Guarantee:
         if rest:
             costs.append(compose_spends(rest, delta=share))
         return Guarantee(epsilon=sequential_composition(costs).epsilon, delta=delta)
-    growth = above(math.fsum(spend.table_growth for spend in spends))
-    mass = above(math.fsum(spend.table_error for spend in spends))
+    growth = upper_bound(math.fsum(spend.table_growth for spend in spends))
+    mass = upper_bound(math.fsum(spend.table_error for spend in spends))
     # The δ of the table error grows with ε, which is not known yet: assume an upper bound on ε.
     for largest in _CERTIFIED_EPSILON_BOUNDS:
         left = delta_before_table_error(delta, epsilon=largest, growth=growth, mass=mass)
         if left >= (1 - TABLE_DELTA_SHARE) * delta:
-            found = above(compose_losses(privacy_losses(spends), delta=left).epsilon + growth)
+            found = upper_bound(compose_losses(privacy_losses(spends), delta=left).epsilon + growth)
             if found <= largest:
                 return Guarantee(epsilon=found, delta=delta)
             break
@@ -167,7 +174,7 @@ def compose_spends(spends: tuple[Spend, ...], *, delta: float) -> Guarantee:
 def _cost_with_table(spend: Spend, each: Guarantee) -> Guarantee:
     """Add the table error of one noise draw to the cost of one use."""
     return with_table_error(
-        each, growth=epsilon_of_relative_error(spend.law.relative), mass=spend.law.tv
+        each, growth=epsilon_of_relative_error(spend.law.relative_error), mass=spend.law.tv
     )
 
 

@@ -34,14 +34,14 @@ class MomentNoise:
 
     Attributes:
         bound: B, the largest absolute value.
-        moved: Number of counts, sums and sums of products that one record can change.
+        l0_sensitivities: Number of counts, sums and sums of products that one record can change.
         records: Noise of the record counts.
         sums: Noise of the sums of values.
         squares: Noise of the sums of products of two values.
     """
 
     bound: int
-    moved: tuple[int, int, int]
+    l0_sensitivities: tuple[int, int, int]
     records: Law = field(repr=False)
     sums: Law = field(repr=False)
     squares: Law = field(repr=False)
@@ -66,10 +66,17 @@ class MomentNoise:
 
     def spends(self, name: str) -> list[Spend]:
         """List the spends of learning the attribute ``name``."""
-        kinds = zip(SPEND_PREFIXES, self.laws, self.sensitivities, self.moved, strict=True)
+        sensitivities = zip(self.sensitivities, self.l0_sensitivities, strict=True)
+        kinds = zip(SPEND_PREFIXES, self.laws, sensitivities, strict=True)
         return [
-            Spend(what=f"{what}{name}", part="parameters", law=law, sensitivity=step, moved=moved)
-            for what, law, step, moved in kinds
+            Spend(
+                what=f"{what}{name}",
+                part="parameters",
+                law=law,
+                sensitivity=step,
+                l0_sensitivity=changed,
+            )
+            for what, law, (step, changed) in kinds
         ]
 
 
@@ -85,13 +92,13 @@ def moment_sensitivities(bound: int) -> tuple[int, int, int]:
     return 1, bound, bound * bound
 
 
-def moved_moments(model: MomentModel) -> tuple[int, int, int]:
+def moment_l0_sensitivities(model: MomentModel) -> tuple[int, int, int]:
     """Count the counts, sums and sums of products that one record can change.
 
     A record is in one group only. The attribute and r regressors have r + 1 sums and
     (r + 1)(r + 2) / 2 products. The largest r is charged, whatever the graph.
 
-    >>> moved_moments("normal"), moved_moments("regression")
+    >>> moment_l0_sensitivities("normal"), moment_l0_sensitivities("regression")
     ((1, 1, 1), (1, 4, 10))
     """
     variables = 1 if model == "normal" else 1 + MAX_REGRESSORS
@@ -107,7 +114,7 @@ def laplace_excess(models: Sequence[TableModel]) -> float:
     >>> [round(laplace_excess([model]) ** 2) for model in ("histogram", "normal", "regression")]
     [1, 3, 30]
     """
-    shares = [3 * moved_moments(model)[2] for model in models if model != "histogram"]
+    shares = [3 * moment_l0_sensitivities(model)[2] for model in models if model != "histogram"]
     return math.sqrt(max(shares, default=1))
 
 
@@ -132,15 +139,15 @@ def moment_noise(counts: Law, model: MomentModel) -> MomentNoise:
             mechanism costs more than discrete Laplace noise on a number changed by one.
         Does not cover: B, which is public and follows from the noise alone.
     """
-    moved = moved_moments(model)
+    changed = moment_l0_sensitivities(model)
     for bound in VALUE_BOUNDS:
-        kinds = zip(moment_sensitivities(bound), moved, strict=True)
+        kinds = zip(moment_sensitivities(bound), changed, strict=True)
         with suppress(BudgetError):
             records, sums, squares = (
                 _third_of_cost(counts, step, number) for step, number in kinds
             )
             return MomentNoise(
-                bound=bound, moved=moved, records=records, sums=sums, squares=squares
+                bound=bound, l0_sensitivities=changed, records=records, sums=sums, squares=squares
             )
     raise BudgetError(
         f"the noise of a {model} model needs a table larger than 2^26 at {counts}. Ask for a "
@@ -148,13 +155,13 @@ def moment_noise(counts: Law, model: MomentModel) -> MomentNoise:
     )
 
 
-def _third_of_cost(counts: Law, step: int, moved: int) -> Law:
-    """Noise at a third of the cost of ``counts``, for ``moved`` numbers changed by ``step``."""
+def _third_of_cost(counts: Law, step: int, numbers: int) -> Law:
+    """Noise at a third of the cost of ``counts``, for ``numbers`` numbers changed by ``step``."""
     parameters = dict(counts.parameters)
     if counts.name == "rounded_gaussian":
-        return noise_laws.rounded_gaussian(parameters["sigma"] * step * math.sqrt(3 * moved))
+        return noise_laws.rounded_gaussian(parameters["sigma"] * step * math.sqrt(3 * numbers))
     if counts.name == "discrete_laplace":
-        return noise_laws.discrete_laplace(parameters["epsilon"] / (3 * moved * step))
+        return noise_laws.discrete_laplace(parameters["epsilon"] / (3 * numbers * step))
     if counts.name == "exact":
         return counts
     raise InvariantError(f"a third of the cost of {counts} noise is not defined")

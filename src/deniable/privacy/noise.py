@@ -24,7 +24,7 @@ def add_noise(
     what: str,
     part: Part,
     sensitivity: int = 1,
-    moved: int = 1,
+    l0_sensitivity: int = 1,
 ) -> tuple[Counts, Spend]:
     """Add independent noise to every count.
 
@@ -38,14 +38,14 @@ def add_noise(
         what: Name of the counts in the ledger.
         part: Part of the data that was counted.
         sensitivity: Largest change of any one count by one record.
-        moved: Largest number of counts that one record can change.
+        l0_sensitivity: Largest number of counts that one record can change.
 
     Returns:
         The noisy counts, of the same shape, and the ledger entry.
 
     Privacy:
-        Neighbours: add or remove one record of ``part``, which changes at most ``moved`` of
-            ``counts``, each by at most ``sensitivity``.
+        Neighbours: add or remove one record of ``part``, which changes at most
+            ``l0_sensitivity`` of ``counts``, each by at most ``sensitivity``.
         Covers: the noisy counts and everything derived from them, at the cost of the entry.
         Does not cover: which counts there are. Their positions must be public, or selected by a
             threshold whose cost a theorem covers.
@@ -53,6 +53,8 @@ def add_noise(
     """
     if counts.dtype != np.int64:
         raise InvariantError(f"{what}: noise is added to 64-bit integers, not {counts.dtype}")
-    spend = Spend(what=what, part=part, law=law, sensitivity=sensitivity, moved=moved)
+    spend = Spend(
+        what=what, part=part, law=law, sensitivity=sensitivity, l0_sensitivity=l0_sensitivity
+    )
     noisy: Counts = np.clip(counts, -_MAX_COUNT, _MAX_COUNT) + law.draw(rng, counts.shape)
     return noisy, spend

@@ -4,8 +4,8 @@ A law is a table of integer weights on [-r, r] that sum to 2^128 (``noise_tables
 Pr{Z = z} is therefore an exact fraction: the sampled law is the accounted law, without floating
 point. The table is computed on first use; planning needs only the name and the parameters.
 
-``relative`` and ``tv`` bound the relative and the additive error of the table with respect to the
-law it is named after. ``noise_tables.with_table_error`` adds their cost to a guarantee.
+``relative_error`` and ``tv`` bound the relative and the additive error of the table with respect to
+the law it is named after. ``noise_tables.with_table_error`` adds their cost to a guarantee.
 """
 
 import math
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, partial
+from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtr
@@ -21,6 +22,7 @@ from scipy.special import ndtr
 from deniable.arrays import Counts
 from deniable.errors import BudgetError, InvariantError
 from deniable.privacy import noise_tables
+from deniable.privacy.composition import Guarantee
 from deniable.privacy.noise_tables import (
     MAX_DECIMAL_RADIUS,
     MAX_DECIMAL_RADIUS_NORMAL,
@@ -44,6 +46,13 @@ _LAPLACE_RADIUS = 112 * math.log(2)
 _GAUSSIAN_RADIUS = 12.5
 
 
+class HistogramCost(Protocol):
+    """Cost of a seed histogram as a function of r: a theorem on Mechanism B."""
+
+    def __call__(self, *, epsilon: float, r: int, lengths: int, tv: float) -> Guarantee:
+        """Compute the cost; arguments as for ``theorems.geometric_histogram_cost``."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Law:
     """Symmetric law on the integers -r … r, as a table of weights that sum to 2^128.
@@ -53,23 +62,25 @@ class Law:
     Attributes:
         name: Name of the ideal law.
         parameters: Its parameters, by name.
-        r: Largest value.
+        radius: r, the largest value.
         make: Computes the table; slow for millions of weights.
-        relative: η, bound on the relative error of a weight.
+        relative_error: η, bound on the relative error of a weight.
         tv: Bound on the remaining error of any event's probability: truncation, and rounding to
             integers. If η = 0, the total variation between table and ideal law.
     """
 
     name: str
     parameters: tuple[tuple[str, float], ...] = ()
-    r: int = field(repr=False, compare=False)
+    radius: int = field(repr=False, compare=False)
     make: Callable[[], WeightTable] = field(repr=False, compare=False)
-    relative: float = field(default=0.0, repr=False, compare=False)
+    relative_error: float = field(default=0.0, repr=False, compare=False)
     tv: float = field(default=0.0, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not (0 <= self.tv <= 1 and 0 <= self.relative < 1):
-            raise InvariantError(f"{self}: invalid table errors {self.relative} and {self.tv}")
+        if not (0 <= self.tv <= 1 and 0 <= self.relative_error < 1):
+            raise InvariantError(
+                f"{self}: invalid table errors {self.relative_error} and {self.tv}"
+            )
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(f'{name}={value}' for name, value in self.parameters)})"
@@ -78,8 +89,8 @@ class Law:
     def table(self) -> WeightTable:
         """The weight table, computed on first use."""
         table = self.make()
-        if table.r != self.r:
-            raise InvariantError(f"{self}: the table has radius {table.r}, not {self.r}")
+        if table.radius != self.radius:
+            raise InvariantError(f"{self}: the table has radius {table.radius}, not {self.radius}")
         return table
 
     def weight(self, z: int) -> int:
@@ -93,7 +104,7 @@ class Law:
     @cached_property
     def variance(self) -> float:
         """Variance; the mean is zero."""
-        return float(2 * (np.arange(self.r + 1.0) ** 2 @ self.table.probabilities()))
+        return float(2 * (np.arange(self.radius + 1.0) ** 2 @ self.table.probabilities()))
 
     def draw(self, rng: Rng, shape: int | tuple[int, ...]) -> Counts:
         """Draw independent values. Each needs one 64-bit word, rarely a second."""
@@ -118,12 +129,12 @@ class Law:
             raise BudgetError(f"need ε ≥ 0 and a shift ≥ 0; got ε = {epsilon}, shift = {shift}")
         if shift == 0:
             return 0.0
-        if shift > 2 * self.r or self.r == 0:
+        if shift > 2 * self.radius or self.radius == 0:
             return 1.0  # the supports are disjoint
         if epsilon == math.inf:
-            edge = sum(self.weight(z) for z in range(self.r - shift + 1, self.r + 1))
+            edge = sum(self.weight(z) for z in range(self.radius - shift + 1, self.radius + 1))
             return _float_above(Fraction(edge, TOTAL_WEIGHT))
-        if self.r > MAX_DECIMAL_RADIUS:
+        if self.radius > MAX_DECIMAL_RADIUS:
             return self._delta_in_doubles(epsilon, shift)
         return self._delta_in_integers(epsilon, shift)
 
@@ -149,7 +160,7 @@ class Law:
 
 def exact() -> Law:
     """Point mass at zero: no noise. δ = 1 for every ε."""
-    return Law(name="exact", r=0, make=partial(WeightTable.of_integers, []))
+    return Law(name="exact", radius=0, make=partial(WeightTable.of_integers, []))
 
 
 def discrete_laplace(epsilon: float) -> Law:
@@ -169,9 +180,9 @@ def discrete_laplace(epsilon: float) -> Law:
     return Law(
         name="discrete_laplace",
         parameters=(("epsilon", epsilon),),
-        r=r,
+        radius=r,
         make=partial(noise_tables.geometric_table, epsilon, r, cut_at=None),
-        relative=_DOUBLES_RELATIVE_ERROR if r > MAX_DECIMAL_RADIUS else 0.0,
+        relative_error=_DOUBLES_RELATIVE_ERROR if r > MAX_DECIMAL_RADIUS else 0.0,
         tv=_table_tv(r, cut=cut),
     )
 
@@ -191,7 +202,7 @@ def truncated_geometric(epsilon: float, r: int) -> Law:
     return Law(
         name="truncated_geometric",
         parameters=(("epsilon", epsilon), ("r", r)),
-        r=r,
+        radius=r,
         make=partial(noise_tables.geometric_table, epsilon, r, cut_at=r),
         tv=_table_tv(r, doubles=r > MAX_DECIMAL_RADIUS),
     )
@@ -216,9 +227,9 @@ def rounded_gaussian(sigma: float) -> Law:
     return Law(
         name="rounded_gaussian",
         parameters=(("sigma", sigma),),
-        r=r,
+        radius=r,
         make=partial(noise_tables.rounded_normal_table, sigma, r),
-        relative=_DOUBLES_RELATIVE_ERROR if r > MAX_DECIMAL_RADIUS_NORMAL else 0.0,
+        relative_error=_DOUBLES_RELATIVE_ERROR if r > MAX_DECIMAL_RADIUS_NORMAL else 0.0,
         tv=_table_tv(r, cut=2 * float(ndtr(-(r + 0.5) / sigma))),
     )
 
@@ -244,25 +255,40 @@ def truncated_discrete_gaussian(sigma: float, r: int) -> Law:
     return Law(
         name="truncated_discrete_gaussian",
         parameters=(("sigma", sigma), ("r", r)),
-        r=r,
+        radius=r,
         make=partial(noise_tables.discrete_gaussian_table, sigma, r),
         tv=_table_tv(r, doubles=r > MAX_DECIMAL_RADIUS),
     )
 
 
-def geometric_radius(*, epsilon: float, delta: float, lengths: int = 1) -> int:
-    """Find the smallest r at which Mechanism B with truncated geometric noise is (ε, δ).
+def smallest_radius(
+    cost: HistogramCost = geometric_histogram_cost,
+    *,
+    epsilon: float,
+    delta: float,
+    lengths: int = 1,
+) -> int:
+    """Find the smallest r at which Mechanism B is (ε, δ); δ includes the rounding of the table.
 
-    Each of the L ``lengths`` gets ε / L, which is optimal (guarantee.md, Theorem 7). δ includes
-    the rounding of the table. The law is ``truncated_geometric(epsilon / lengths, r)``.
+    With truncated geometric noise, the default, each of the L ``lengths`` gets ε / L, which is
+    optimal (guarantee.md, Theorem 7). The law is ``truncated_geometric(epsilon / lengths, r)``.
     """
-
-    def enough(r: int) -> bool:
+    # Beyond this bound the rounding of the table alone would use half of δ.
+    bound = min(2.0**20, delta * TOTAL_WEIGHT / (2 * lengths * (1 + math.exp(min(epsilon, 700.0)))))
+    low, high, is_enough = 0, 1, False
+    while high - low > 1 or not is_enough:
+        r = (low + high) // 2 if is_enough else high
         tv = _table_tv(r, doubles=r > MAX_DECIMAL_RADIUS)
-        cost = geometric_histogram_cost(epsilon=epsilon, r=r, lengths=lengths, tv=tv)
-        return cost.delta <= delta
-
-    return _smallest_radius(enough, epsilon=epsilon, delta=delta, lengths=lengths)
+        if cost(epsilon=epsilon, r=r, lengths=lengths, tv=tv).delta <= delta:
+            high, is_enough = r, True
+        else:
+            low, high = r, high if is_enough else 2 * r
+        if not is_enough and high > bound:
+            raise BudgetError(
+                f"the seed histogram's share of the budget (ε = {epsilon:.3g}, δ = {delta:.3g}) is "
+                "too small for any noise. Use a larger ε or δ, or --mode seedless"
+            )
+    return high
 
 
 def discrete_gaussian_parameters(
@@ -275,25 +301,21 @@ def discrete_gaussian_parameters(
     """
     from scipy.optimize import minimize_scalar  # noqa: PLC0415 - slow to import, rarely used
 
-    def delta_of(sigma: float, r: int) -> float:
-        tv = _table_tv(r, doubles=r > MAX_DECIMAL_RADIUS)
-        return gaussian_histogram_cost(
-            epsilon=epsilon, sigma=sigma, r=r, lengths=lengths, tv=tv
-        ).delta
+    best_sigmas: dict[int, float] = {}
 
-    def best_sigma(r: int) -> float:
+    def least_cost(*, epsilon: float, r: int, lengths: int, tv: float) -> Guarantee:
+        cost = partial(gaussian_histogram_cost, epsilon=epsilon, r=r, lengths=lengths, tv=tv)
+
         def log_delta(log_sigma: float) -> float:
-            return math.log(max(delta_of(math.exp(log_sigma), r), 1e-300))
+            return math.log(max(cost(sigma=math.exp(log_sigma)).delta, 1e-300))
 
         bounds = (math.log(r / 20), math.log(2.0 * r))
         best = minimize_scalar(log_delta, bounds=bounds, method="bounded", options={"xatol": 1e-4})
-        return math.exp(float(best.x))
+        best_sigmas[r] = math.exp(float(best.x))
+        return cost(sigma=best_sigmas[r])
 
-    def enough(r: int) -> bool:
-        return delta_of(best_sigma(r), r) <= delta
-
-    r = _smallest_radius(enough, epsilon=epsilon, delta=delta, lengths=lengths)
-    return best_sigma(r), r
+    r = smallest_radius(least_cost, epsilon=epsilon, delta=delta, lengths=lengths)
+    return best_sigmas[r], r
 
 
 def bounded_noise(*, epsilon: float, delta: float, lengths: int = 1) -> Law:
@@ -305,7 +327,7 @@ def bounded_noise(*, epsilon: float, delta: float, lengths: int = 1) -> Law:
             Theorem 7.
         Does not cover: the model of the other attributes.
     """
-    geometric = geometric_radius(epsilon=epsilon, delta=delta, lengths=lengths)
+    geometric = smallest_radius(epsilon=epsilon, delta=delta, lengths=lengths)
     if lengths == 1:  # Theorem 7.4: no (ε, δ) selection keeps more
         return truncated_geometric(epsilon, geometric)
     sigma, gaussian = discrete_gaussian_parameters(epsilon=epsilon, delta=delta, lengths=lengths)
@@ -322,25 +344,6 @@ def _table_tv(r: int, *, cut: float = 0.0, doubles: bool = False) -> float:
 def _float_above(exactly: Fraction) -> float:
     nearest = float(exactly)
     return nearest if nearest >= exactly else math.nextafter(nearest, math.inf)
-
-
-def _smallest_radius(
-    enough: Callable[[int], bool], *, epsilon: float, delta: float, lengths: int
-) -> int:
-    """Find the smallest sufficient r, below the bound at which tv would use half of δ."""
-    bound = min(2.0**20, delta * TOTAL_WEIGHT / (2 * lengths * (1 + math.exp(min(epsilon, 700.0)))))
-    low, high = 0, 1
-    while not enough(high):
-        low, high = high, 2 * high
-        why = (
-            f"the seed histogram's share of the budget (ε = {epsilon:.3g}, δ = {delta:.3g}) is too "
-            "small for any noise. Use a larger ε or δ, or --mode seedless"
-        )
-        _require(high <= bound, why)
-    while high - low > 1:
-        half = (low + high) // 2
-        low, high = (low, half) if enough(half) else (half, high)
-    return high
 
 
 def _checked_radius(r: int, what: str) -> int:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Self
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from deniable.arrays import Counts, Reals, Words
 from deniable.errors import BudgetError, InvariantError
-from deniable.privacy.composition import Guarantee, above
+from deniable.privacy.composition import Guarantee, upper_bound
 from deniable.randomness import Rng
 
 TOTAL_WEIGHT = 2**128
@@ -59,7 +60,8 @@ class WeightTable:
             raise InvariantError("a weight table consists of 64-bit words")
         after, before = self.high[1:], self.high[:-1]
         rising = (after > before) | ((after == before) & (self.low[1:] >= self.low[:-1]))
-        if not rising.all() or self.cumulative(self.r) != _HALF_WEIGHT:
+        whole = int(self.high[-1]) * _WORD_RANGE + int(self.low[-1])
+        if not rising.all() or whole != _HALF_WEIGHT:
             raise InvariantError("the weights of a table must be non-negative and sum to 2^128")
         self.high.flags.writeable = self.low.flags.writeable = False
 
@@ -109,8 +111,8 @@ class WeightTable:
         return cls(np.cumsum(high, out=high), low)
 
     @property
-    def r(self) -> int:
-        """Largest value."""
+    def radius(self) -> int:
+        """r, the largest value."""
         return len(self.high) - 1
 
     def cumulative(self, magnitude: int) -> int:
@@ -121,7 +123,7 @@ class WeightTable:
         """Weight of ``z``, out of 2^128."""
         if z == 0:
             return 2 * self.cumulative(0)
-        if abs(z) > self.r:
+        if abs(z) > self.radius:
             return 0
         return self.cumulative(abs(z)) - self.cumulative(abs(z) - 1)
 
@@ -192,14 +194,10 @@ def discrete_gaussian_table(sigma: float, r: int) -> WeightTable:
 
 def rounded_normal_table(sigma: float, r: int) -> WeightTable:
     """Table of Φ((z + ½) / σ) - Φ((z - ½) / σ) up to r ≥ 12.5 σ - ½."""
-    return (
-        _rounded_normal_in_doubles if r > MAX_DECIMAL_RADIUS_NORMAL else _rounded_normal_in_decimals
-    )(sigma, r)
-
-
-def _rounded_normal_in_decimals(sigma: float, r: int) -> WeightTable:
-    """Table of the rounded normal, by the series Φ(x) - ½ = φ(x) Σ x^(2n+1) / (2n+1)!!."""
+    if r > MAX_DECIMAL_RADIUS_NORMAL:
+        return WeightTable.of_masses(partial(_rounded_normal_masses, sigma, r), r)
     with localcontext(prec=_DECIMAL_DIGITS):
+        # By the series Φ(x) - ½ = φ(x) Σ x^(2n+1) / (2n+1)!!.
         # 2π to 60 digits; the decimal module has no π.
         root = Decimal("6.28318530717958647692528676655900576839433879875021164194989").sqrt()
         above_half = []
@@ -216,28 +214,25 @@ def _rounded_normal_in_decimals(sigma: float, r: int) -> WeightTable:
         )
 
 
-def _rounded_normal_in_doubles(sigma: float, r: int) -> WeightTable:
-    """Table of the rounded normal, by the density's Taylor series about z, without cancellation.
+def _rounded_normal_masses(sigma: float, r: int, z: Reals) -> Reals:
+    """Unnormalized g(z), |z| ≤ r, by the density's Taylor series about z, without cancellation.
 
         g(z) = φ(x) · 2h · Σ_k h^2k He_2k(x) / (2k+1)!,   x = z / σ,   h = 1 / (2σ)
 
     |He_2k(x)| ≤ (x² + 2k)^k bounds the remainder: less than 2^-54.
     """
     h2, max_x2 = 1 / (4 * sigma**2), (r / sigma) ** 2
-
-    def mass(z: Reals) -> Reals:
-        x2 = (z / sigma) ** 2
-        previous, hermite = np.zeros(1), np.ones(1)
-        series, factor, k = np.ones(len(z)), 1.0, 0
-        while factor * (max_x2 + 2 * k) ** k > 2.0**-55:
-            following = (x2 - (4 * k + 1)) * hermite - 2 * k * (2 * k - 1) * previous
-            previous, hermite = hermite, following
-            k += 1
-            factor *= h2 / (2 * k * (2 * k + 1))
-            series += factor * hermite
-        return np.exp(x2 / -2) * series
-
-    return WeightTable.of_masses(mass, r)
+    x2 = (z / sigma) ** 2
+    previous, hermite = np.zeros(1), np.ones(1)
+    series, factor, k = np.ones(len(z)), 1.0, 0
+    while factor * (max_x2 + 2 * k) ** k > 2.0**-55:
+        following = (x2 - (4 * k + 1)) * hermite - 2 * k * (2 * k - 1) * previous
+        previous, hermite = hermite, following
+        k += 1
+        factor *= h2 / (2 * k * (2 * k + 1))
+        series += factor * hermite
+    masses: Reals = np.exp(x2 / -2) * series
+    return masses
 
 
 def with_table_error(cost: Guarantee, *, growth: float, mass: float) -> Guarantee:
@@ -271,9 +266,9 @@ def with_table_error(cost: Guarantee, *, growth: float, mass: float) -> Guarante
         mass: q · d, summed over the kinds of noise.
     """
     _require_table_error(growth, mass)
-    epsilon = above(cost.epsilon + growth)
+    epsilon = upper_bound(cost.epsilon + growth)
     delta = math.exp(growth) * (cost.delta + (_one_plus_exp(epsilon) * mass if mass else 0.0))
-    return Guarantee(epsilon=epsilon, delta=min(1.0, above(delta)))
+    return Guarantee(epsilon=epsilon, delta=min(1.0, upper_bound(delta)))
 
 
 def delta_before_table_error(delta: float, *, epsilon: float, growth: float, mass: float) -> float:
@@ -282,12 +277,12 @@ def delta_before_table_error(delta: float, *, epsilon: float, growth: float, mas
     Rounded down; negative if there is none.
     """
     _require_table_error(growth, mass)
-    return delta * math.exp(-growth) * (1 - 2.0**-49) - above(_one_plus_exp(epsilon) * mass)
+    return delta * math.exp(-growth) * (1 - 2.0**-49) - upper_bound(_one_plus_exp(epsilon) * mass)
 
 
 def epsilon_of_relative_error(relative: float) -> float:
     """Compute ln((1 + η) / (1 - η)), rounded up."""
-    return above(2 * math.atanh(relative))
+    return upper_bound(2 * math.atanh(relative))
 
 
 def _one_plus_exp(epsilon: float) -> float:

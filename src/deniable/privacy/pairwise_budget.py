@@ -1,7 +1,7 @@
-"""Split the pairwise budget among one-way tables, pair selection and two-way tables.
+"""Split the pairwise budget among one-way tables, interactions of all pairs, and two-way tables.
 
-The noise follows from public facts: the number of attributes, their domain sizes, and a guess of
-the number of rows.
+The noise follows from public facts alone: the number of attributes and their domain sizes. What
+each stage measures with its share is decided by noisy answers of earlier stages.
 """
 
 import math
@@ -9,170 +9,161 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from deniable.privacy import noise_laws
+from deniable.privacy.composition import upper_bound
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise_laws import Law
 
-# Budget shares of μ²: the smallest and largest share of the one-way tables; of the rest, the share
-# of pair selection (if not all pairs are measured), and the share of the second measurement, which
-# is spent on the most dependent pairs. Tuned on rows that were not tested on (docs/utility.md).
-VALUES_SHARE_RANGE = (0.3, 0.8)
-STRENGTH_SHARE = 0.2
-REMEASURE_SHARE = 0.5
-# At most this many pairs are measured, or this many per attribute if that is more.
+# Budget shares of μ²: one-way tables; and, of the rest, the interactions of all pairs. Two-way
+# tables have what remains. Tuned on rows that were not tested on (docs/utility.md).
+VALUES_SHARE = 0.33
+INTERACTIONS_SHARE = 0.5
+# Interactions are measured between at most this many groups of each attribute's values.
+MAX_GROUPS = 16
+# Pairs with a target column are measured with this multiple of the others' precision.
+TARGET_WEIGHT = 4
+# Two-way tables: this many for each pair, of at most 700 pairs or 7 per attribute. Some pairs get
+# several of them, some none.
+TABLES_PER_PAIR = 4
 MAX_PAIRS = 700
 MAX_PAIRS_PER_ATTRIBUTE = 7
-# Fewer are measured if their noise would exceed this share of the rows. The minimum is a quarter
-# of all pairs, clamped to this range per attribute.
-TARGET_PAIR_DEVIATION = 1 / 300
-MIN_PAIRS_SHARE = 1 / 4
-MIN_PAIRS_PER_ATTRIBUTE = (1.5, 2.5)
-# Tables of the second measurement per measured pair; some pairs get several of them, some none.
-REMEASUREMENTS_PER_PAIR = 4
-# The share of a one-way table grows with this power of its size, which minimizes the total error.
+# The share of a one-way table grows with this power of its size, which minimizes the total error;
+# a size counts as at most this many values, since noise hides finer detail.
 _SIZE_EXPONENT = 2 / 3
-# Cells beyond this multiple of rows / σ are lost in the noise and do not increase the share.
-_RESOLVABLE_CELLS = 0.5
+_MAX_WEIGHTED_SIZE = 100
+# The stated entry of the interactions counts each number this many times, and has at least this σ:
+# its table then has the relative error that any table of noise may have (Theorem 12).
+_STATED_MULTIPLE = 16
+_MIN_STATED_SIGMA = 12.0
 # Names of the spends.
-STRENGTH_SPEND = "strength of pairs"
+INTERACTIONS_SPEND = "interactions of pairs"
 PAIRS_SPEND = "pairs of attributes"
-REMEASURE_SPEND = "remeasured pairs of attributes"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairNoise:
-    """Noise of one-way tables, pair selection, two-way tables and their second measurement.
+    """Noise of one-way tables, interactions and two-way tables.
+
+    Without noise, the two-way tables of all pairs are counted, and no interactions.
 
     Attributes:
         values: Noise of each attribute's one-way counts.
-        strength: Noise of the strength of dependence, by which the strongest pairs are selected;
-            None if all pairs are measured.
-        pairs: Noise of each pair's counts.
-        measured: Number of measured pairs.
-        remeasured: Noise of a pair's counts in the second measurement.
-        remeasurements: Number of tables of the second measurement; 0 without noise.
+        interactions: Noise that states the cost of all interactions together. The noise of each
+            pair follows from it and from the numbers of groups, which noisy counts determine.
+        tables: Noise of each two-way table.
+        table_count: Number of two-way tables.
     """
 
     values: tuple[Law, ...] = field(repr=False)
-    strength: Law | None = field(repr=False)
-    pairs: Law = field(repr=False)
-    measured: int
-    remeasured: Law = field(repr=False)
-    remeasurements: int
+    interactions: Law = field(repr=False)
+    tables: Law = field(repr=False)
+    table_count: int
 
     @property
-    def mean_sigma(self) -> float:
-        """Standard deviation of a pair's counts if all pairs are remeasured equally often."""
-        first, second = gaussian_sigma(self.pairs), gaussian_sigma(self.remeasured)
-        if not first:
-            return 0.0
-        repeats = self.remeasurements / self.measured / second**2 if self.remeasurements else 0.0
-        return 1 / math.sqrt(1 / first**2 + repeats)
+    def mu_interactions(self) -> float:
+        """μ of all interactions together; infinite if they are not measured."""
+        if self.interactions.name == "exact":
+            return math.inf
+        return interactions_spend(len(self.values), self.interactions).mu
 
     def spends(self, names: Sequence[str]) -> list[Spend]:
-        """List the spends of learning one-way and two-way tables."""
+        """List the spends of learning one-way tables, interactions and two-way tables."""
         spends = [
             Spend(what=f"values of {name}", part="structure", law=law)
             for name, law in zip(names, self.values, strict=True)
         ]
-        if self.strength is not None:
-            law, pairs = self.strength, len(names) * (len(names) - 1) // 2
-            spends.append(Spend(what=STRENGTH_SPEND, part="parameters", law=law, moved=pairs))
-        if self.measured:
-            law = self.pairs
-            spends.append(Spend(what=PAIRS_SPEND, part="parameters", law=law, moved=self.measured))
-        if self.remeasurements:
-            law, tables = self.remeasured, self.remeasurements
-            spends.append(Spend(what=REMEASURE_SPEND, part="parameters", law=law, moved=tables))
+        if self.table_count:
+            if self.interactions.name != "exact":
+                spends.append(interactions_spend(len(names), self.interactions))
+            law, count = self.tables, self.table_count
+            spends.append(Spend(what=PAIRS_SPEND, part="parameters", law=law, l0_sensitivity=count))
         return spends
 
 
-def pair_counts(
-    attributes: int, *, mu: float = math.inf, rows_max: float = math.inf
-) -> tuple[int, int]:
-    """Count all pairs, and the pairs to measure if together they may cost ``mu``.
+def interactions_spend(attributes: int, law: Law) -> Spend:
+    """State the cost of the interactions of all pairs (guarantee.md, Theorem 12).
 
-        measured = (μ · rows / 300)²
+    The scales of the pairs are chosen later, so that Σ ‖Δq‖² / σ² is the μ² of this entry. It also
+    bounds the table errors: one record changes at most MAX_GROUPS² numbers of a pair, counted 16
+    times here, and their σ is at most 2 MAX_GROUPS² √pairs / μ, which is 8 times that of the entry.
+    """
+    pairs = attributes * (attributes - 1) // 2
+    numbers = _STATED_MULTIPLE * MAX_GROUPS**2 * pairs
+    return Spend(what=INTERACTIONS_SPEND, part="parameters", law=law, l0_sensitivity=numbers)
 
-    It is at most 700, or 7 per attribute if that is more. It is at least a quarter of all pairs,
-    clamped to between 1.5 and 2.5 per attribute.
 
-    >>> pair_counts(11), pair_counts(200)
-    ((55, 55), (19900, 1400))
-    >>> pair_counts(11, mu=0.02, rows_max=80_000), pair_counts(35, mu=0.1, rows_max=5_000)
-    ((55, 28), (595, 87))
+def interaction_sigmas(
+    shapes: Sequence[tuple[int, int]], weights: Sequence[int], *, mu: float
+) -> list[float]:
+    """Choose σ of each pair's doubly centred table so that all of them together cost ``mu``.
+
+        σ_p = √(Σ_q w_q c_q / w_p) / μ,   c = (1 - 1/a)(1 - 1/b)        so that  Σ c_p / σ_p² = μ²
+
+    Args:
+        shapes: The numbers of groups, (a, b), of each pair; at least 2 each.
+        weights: The relative precision of each pair, from 1 to TARGET_WEIGHT.
+        mu: μ of the stage.
+
+    Privacy:
+        Neighbours: add or remove one record, which moves the doubly centred table of a pair by
+            (e_i - 1/a)(e_j - 1/b)ᵀ, of squared length c (Lemma 11).
+        Covers: all of the tables, as one Gaussian mechanism of μ, rounded up.
+        Assumes: shapes and weights were fixed before these tables were counted.
+    """
+    if math.isinf(mu):
+        return [0.0] * len(shapes)
+    costs = [(1 - 1 / a) * (1 - 1 / b) for a, b in shapes]
+    total = upper_bound(math.fsum(w * c for w, c in zip(weights, costs, strict=True)))
+    return [upper_bound(math.sqrt(total / weight) / mu) for weight in weights]
+
+
+def count_tables(attributes: int) -> int:
+    """Count the two-way tables: four for each pair, of at most 700 pairs or 7 per attribute.
+
+    >>> count_tables(1), count_tables(11), count_tables(200)
+    (0, 220, 5600)
     """
     total = attributes * (attributes - 1) // 2
-    affordable = min(
-        (TARGET_PAIR_DEVIATION * mu * rows_max) ** 2,
-        max(MAX_PAIRS, MAX_PAIRS_PER_ATTRIBUTE * attributes),
-    )
-    low, high = (int(each * attributes) for each in MIN_PAIRS_PER_ATTRIBUTE)
-    minimum = max(low, min(int(MIN_PAIRS_SHARE * total), high))
-    return total, min(total, max(int(affordable), minimum))
+    return TABLES_PER_PAIR * min(total, max(MAX_PAIRS, MAX_PAIRS_PER_ATTRIBUTE * attributes))
 
 
-def pair_noise(
-    sizes: Sequence[int], *, mu_values: float, mu_pairs: float, rows_max: float = math.inf
-) -> PairNoise:
+def pair_noise(sizes: Sequence[int], *, mu_values: float, mu_pairs: float) -> PairNoise:
     """Choose noise so that all one-way tables cost ``mu_values`` and all pairs ``mu_pairs``.
 
         σ_i = 1 / (μ √w_i),  w_i ∝ (number of values)^⅔,  Σ w = 1;        σ = √tables / μ
 
-    where a size counts as at most ½ ``rows_max`` / σ, σ = √attributes / μ.
+    where a size counts as at most 100. If the interactions would need noise beyond 2^26, where no
+    dependence could show, two-way tables have their share.
 
     Privacy:
         Neighbours: add or remove one record, which changes one cell of each table by one.
-        Covers: the tables of each stage, as one Gaussian mechanism: Σ 1/σ² = μ², exactly.
+        Covers: each stage, as one Gaussian mechanism: Σ 1/σ² = μ², or less if σ of the stated
+            entry of interactions would be below 12.
     """
-    total, measured = pair_counts(len(sizes), mu=mu_pairs, rows_max=rows_max)
-    exact = noise_laws.exact()
+    exact, tables = noise_laws.exact(), count_tables(len(sizes))
     if math.isinf(mu_values):
-        return PairNoise(
-            values=(exact,) * len(sizes),
-            strength=None,
-            pairs=exact,
-            measured=total,
-            remeasured=exact,
-            remeasurements=0,
-        )
-    resolvable = max(_RESOLVABLE_CELLS * rows_max * mu_values / math.sqrt(len(sizes)), 1.0)
-    weights = [min(size, resolvable) ** _SIZE_EXPONENT for size in sizes]
-    values = [
+        values, pairs = (exact,) * len(sizes), len(sizes) * (len(sizes) - 1) // 2
+        return PairNoise(values=values, interactions=exact, tables=exact, table_count=pairs)
+    weights = [min(size, _MAX_WEIGHTED_SIZE) ** _SIZE_EXPONENT for size in sizes]
+    values = tuple(
         noise_laws.rounded_gaussian(1 / (mu_values * math.sqrt(weight / sum(weights))))
         for weight in weights
-    ]
-    strength = None
-    if measured < total:
-        strength = noise_laws.rounded_gaussian(math.sqrt(total / STRENGTH_SHARE) / mu_pairs)
-        mu_pairs *= math.sqrt(1 - STRENGTH_SHARE)
-    tables = REMEASUREMENTS_PER_PAIR * measured
-    first, second = exact, exact
-    if measured:
-        first = noise_laws.rounded_gaussian(math.sqrt(measured / (1 - REMEASURE_SHARE)) / mu_pairs)
-        second = noise_laws.rounded_gaussian(math.sqrt(tables / REMEASURE_SHARE) / mu_pairs)
-    return PairNoise(
-        values=tuple(values),
-        strength=strength,
-        pairs=first,
-        measured=measured,
-        remeasured=second,
-        remeasurements=tables,
     )
+    if not tables:
+        return PairNoise(values=values, interactions=exact, tables=exact, table_count=0)
+    stated = interactions_spend(len(sizes), exact).l0_sensitivity / INTERACTIONS_SHARE
+    mu_pairs = min(mu_pairs, math.sqrt(stated) / _MIN_STATED_SIGMA)
+    sigma, interactions, share = math.sqrt(stated) / mu_pairs, exact, 0.0
+    if noise_laws.gaussian_radius(sigma) <= noise_laws.MAX_RADIUS:
+        interactions, share = noise_laws.rounded_gaussian(sigma), INTERACTIONS_SHARE
+    each = noise_laws.rounded_gaussian(math.sqrt(tables / (1 - share)) / mu_pairs)
+    return PairNoise(values=values, interactions=interactions, tables=each, table_count=tables)
 
 
-def pairwise_shares(attributes: int, *, mu: float, rows_max: int) -> tuple[float, float]:
-    """Split μ² between one-way tables and pairs; the two shares add up to 1.
-
-        values: 0.3 + 2.5 √(σ / rows),  at most 0.8        σ = √pairs / μ
-
-    The noisier the pairs, the larger the share of the one-way tables. ``rows_max`` is a public
-    guess.
-    """
-    total, _ = pair_counts(attributes)
-    if not total:
+def pairwise_shares(attributes: int, *, values_share: float | None) -> tuple[float, float]:
+    """Split μ² between one-way tables and pairs; the two shares add up to 1."""
+    if attributes < 2:
         return 1.0, 0.0
-    smallest, largest = VALUES_SHARE_RANGE
-    values = min(largest, smallest + 2.5 * math.sqrt(math.sqrt(total) / mu / rows_max))
+    values = VALUES_SHARE if values_share is None else values_share
     return values, 1 - values
 
 

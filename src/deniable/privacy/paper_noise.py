@@ -80,7 +80,7 @@ class PaperStructure:
                 part="structure",
                 law=self.entropy,
                 sensitivity=MAX_STEPS_PER_RECORD,
-                moved=queries,
+                l0_sensitivity=queries,
             ),
             Spend(
                 what="number of records",

@@ -122,7 +122,7 @@ def planned_spends(
                 part="structure",
                 law=entropy,
                 sensitivity=scale.sensitivity // 2,
-                moved=facts.queries,
+                l0_sensitivity=facts.queries,
             ),
             Spend(what="number of records", part="structure", law=records),
         ]
@@ -132,7 +132,9 @@ def planned_spends(
         for name, model in zip(facts.names, models, strict=True):
             spends += table_spends(name, model, counts)
     if seeds is not None:
-        spends.append(Spend(what="seed prefixes", part="seeds", law=seeds, moved=facts.lengths))
+        spends.append(
+            Spend(what="seed prefixes", part="seeds", law=seeds, l0_sensitivity=facts.lengths)
+        )
     if facts.test is not None:
         spends.append(facts.test)
     return tuple(spends)

@@ -16,13 +16,15 @@ from deniable.arrays import Reals
 from deniable.errors import BudgetError
 from deniable.privacy.composition import (
     Guarantee,
-    above,
     advanced_composition,
     sequential_composition,
+    upper_bound,
     with_total_variation,
 )
 
 LaplaceNoise = Literal["discrete", "continuous"]
+
+_HISTOGRAM_NEEDS = "Theorem 7 needs a finite ε > 0, noise up to r ≥ 1, and L ≥ 1 prefix lengths"
 
 
 def released_record_cost(*, k: int, gamma: float, epsilon0: float, t: int) -> Guarantee:
@@ -54,7 +56,7 @@ def released_record_cost(*, k: int, gamma: float, epsilon0: float, t: int) -> Gu
         f"got γ = {gamma}, ε0 = {epsilon0}, t = {t}, k = {k}",
     )
     epsilon = epsilon0 + math.log1p(gamma / t)
-    return Guarantee(epsilon=above(epsilon), delta=_exp_above(-epsilon0 * (k - t)))
+    return Guarantee(epsilon=upper_bound(epsilon), delta=_exp_above(-epsilon0 * (k - t)))
 
 
 def released_record_cost_tight(
@@ -95,7 +97,7 @@ def released_record_cost_tight(
     share = 1.0 if n_min is None else min(1.0, (1 + (t - 1) * gamma) / (n + 1))
     epsilon = max(epsilon0 + math.log1p(gamma / t), math.log1p(1 / n))
     delta = threshold_tail(epsilon0=epsilon0, distance=k - t, noise=noise) * share
-    return Guarantee(epsilon=above(epsilon), delta=above(delta))
+    return Guarantee(epsilon=upper_bound(epsilon), delta=upper_bound(delta))
 
 
 def candidate_cost(
@@ -127,7 +129,9 @@ def candidate_cost(
     dummies = math.ceil(t / gamma)
     share = 1.0 if n_min is None else min(1.0, (1 + (t - 1) * gamma) / (n_min + 1 + dummies))
     delta = threshold_tail(epsilon0=epsilon0, distance=k - t) * share
-    return Guarantee(epsilon=above(epsilon0 + math.log1p(gamma / t)), delta=above(delta))
+    return Guarantee(
+        epsilon=upper_bound(epsilon0 + math.log1p(gamma / t)), delta=upper_bound(delta)
+    )
 
 
 def threshold_tail(*, epsilon0: float, distance: int, noise: LaplaceNoise = "discrete") -> float:
@@ -137,7 +141,7 @@ def threshold_tail(*, epsilon0: float, distance: int, noise: LaplaceNoise = "dis
     """
     _require(0 < epsilon0 < math.inf and distance >= 0, "a tail needs ε0 > 0, distance ≥ 0")
     at_zero = 0.5 if noise == "continuous" else 1 / (1 + math.exp(-epsilon0))
-    return above(_exp_above(-epsilon0 * distance) * at_zero)
+    return upper_bound(_exp_above(-epsilon0 * distance) * at_zero)
 
 
 def trade_off(cost_at: Callable[[int], Guarantee], *, k: int) -> tuple[Guarantee, ...]:
@@ -154,7 +158,7 @@ def smallest_k(*, t: int, epsilon0: float, n: int, c: float) -> int:
         t >= 1 and 0 < epsilon0 < math.inf and n >= 2 and 1 < c < math.inf,
         f"need t ≥ 1, ε0 > 0, n ≥ 2, c > 1; got t = {t}, ε0 = {epsilon0}, n = {n}, c = {c}",
     )
-    return t + math.ceil(above(c / epsilon0 * math.log(n)))
+    return t + math.ceil(upper_bound(c / epsilon0 * math.log(n)))
 
 
 def geometric_histogram_cost(
@@ -181,15 +185,15 @@ def geometric_histogram_cost(
         Does not cover: exact counts, suppressed cells; the model of the other attributes.
         Assumes: lengths, k and r fixed independently of D_S; noise independent per cell.
     """
-    _require_histogram(epsilon=epsilon, r=r, lengths=lengths)
+    _require(0 < epsilon < math.inf and r >= 1 and lengths >= 1, _HISTOGRAM_NEEDS)
     each = epsilon / lengths
     whole = -math.expm1(-each * (r + 1)) - math.exp(-each) * math.expm1(-each * r)
     edge = -math.expm1(-each) * math.exp(-each * r) / whole * (1 + 1e-12)
     # L times the double ε / L may exceed ε by an ulp; its effect on δ is below this.
     over = 2.0**-50 * epsilon if lengths > 1 else 0.0
-    ideal = above(over - math.expm1(lengths * math.log1p(-edge)))
+    ideal = upper_bound(over - math.expm1(lengths * math.log1p(-edge)))
     return with_total_variation(
-        Guarantee(epsilon=epsilon, delta=min(1.0, ideal)), tv=tv, moved=lengths
+        Guarantee(epsilon=epsilon, delta=min(1.0, ideal)), tv=tv, l0_sensitivity=lengths
     )
 
 
@@ -214,14 +218,14 @@ def gaussian_histogram_cost(
     Privacy:
         Neighbours, Covers, Does not cover, Assumes: as ``geometric_histogram_cost``.
     """
-    _require_histogram(epsilon=epsilon, r=r, lengths=lengths)
+    _require(0 < epsilon < math.inf and r >= 1 and lengths >= 1, _HISTOGRAM_NEEDS)
     _require(0 < sigma < math.inf, f"Gaussian noise needs 0 < σ < ∞; got {sigma}")
     log_g = -0.5 * (np.arange(-r, r + 1) / sigma) ** 2
     log_g -= logsumexp(log_g)
     finite = _finite_loss_delta(log_g[:-1], epsilon=epsilon, sigma=sigma, lengths=lengths)
     infinite = -math.expm1(lengths * math.log1p(-math.exp(log_g[-1])))
     ideal = Guarantee(epsilon=epsilon, delta=min(1.0, (finite + infinite) * (1 + 1e-11)))
-    return with_total_variation(ideal, tv=tv, moved=lengths)
+    return with_total_variation(ideal, tv=tv, l0_sensitivity=lengths)
 
 
 def _finite_loss_delta(log_g: Reals, *, epsilon: float, sigma: float, lengths: int) -> float:
@@ -251,7 +255,7 @@ def paper_entropy_sensitivity(n: int) -> float:
     The bound is about twice the true sensitivity (guarantee.md, Lemma 8).
     """
     _require(n >= 2, f"an entropy needs n ≥ 2 records; got {n}")
-    return above((2 + 1 / math.log(2) + 2 * math.log2(n)) / n)
+    return upper_bound((2 + 1 / math.log(2) + 2 * math.log2(n)) / n)
 
 
 def structure_noise(*, queries: int, step: int, mu: float) -> tuple[float, float]:
@@ -272,7 +276,9 @@ def structure_noise(*, queries: int, step: int, mu: float) -> tuple[float, float
         f"Lemma 9 needs q ≥ 1, an even Δ ≥ 2 and μ > 0; got {queries}, {step}, {mu}",
     )
     root = math.sqrt(queries)
-    return above(step / 2 * math.sqrt(queries + root) / mu), above(math.sqrt(root + 1) / mu)
+    return upper_bound(step / 2 * math.sqrt(queries + root) / mu), upper_bound(
+        math.sqrt(root + 1) / mu
+    )
 
 
 def paper_structure_cost(
@@ -307,7 +313,7 @@ def paper_parameters_cost(*, attributes: int, epsilon_p: float, delta: float) ->
 
 
 def _exp_above(exponent: float) -> float:
-    return above(math.exp(exponent))
+    return upper_bound(math.exp(exponent))
 
 
 def _require_test(*, k: int, gamma: float, epsilon0: float, t: int) -> None:
@@ -315,13 +321,6 @@ def _require_test(*, k: int, gamma: float, epsilon0: float, t: int) -> None:
         1 <= gamma < math.inf and 0 < epsilon0 < math.inf and 1 <= t < k,
         "the randomized test needs γ ≥ 1, ε0 > 0 and 1 ≤ t < k; "
         f"got γ = {gamma}, ε0 = {epsilon0}, t = {t}, k = {k}",
-    )
-
-
-def _require_histogram(*, epsilon: float, r: int, lengths: int) -> None:
-    _require(
-        0 < epsilon < math.inf and r >= 1 and lengths >= 1,
-        f"Theorem 7 needs 0 < ε < ∞, r ≥ 1, L ≥ 1; got {epsilon}, {r}, {lengths}",
     )
 
 

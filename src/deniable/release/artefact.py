@@ -12,6 +12,7 @@ On disk it is JSON and arrays; nothing is ever unpickled:
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,23 @@ import polars as pl
 from numpy.typing import NDArray
 
 from deniable.arrays import CODE
+from deniable.data.complete_records import record_dtypes
 from deniable.data.dataframes import Foreign, FrameKind, PolarsKind
 from deniable.errors import ArtefactError, DeniableError, InvariantError, OutputError
+from deniable.files import as_path
 from deniable.model.bayesian_network import ConditionalTable, Network
 from deniable.model.graph import Graph
+from deniable.model.loglinear_conditional import LogLinearConditional
+from deniable.model.pairwise.kept_dependences import KeptDependences
 from deniable.model.paper.parameters import TableCounts
 from deniable.privacy.wording import format_cost
 from deniable.randomness import Keyed, Randomness
-from deniable.regular_files import as_path
+from deniable.release.artefact_conditionals import conditional_arrays, read_conditional
 from deniable.release.artefact_evidence import (
     Evidence,
     describe_evidence,
     evidence_arrays,
+    find_kept,
     read_evidence,
     read_groups,
 )
@@ -59,7 +65,7 @@ from deniable.release.untrusted_files import (
 from deniable.schema.schema import Schema
 
 FORMAT = "deniable artefact"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 # The files that the manifest lists, and their largest sizes in bytes.
 _FILES = {
@@ -102,7 +108,8 @@ class Artefact:
         if [level.length for level in self.histogram.levels] != lengths:
             raise InvariantError("an artefact has kept prefixes of the lengths that ω leaves")
         if isinstance(self.evidence, TableCounts):
-            shapes = [table.probabilities.shape for table in self.network.tables]
+            tables = [t for t in self.network.tables if isinstance(t, ConditionalTable)]
+            shapes = [table.probabilities.shape for table in tables]
             if [counts.shape for counts in self.evidence.tables] != shapes:
                 raise InvariantError("an artefact has counts for each of its tables")
 
@@ -134,6 +141,12 @@ class Artefact:
         """The least number of input records behind a kept prefix; None in mode ``seedless``."""
         return self.certificate.parameters.get("k")
 
+    @cached_property
+    def kept(self) -> KeptDependences | None:
+        """What the model kept, by its own noisy counts; None without noise, or without pairs."""
+        part = self.certificate.parameters.get("fractions", {}).get("parameters", 1.0)
+        return find_kept(self.evidence, self.schema.attributes, part=part)
+
     def generate(
         self, records: int, *, key: int | None = None, workers: int | None = None
     ) -> Foreign:
@@ -160,6 +173,7 @@ class Artefact:
             randomness=randomness,
             number=number,
             feasible=solver.feasible if solver else always_feasible,
+            pair_masks=self.schema.pair_masks,
             workers=workers,
         )
 
@@ -200,7 +214,13 @@ class Artefact:
             "confidential": not self.certificate.claims_privacy,
             "graph": {names[i]: [names[j] for j in chosen] for i, chosen in enumerate(parents)},
             "order": [names[i] for i in self.network.order],
+            "log_linear": [
+                name
+                for name, table in zip(names, self.network.tables, strict=True)
+                if isinstance(table, LogLinearConditional)
+            ],
             "omegas": list(self.omegas),
+            "kept": None if self.kept is None else self.kept.document(),
             "evidence": describe_evidence(self.evidence, names),
             "seeds": [
                 {"length": level.length, "records": level.records}
@@ -215,8 +235,7 @@ class Artefact:
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = evidence_arrays(self.evidence, self.network)
-        for i, table in enumerate(self.network.tables):
-            arrays[f"probabilities_{i}"] = table.probabilities
+        arrays |= conditional_arrays(self.network)
         for level in self.histogram.levels:
             arrays[f"prefixes_{level.length}"] = level.prefixes
             arrays[f"seeds_{level.length}"] = level.counts
@@ -254,8 +273,16 @@ def _assemble(folder: Path, facts: Mapping[str, Any], manifest: Mapping[str, Any
     with ArrayFile(folder / "tables.npz") as arrays:
         evidence = read_evidence(facts["evidence"], schema.names, arrays.take)
         groups = read_groups(evidence, graph.parents, arrays.take)
-        every = range(len(schema.names))
-        tables = tuple(arrays.take(f"probabilities_{i}", np.float64) for i in every)
+        names = _log_linear_names(schema, facts)
+        tables = tuple(
+            read_conditional(
+                i,
+                bins=arrays.take(f"bins_{i}", np.intp) if is_log_linear else None,
+                groups=groups[i] if is_log_linear else (),
+                take=arrays.take,
+            )
+            for i, is_log_linear in enumerate(name in names for name in schema.names)
+        )
         levels = tuple(
             KeptPrefixes(
                 prefixes=arrays.take(f"prefixes_{seeds['length']}", CODE),
@@ -265,7 +292,7 @@ def _assemble(folder: Path, facts: Mapping[str, Any], manifest: Mapping[str, Any
             for seeds in facts["seeds"]
         )
     _require_fit(schema, order, levels)
-    network = Network(schema.attributes, graph, order, tuple(map(ConditionalTable, tables)), groups)
+    network = Network(schema.attributes, graph, order, tables, groups)
     return Artefact(
         schema=schema,
         network=network,
@@ -273,8 +300,16 @@ def _assemble(folder: Path, facts: Mapping[str, Any], manifest: Mapping[str, Any
         omegas=tuple(int(omega) for omega in facts["omegas"]),
         histogram=SeedHistogram(levels),
         certificate=certificate,
-        kind=PolarsKind.of_schema(schema.columns),
+        kind=PolarsKind(tuple(record_dtypes(schema.columns))),
     )
+
+
+def _log_linear_names(schema: Schema, facts: Mapping[str, Any]) -> set[str]:
+    """List the columns whose distributions are log-linear, not tables; only pairs have any."""
+    names = set(facts["log_linear"])
+    if not names <= set(schema.names) or (names and facts["evidence"]["kind"] != "pairs"):
+        raise ArtefactError("artefact.json names a log-linear distribution that cannot exist")
+    return names
 
 
 def _read_sealed_manifest(folder: Path) -> Mapping[str, Any]:

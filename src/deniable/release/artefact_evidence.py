@@ -1,7 +1,9 @@
 """Store in an artefact, and read from it, the noisy counts that its model was estimated from."""
 
+import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,11 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from deniable.errors import ArtefactError
 from deniable.model.bayesian_network import Network
+from deniable.model.pairwise.kept_dependences import KeptDependences, find_kept_dependences
 from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import Statistics, TableCounts
+from deniable.schema.attribute import Attribute
 
 # A model is estimated from one of these, and from nothing else that was learnt.
 Evidence = TableCounts | PairwiseMeasurements
@@ -31,15 +35,20 @@ def describe_evidence(evidence: Evidence, names: Sequence[str]) -> dict[str, Any
     return {
         "kind": "pairs",
         "sigmas": list(evidence.value_sigmas),
-        "sigma": evidence.pair_sigma,
-        "sigma_again": evidence.remeasured_sigma,
+        "table_sigma": evidence.table_sigma,
         "ratio": evidence.ratio,
         "fitted_with": evidence.fitted_with or describe_computer(),
-        "pairs": [
-            [names[i], names[j], evidence.remeasure_counts.get((i, j), 0)]
-            for i, j in evidence.pairs
-        ],
+        "tables": [[names[i], names[j], n] for (i, j), n in evidence.table_counts.items()],
     }
+
+
+def find_kept(
+    evidence: Evidence, attributes: Sequence[Attribute], *, part: float
+) -> KeptDependences | None:
+    """Find what a model of pairs kept, from its noisy counts; None for the tables of a graph."""
+    if isinstance(evidence, TableCounts):
+        return None
+    return find_kept_dependences(evidence, attributes, part=part)
 
 
 def _describe_moments(evidence: TableCounts, names: Sequence[str]) -> dict[str, Any]:
@@ -78,12 +87,15 @@ def evidence_arrays(evidence: Evidence, network: Network) -> Arrays:
     for i, counts in enumerate(evidence.values):
         arrays[f"values_{i}"] = counts
         arrays[f"bins_{i}"] = evidence.bins[i]
+        arrays[f"grouping_{i}"] = evidence.groups[i]
         for parent, groups in zip(network.graph.parents[i], network.groups[i], strict=True):
             arrays[f"groups_{i}_{parent}"] = groups
-    for (i, j), counts in evidence.pairs.items():
-        arrays[f"pair_{i}_{j}"] = counts
-        if (i, j) in evidence.remeasured:
-            arrays[f"again_{i}_{j}"] = evidence.remeasured[i, j]
+    # One array for all pairs: a thousand columns have half a million of them.
+    for name, tables in (("interactions", evidence.interactions), ("tables", evidence.tables)):
+        flat = [table.ravel() for table in tables.values()]
+        arrays[name] = np.concatenate([np.empty(0, dtype=np.int64), *flat])
+    sigmas = list(evidence.interaction_sigmas.values())
+    arrays["sigmas"] = np.array(sigmas, dtype=np.float64)
     return arrays
 
 
@@ -101,29 +113,94 @@ def read_evidence(described: Mapping[str, Any], names: Sequence[str], take: Take
     """Read the noisy counts of an artefact.
 
     Raises:
-        ArtefactError: Their kind is unknown.
+        ArtefactError: Their kind is unknown, or a number of them is impossible.
         InvariantError: Their shapes do not match.
     """
-    every = range(len(names))
     if described["kind"] == "tables":
         return _read_tables(described, names, take)
     if described["kind"] != "pairs":
         raise ArtefactError("artefact.json has noisy counts of an unknown kind")
-    number = {name: i for i, name in enumerate(names)}
-    repeats = {(number[one], number[two]): int(times) for one, two, times in described["pairs"]}
-    remeasured = {pair: times for pair, times in repeats.items() if times}
+    every = range(len(names))
+    bins = [_take_groups(f"bins_{i}", take) for i in every]
+    groups = [_take_groups(f"grouping_{i}", take) for i in every]
+    values = tuple(take(f"values_{i}", np.int64) for i in every)
+    if any(own.ndim != 1 for own in values):
+        raise ArtefactError("a one-way table has more than one dimension")
+    counts = _read_table_counts(described["tables"], names)
+    sigmas = take("sigmas", np.float64)
+    pairs = _list_pairs(groups, len(sigmas))
+    _require_deviations(sigmas, described)
     return PairwiseMeasurements(
-        values=tuple(take(f"values_{i}", np.int64) for i in every),
-        bins=tuple(take(f"bins_{i}", np.intp) for i in every),
-        pairs={(i, j): take(f"pair_{i}_{j}", np.int64) for i, j in repeats},
-        remeasured={(i, j): take(f"again_{i}_{j}", np.int64) for i, j in remeasured},
-        remeasure_counts=remeasured,
+        values=values,
+        bins=tuple(bins),
+        groups=tuple(groups),
+        interactions=_split_tables(take("interactions", np.int64), pairs, groups),
+        tables=_split_tables(take("tables", np.int64), list(counts), bins),
+        table_counts=counts,
         value_sigmas=tuple(float(sigma) for sigma in described["sigmas"]),
-        pair_sigma=float(described["sigma"]),
-        remeasured_sigma=float(described["sigma_again"]),
+        interaction_sigmas=dict(zip(pairs, sigmas.tolist(), strict=True)),
+        table_sigma=float(described["table_sigma"]),
         ratio=float(described["ratio"]),
         fitted_with=str(described["fitted_with"]),
     )
+
+
+def _take_groups(name: str, take: TakeArray) -> NDArray[Any]:
+    """Take an array that numbers groups from 0, without gaps."""
+    groups = take(name, np.intp)
+    is_list = groups.ndim == 1 and groups.size > 0
+    # The bounds come first: they bound the memory of the count.
+    if not (is_list and 0 <= groups.min() <= groups.max() < groups.size):
+        raise ArtefactError("bins or groups are not numbered from 0")
+    if not np.bincount(groups).all():
+        raise ArtefactError("bins or groups are not numbered without gaps")
+    return groups
+
+
+def _read_table_counts(listed: Any, names: Sequence[str]) -> dict[tuple[int, int], int]:
+    """Read how many two-way tables each measured pair has."""
+    number = {name: i for i, name in enumerate(names)}
+    counts = {(number[one], number[two]): int(times) for one, two, times in listed}
+    if not all(i < j and times > 0 for (i, j), times in counts.items()):
+        raise ArtefactError("artefact.json lists a pair of attributes that was not measured")
+    return counts
+
+
+def _list_pairs(groups: Sequence[NDArray[Any]], sigmas: int) -> list[tuple[int, int]]:
+    """List the pairs whose interactions were measured: all pairs of attributes in groups, or none.
+
+    Their number is compared before they are listed: a short file can declare very many.
+    """
+    if not sigmas:
+        return []
+    divided = [i for i, own in enumerate(groups) if int(own.max()) > 0]
+    if sigmas != len(divided) * (len(divided) - 1) // 2:
+        raise ArtefactError("the interactions have noise of another number of pairs")
+    return list(combinations(divided, 2))
+
+
+def _require_deviations(sigmas: NDArray[Any], described: Mapping[str, Any]) -> None:
+    """Refuse standard deviations and a ratio that are not finite, or below what is possible."""
+    known = [float(described["table_sigma"]), *map(float, described["sigmas"])]
+    deviations = np.concatenate([sigmas, known])
+    ratio = float(described["ratio"])
+    possible = np.isfinite(deviations).all() and (deviations >= 0).all()
+    if not (possible and (sigmas > 0).all() and math.isfinite(ratio) and ratio > 0):
+        raise ArtefactError("the noise or the fractions of the noisy counts are impossible")
+
+
+def _split_tables(
+    flat: NDArray[Any], pairs: Sequence[tuple[int, int]], groups: Sequence[NDArray[Any]]
+) -> dict[tuple[int, int], NDArray[Any]]:
+    """Split one array into the tables of pairs between groups."""
+    numbers = [int(own.max()) + 1 for own in groups]
+    shapes = [(numbers[i], numbers[j]) for i, j in pairs]
+    ends = np.cumsum([rows * columns for rows, columns in shapes], dtype=np.int64)
+    if flat.ndim != 1 or len(flat) != (ends[-1] if len(ends) else 0):
+        raise ArtefactError("the tables of pairs have another number of cells than their groups")
+    parts = np.split(flat, ends[:-1]) if pairs else []
+    shaped = (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+    return dict(zip(pairs, shaped, strict=True))
 
 
 def _read_tables(
@@ -156,6 +233,6 @@ def read_groups(
     if isinstance(evidence, TableCounts):
         return ()
     return tuple(
-        tuple(take(f"groups_{i}_{parent}", np.intp) for parent in chosen)
+        tuple(_take_groups(f"groups_{i}_{parent}", take) for parent in chosen)
         for i, chosen in enumerate(parents)
     )

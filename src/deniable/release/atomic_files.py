@@ -25,8 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from deniable.errors import ArtefactError, OutputError
-from deniable.output_tracker import current_tracker
-from deniable.regular_files import require_regular_file
+from deniable.files import current_tracker, require_regular_file
 
 # Modes of confidential output. Other output has the modes that the umask leaves.
 _OWNER_FOLDER, _OWNER_FILE = 0o700, 0o600

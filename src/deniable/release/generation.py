@@ -15,6 +15,7 @@ from deniable.errors import ConfigError, SchemaError
 from deniable.model.bayesian_network import DrawMethod, Network, empty_codes
 from deniable.randomness import Randomness, Rng
 from deniable.release.seed_histogram import SeedHistogram
+from deniable.schema.pair_masks import PairMasks, contradictions
 from deniable.workers import count_cores, map_in_order
 
 # The kernel of a block: from its number to the records it releases.
@@ -27,6 +28,9 @@ Feasible = Callable[[Codes], Mask]
 BLOCK = 2**18
 # Redraws of a record that was assigned no prefix but whose drawn prefix is in the histogram.
 _MAX_REDRAWS = 50
+# Redraws of one value that contradicts an earlier value of its record. A value that is allowed with
+# probability 0.1 is found with probability 0.995; otherwise the whole record is drawn again.
+_MAX_VALUE_REDRAWS = 50
 # Generation fails if fewer than one draw in _MAX_DRAWS_PER_RECORD is feasible. It is judged only
 # after draws that would be expected to give _MIN_EXPECTED_RECORDS feasible records.
 _MAX_DRAWS_PER_RECORD = 1_000
@@ -64,6 +68,7 @@ class GeneratedRecords:
         randomness: Addressed by a key.
         number: The number of records.
         feasible: The constraints of the schema.
+        pair_masks: Those on two attributes, as allowed combinations of codes.
         workers: Threads; None: one for each core.
     """
 
@@ -73,6 +78,7 @@ class GeneratedRecords:
     randomness: Randomness = field(repr=False)
     number: int
     feasible: Feasible = field(default=always_feasible, repr=False)
+    pair_masks: PairMasks = field(default_factory=dict, repr=False)
     workers: int | None = None
 
     def __post_init__(self) -> None:
@@ -115,7 +121,9 @@ class GeneratedRecords:
         """
         network = self.network
         if length == 0:
-            return draw_seedless(network, number, rng, method=method)
+            records = empty_codes(number, network.attributes)
+            self._draw_rest(records, rng, 0, method)
+            return records
         records = empty_codes(number, network.attributes)
         columns = list(network.order[:length])
         kept = self.histogram.of_length(length)
@@ -127,13 +135,59 @@ class GeneratedRecords:
                 kept.prefixes[:, position].take(prefix, out=records[:, column], mode="clip")
         for _ in range(_MAX_REDRAWS if len(free) else 0):
             part = empty_codes(len(free), network.attributes)
-            network.draw(part, rng, kept=0, until=length, method=method)
+            self._draw_rest(part, rng, 0, method, until=length)
             records[free] = part
             free = free[kept.holds(part[:, columns])]
             if not len(free):
                 break
-        network.draw(records, rng, kept=length, method=method)
+        self._draw_rest(records, rng, length, method)
         return records
+
+    def _draw_rest(
+        self, records: Codes, rng: Rng, kept: int, method: DrawMethod, *, until: int | None = None
+    ) -> None:
+        """Draw, in place, the attributes from ``kept`` to ``until`` of σ, by the pair masks.
+
+        A value that contradicts an earlier one is redrawn given the same earlier values, so their
+        distribution stays as learnt. Redrawing whole records would make the earlier values rarer
+        wherever the model knows the constraint badly.
+        """
+        end, drawn = len(self.network.order) if until is None else until, kept
+        for position in range(kept, end):
+            among = self._masked_with(position)
+            if not among:
+                continue
+            if drawn < position:
+                self.network.draw(records, rng, kept=drawn, until=position, method=method)
+            self.network.draw(records, rng, kept=position, until=position + 1, method=method)
+            drawn = position + 1
+            self._redraw_value(records, rng, position, among)
+        if drawn < end:
+            self.network.draw(records, rng, kept=drawn, until=until, method=method)
+
+    def _masked_with(self, position: int) -> list[int]:
+        """List the earlier attributes that share a pair mask with the one at ``position``."""
+        new = self.network.order[position]
+        return [
+            other
+            for other in self.network.order[:position]
+            if (min(new, other), max(new, other)) in self.pair_masks
+        ]
+
+    def _redraw_value(self, records: Codes, rng: Rng, position: int, among: list[int]) -> None:
+        """Redraw the values at ``position`` that contradict earlier ones, for some rounds.
+
+        What still contradicts is left to ``draw_feasible``.
+        """
+        new = self.network.order[position]
+        wrong = np.flatnonzero(contradictions(records, new, among, self.pair_masks))
+        for _ in range(_MAX_VALUE_REDRAWS):
+            if not len(wrong):
+                break
+            part = records[wrong]
+            self.network.draw(part, rng, kept=position, until=position + 1, method="independent")
+            records[wrong, new] = part[:, new]
+            wrong = wrong[contradictions(part, new, among, self.pair_masks)]
 
 
 def draw_feasible(

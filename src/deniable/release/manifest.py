@@ -154,7 +154,7 @@ def ledger_entries(spends: Sequence[Spend], *, delta: float) -> list[dict[str, A
                 "part": spend.part,
                 "law": {"name": spend.law.name, **dict(spend.law.parameters)},
                 "sensitivity": spend.sensitivity,
-                "moved": spend.moved,
+                "moved": spend.l0_sensitivity,
                 "times": spend.times,
                 "each": _cost_fields(spend.each) if spend.each is not None else None,
                 **_cost_fields(alone),

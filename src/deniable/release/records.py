@@ -13,10 +13,10 @@ from deniable.data.complete_records import decode_records
 from deniable.data.spooled_codes import CodeSpool, row_batches
 from deniable.data.table_io import write_table
 from deniable.errors import InvariantError
-from deniable.progress import Progress, no_progress
 from deniable.randomness import Randomness
 from deniable.release.atomic_files import as_output_error, make_file
 from deniable.schema.schema import Schema
+from deniable.workers import Progress, no_progress
 
 
 class Records(Protocol):

@@ -10,7 +10,6 @@ import polars as pl
 from deniable.data.dataframes import Foreign, FrameKind
 from deniable.data.table_io import infer_format
 from deniable.errors import OutputError
-from deniable.progress import Progress, no_progress
 from deniable.randomness import Keyed
 from deniable.release.artefact import Artefact
 from deniable.release.atomic_files import (
@@ -27,6 +26,7 @@ from deniable.release.atomic_files import (
 from deniable.release.manifest import Certificate
 from deniable.release.records import Records, decode_blocks, write_records
 from deniable.schema.schema import Schema
+from deniable.workers import Progress, no_progress
 
 Format = Literal["csv", "parquet"]
 

@@ -181,12 +181,12 @@ def learn_histogram(
         law,
         what="seed prefixes",
         part="seeds",
-        moved=len(counts.levels),
+        l0_sensitivity=len(counts.levels),
     )
     by_length = np.split(noisy, np.cumsum([len(shared) for shared in exact])[:-1])
     levels = []
     for prefixes, counted in zip(labels, by_length, strict=True):
-        kept = counted >= k + law.r
+        kept = counted >= k + law.radius
         levels.append(KeptPrefixes(prefixes=prefixes[kept], counts=counted[kept], records=records))
     return SeedHistogram(tuple(levels)), spent
 

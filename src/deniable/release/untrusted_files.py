@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import ArtefactError
-from deniable.regular_files import require_regular_file
+from deniable.files import require_regular_file
 
 # Largest files, in bytes. A JSON text takes up to 25 times its size once it is parsed.
 MAX_TEXT_BYTES = 2**24
@@ -155,7 +155,7 @@ class ArrayFile:
             self._file.close()
             if isinstance(fault, ArtefactError) or not isinstance(fault, Exception):
                 raise
-            # The reader of archives fails in many ways on bytes of somebody else's making.
+            # zipfile raises many kinds of exceptions for a crafted archive.
             raise ArtefactError(f"{self._name} is not readable") from None
 
     def __enter__(self) -> Self:

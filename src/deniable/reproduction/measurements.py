@@ -27,12 +27,12 @@ from deniable.model.bayesian_network import Network
 from deniable.model.protocol import GenerativeModel
 from deniable.model.seed_based import NetworkModel
 from deniable.pipeline.api import synthesize
-from deniable.progress import Progress
 from deniable.randomness import Keyed
 from deniable.release.deniability_test import count_hidden_omega
 from deniable.release.release import Release
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
+from deniable.workers import Progress
 
 # Memory limit of a forest: every leaf stores the share of every class.
 _MAX_FOREST_BYTES = 2**30

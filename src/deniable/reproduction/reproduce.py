@@ -32,7 +32,6 @@ from deniable.model.seed_based import NetworkModel
 from deniable.pipeline.api import learn
 from deniable.privacy.ledger import Part
 from deniable.privacy.plan import PAPER_SPLIT
-from deniable.progress import Progress, no_progress
 from deniable.randomness import Keyed
 from deniable.reproduction.checkpoints import CheckpointFolder, write_atomically
 from deniable.reproduction.experiments import (
@@ -68,7 +67,7 @@ from deniable.reproduction.tables import (
     table_rows,
 )
 from deniable.schema.schema import Schema
-from deniable.workers import count_cores
+from deniable.workers import Progress, count_cores, no_progress
 
 _FIGURE6_KS = (10, 25, 50, 75, 100, 150, 200, 250)
 # The paper's γ and number of checked seeds in Figure 6.

@@ -57,6 +57,11 @@ class Attribute:
         other: Text: the value, one of ``values``, that replaces every unlisted text.
         model: Numeric kinds: the model of the distribution.
         heaps: Numbers in bins: steps, in positions; numbers cluster at their multiples.
+        fallback: Code of every invalid cell, whatever its type; None: ``outside`` applies to it.
+        is_numeric: Whether the values lie on a grid: integers, reals, dates, and times.
+        is_binned: Whether some code represents several values.
+        bins: The number of codes, without the code for a missing cell.
+        size: The number of codes, including the code for a missing cell.
     """
 
     name: str
@@ -71,13 +76,26 @@ class Attribute:
     other: str = ""
     model: ModelKind = field(default="histogram", repr=False)
     heaps: tuple[int, ...] = ()
+    fallback: int | None = None
+    is_numeric: bool = field(init=False, repr=False, compare=False)
+    is_binned: bool = field(init=False, repr=False, compare=False)
+    bins: int = field(init=False, repr=False, compare=False)
+    size: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.name:
             raise SchemaError('an attribute has no name: set name = "…" to the column header')
         _CHECKS[self.kind](self)
+        is_numeric = self.grid is not None
+        bins = len(self.starts if is_numeric else self.values)
+        object.__setattr__(self, "is_numeric", is_numeric)
+        object.__setattr__(self, "is_binned", is_numeric and bins < len(self.values))
+        object.__setattr__(self, "bins", bins)
+        object.__setattr__(self, "size", bins + bool(self.missing))
         _require_values(self)
-        _require_missing(self)
+        object.__setattr__(self, "missing", tuple(self.missing))
+        if self.missing:
+            _require_missing(self)
         if not self.groups:
             object.__setattr__(self, "groups", tuple(range(self.size)))
         _require_groups(self)
@@ -85,31 +103,13 @@ class Attribute:
             raise self.error(
                 'outside = "clip" is only for integers, reals and dates; use "error" or "drop"'
             )
-
-    @property
-    def is_numeric(self) -> bool:
-        """Whether the values lie on a grid: integers, reals, dates, and times."""
-        return self.grid is not None
+        if self.fallback is not None and not 0 <= self.fallback < self.size:
+            raise self.error("its fallback is none of its values")
 
     @property
     def is_whole(self) -> bool:
         """Whether the values are whole numbers: an integer kind, or listed whole numbers."""
         return self.kind == "integer" or (self.grid is None and isinstance(self.values[0], int))
-
-    @property
-    def is_binned(self) -> bool:
-        """Whether some code represents several values."""
-        return self.is_numeric and len(self.starts) < len(self.values)
-
-    @property
-    def bins(self) -> int:
-        """The number of codes, without the code for a missing cell."""
-        return len(self.starts) if self.is_numeric else len(self.values)
-
-    @property
-    def size(self) -> int:
-        """The number of codes, including the code for a missing cell."""
-        return self.bins + bool(self.missing)
 
     @property
     def missing_code(self) -> int | None:
@@ -179,7 +179,8 @@ class Attribute:
             step = "a whole number" if self._has_step_one else f"a multiple of {self.step_text}"
             raise self.error(f"the width of buckets must be {step}, at least {self.step_text}")
         starts = self.starts if self.grid is not None else range(self.bins)
-        return self.with_bucket_labels((start - starts[0]) // length for start in starts)
+        labels = ((start - starts[0]) // length for start in starts)
+        return replace(self, groups=self.number_buckets(labels))
 
     def with_bucket_groups(self, groups: Sequence[Sequence[Value]]) -> "Attribute":
         """Group the values into the given buckets.
@@ -207,13 +208,14 @@ class Attribute:
                 f"a bucket contains {summarize_values(foreign)}, which is not among the values; "
                 "remove it, or add it to the values"
             )
-        return self.with_bucket_labels(bucket_of[value] for value in self.values)
+        labels = (bucket_of[value] for value in self.values)
+        return replace(self, groups=self.number_buckets(labels))
 
-    def with_bucket_labels(self, labels: Iterable[int]) -> "Attribute":
-        """Group codes with equal labels into a bucket; a missing cell stays a bucket of its own."""
+    def number_buckets(self, labels: Iterable[int]) -> tuple[int, ...]:
+        """Number the buckets of codes with equal labels; a missing cell is one of its own."""
         number: dict[int, int] = {}
         groups = [number.setdefault(label, len(number)) for label in labels]
-        return replace(self, groups=tuple(groups + [len(number)] * bool(self.missing)))
+        return tuple(groups + [len(number)] * bool(self.missing))
 
     def error(self, what: str) -> SchemaError:
         """Build an error that names this attribute."""
@@ -296,6 +298,8 @@ def _require_grid(attribute: Attribute, grid: Grid) -> None:
     numerator = grid.step.as_integer_ratio()[0] if grid.kind == "real" else 0
     if max(abs(low), abs(high)) * numerator >= FLOAT_INTEGER_LIMIT:  # type: ignore[arg-type]
         raise attribute.error("its values need more digits than a float has; use fewer decimals")
+    if grid.kind in ("integer", "real"):
+        return
     stride = max(1, len(attribute.values) // _MAX_FORMAT_CHECKS)
     checked = [*attribute.values[::stride], high]
     try:
@@ -355,7 +359,6 @@ def _require_values(attribute: Attribute) -> None:
 
 
 def _require_missing(attribute: Attribute) -> None:
-    object.__setattr__(attribute, "missing", tuple(attribute.missing))
     if not all(type(text) is str for text in attribute.missing):
         raise attribute.error('missing must be a list of texts; quote numbers, as in ["-8"]')
     if len(set(attribute.missing)) < len(attribute.missing):
@@ -371,17 +374,14 @@ def _values_declared_missing(attribute: Attribute) -> Iterable[Value | float]:
     if attribute.grid is None:
         known = set(attribute.values)
         if attribute.kind == "boolean":
-            return [text for text in attribute.missing if text.lower() in map(_lower_case, known)]
+            lower = {str(value).lower() for value in known}
+            return [text for text in attribute.missing if text.lower() in lower]
         meant: Sequence[Value | float] = attribute.missing_numbers or attribute.missing
         return [value for value in meant if value in known]
     parsed = pl.Series("parsed", attribute.missing_numbers, strict=False).to_frame()
     positions = parsed.select(attribute.grid.positions(pl.col("parsed"))).to_series().to_list()
     pairs = zip(attribute.missing_numbers, positions, strict=True)
     return [number for number, position in pairs if position in attribute.values]
-
-
-def _lower_case(value: Value) -> str:
-    return str(value).lower()
 
 
 def _require_groups(attribute: Attribute) -> None:

@@ -130,7 +130,7 @@ def parse_buckets(attribute: Attribute, buckets: object) -> Attribute:
         also = ", { count = … } or { edges = […] }" if attribute.grid is not None else ""
         raise attribute.error(f"a table of buckets must have one key: {{ width = … }}{also}")
     if "count" in buckets:
-        return _with_bucket_count(attribute, buckets["count"])
+        return replace(attribute, groups=_equal_count_groups(attribute, buckets["count"]))
     return _with_bucket_edges(attribute, attribute.grid, buckets)
 
 
@@ -139,10 +139,14 @@ def with_default_buckets(attribute: Attribute) -> Attribute:
 
     Listed kinds and integers without bins are not bucketed by default.
     """
+    return replace(attribute, groups=_default_groups(attribute))
+
+
+def _default_groups(attribute: Attribute) -> tuple[int, ...]:
     plain = attribute.kind == "integer" and not attribute.is_binned
     if not attribute.is_numeric or plain or attribute.size <= _MAX_UNBUCKETED_CODES:
-        return replace(attribute, groups=())
-    return _with_bucket_count(attribute, _DEFAULT_BUCKET_COUNT)
+        return tuple(range(attribute.size))
+    return _equal_count_groups(attribute, _DEFAULT_BUCKET_COUNT)
 
 
 def buckets_as_toml(attribute: Attribute) -> dict[str, str | list[str]]:
@@ -150,26 +154,25 @@ def buckets_as_toml(attribute: Attribute) -> dict[str, str | list[str]]:
 
     Empty if they are the default, or if they have to be listed.
     """
-    if attribute == with_default_buckets(attribute):
+    if attribute.groups == _default_groups(attribute):
         return {}
-    width = attribute.groups.count(0)
-    if attribute.kind == "ordered":
-        return {"width": str(width)} if attribute == attribute.with_bucket_width(width) else {}
-    return _numeric_buckets_as_toml(attribute, attribute.grid) if attribute.grid is not None else {}
-
-
-def _numeric_buckets_as_toml(attribute: Attribute, grid: Grid) -> dict[str, str | list[str]]:
+    grid = attribute.grid
+    if grid is None:
+        width = attribute.groups.count(0)
+        labels = (code // width for code in range(attribute.bins))
+        is_even = attribute.groups == attribute.number_buckets(labels)
+        return {"width": str(width)} if attribute.kind == "ordered" and is_even else {}
     firsts = [
         attribute.starts[attribute.groups.index(bucket)]
         for bucket in range(attribute.buckets - bool(attribute.missing))
     ]
     length = firsts[1] - firsts[0] if len(firsts) > 1 else len(attribute.values)
     labels = ((start - firsts[0]) // length for start in attribute.starts)
-    if length > 0 and attribute == attribute.with_bucket_labels(labels):
+    if length > 0 and attribute.groups == attribute.number_buckets(labels):
         return {"width": grid.format_width(length)}
     if attribute.kind == "integer" and not attribute.is_binned:
         return {}
-    if attribute == _with_bucket_count(attribute, len(firsts)):
+    if attribute.groups == _equal_count_groups(attribute, len(firsts)):
         return {"count": str(len(firsts))}
     return {"edges": [grid.format_position(first) for first in firsts[1:]]}
 
@@ -216,12 +219,12 @@ def _parse_edges(table: Mapping[str, Any], values: range, grid: Grid, place: str
     return found
 
 
-def _with_bucket_count(attribute: Attribute, count: object) -> Attribute:
+def _equal_count_groups(attribute: Attribute, count: object) -> tuple[int, ...]:
     if type(count) is not int or not 1 <= count <= attribute.bins:
         raise attribute.error(
             f"the count of buckets must be a whole number from 1 to {attribute.bins:,}"
         )
-    return attribute.with_bucket_labels(i * count // attribute.bins for i in range(attribute.bins))
+    return attribute.number_buckets(i * count // attribute.bins for i in range(attribute.bins))
 
 
 def _with_bucket_edges(attribute: Attribute, grid: Grid, table: Mapping[str, Any]) -> Attribute:
@@ -229,4 +232,5 @@ def _with_bucket_edges(attribute: Attribute, grid: Grid, table: Mapping[str, Any
     edges = _parse_edges(table, range(attribute.starts[0], attribute.starts[-1] + 1), grid, place)
     if not set(edges) <= set(attribute.starts):
         raise attribute.error("the edges of buckets must be edges of bins")
-    return attribute.with_bucket_labels(bisect_right(edges, start) for start in attribute.starts)
+    labels = (bisect_right(edges, start) for start in attribute.starts)
+    return replace(attribute, groups=attribute.number_buckets(labels))

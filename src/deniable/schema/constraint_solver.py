@@ -276,7 +276,9 @@ class ConstraintSolver:
         """
         boxes = self._tighten(_Boxes(np.arange(len(own)), low, high))
         for splitter in self._splitters:
-            boxes = self._tighten(splitter.split(boxes, own))
+            split = splitter.split(boxes, own)
+            # Boxes that were not cut are as tight as before.
+            boxes = boxes if split is boxes else self._tighten(split)
         return boxes
 
     def _tighten(self, boxes: _Boxes) -> _Boxes:

@@ -7,7 +7,7 @@ records. Rows of the input table are not checked: they may violate a constraint.
 import difflib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Literal, get_args
 
@@ -56,15 +56,27 @@ class Constraint:
         columns: The constrained attributes.
         conditions: For ``forbid``: one condition per column.
         rows: For ``allow``: the combinations, with one value per column.
+        confirmed: Whether a person has confirmed that this is public knowledge, not read off the
+            data.
     """
 
     kind: ConstraintKind
     columns: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
     rows: tuple[tuple[ConstraintValue, ...], ...] = ()
+    confirmed: bool = True
+
+    @property
+    def title(self) -> str:
+        """The kind and the columns, as messages name them."""
+        return _location(self.kind, self.columns)
 
     def to_toml(self) -> dict[str, Any]:
-        """Convert the constraint to a table of schema.toml, whose only key is its kind."""
+        """Convert the constraint to a table of schema.toml: its kind, and whether confirmed."""
+        confirmed = {} if self.confirmed else {"confirmed": False}
+        return self._content() | confirmed
+
+    def _content(self) -> dict[str, Any]:
         if self.kind == "forbid":
             pairs = zip(self.columns, self.conditions, strict=True)
             return {"forbid": {name: condition.to_toml() for name, condition in pairs}}
@@ -75,7 +87,7 @@ class Constraint:
 
     def error(self, what: str) -> SchemaError:
         """Build an error that names this constraint."""
-        return SchemaError(f"{_location(self.kind, self.columns)}: {what}")
+        return SchemaError(f"{self.title}: {what}")
 
 
 def parse_constraint(table: Mapping[str, Any], names: Sequence[str]) -> Constraint:
@@ -90,14 +102,18 @@ def parse_constraint(table: Mapping[str, Any], names: Sequence[str]) -> Constrai
     Raises:
         SchemaError: The table does not have exactly one known key, or its value is malformed.
     """
-    if len(table) != 1:
+    confirmed = table.get("confirmed", True)
+    if not isinstance(confirmed, bool):
+        raise SchemaError("a [[constraint]]: confirmed must be true or false, without quotes")
+    stated = {key: value for key, value in table.items() if key != "confirmed"}
+    if len(stated) != 1:
         raise SchemaError(
             f"a [[constraint]] needs exactly one of the keys {', '.join(_KINDS)}; this one has "
-            f"{', '.join(map(_quote, table)) or 'none'}. Begin a new [[constraint]] for each"
+            f"{', '.join(map(_quote, stated)) or 'none'}. Begin a new [[constraint]] for each"
         )
-    [(kind, content)] = table.items()
+    [(kind, content)] = stated.items()
     if kind not in _KINDS:
-        raise SchemaError(f"a [[constraint]] has {_unknown_key(kind, _KINDS)}")
+        raise SchemaError(f"a [[constraint]] has {_unknown_key(kind, (*_KINDS, 'confirmed'))}")
     if kind == "forbid":
         constraint = _parse_forbid(content)
     elif kind == "allow":
@@ -105,7 +121,7 @@ def parse_constraint(table: Mapping[str, Any], names: Sequence[str]) -> Constrai
     else:
         constraint = _parse_inequality(kind, content)
     _require_columns(constraint, names)
-    return constraint
+    return replace(constraint, confirmed=confirmed)
 
 
 def _parse_forbid(content: object) -> Constraint:

@@ -34,6 +34,7 @@ _MICROSECONDS_PER_SECOND = 1_000_000
 # By the first letter of a time unit of polars: milli-, micro- and nanoseconds.
 _TICKS_PER_SECOND = {"m": 1_000, "u": 1_000_000, "n": 1_000_000_000}
 _DEFAULT_FORMATS: dict[NumericKind, str] = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S"}
+_PADDED_FORMAT = re.compile(r"\{:0(?P<digits>[1-9]\d?)d\}", re.ASCII)
 _REAL_PATTERN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -45,7 +46,8 @@ class Grid:
         kind: The type of the values.
         step: The distance between neighbouring values: a number for reals, seconds for times,
             otherwise 1.
-        format: The ``strftime`` format of dates or times in text; ISO 8601 by default.
+        format: The ``strftime`` format of dates or times in text; ISO 8601 by default. Of
+            integers, such as ``{:07d}``: the number of digits, padded with zeros.
     """
 
     kind: NumericKind
@@ -59,8 +61,12 @@ class Grid:
             raise SchemaError(f"the grid of a column of type {self.kind} must have step 1")
         if self.kind == "datetime" and self.step != int(self.step):
             raise SchemaError("step_seconds must be a whole number")
-        if self.format and self.kind not in _DEFAULT_FORMATS:
-            raise SchemaError("format is only for dates and times")
+        if self.format and self.kind == "real":
+            raise SchemaError("format is only for integers, dates and times")
+        if self.format and self.kind == "integer" and not _PADDED_FORMAT.fullmatch(self.format):
+            raise SchemaError(
+                'format of an integer must be such as "{:07d}": its digits, padded with zeros'
+            )
         object.__setattr__(self, "format", self.format or _DEFAULT_FORMATS.get(self.kind, ""))
 
     @property
@@ -71,7 +77,7 @@ class Grid:
 
     @property
     def is_default_format(self) -> bool:
-        """Whether dates or times are written in ISO 8601."""
+        """Whether dates or times are written in ISO 8601, and integers without padding."""
         return self.format == _DEFAULT_FORMATS.get(self.kind, "")
 
     def value_at(self, position: int) -> GridValue:
@@ -160,7 +166,9 @@ class Grid:
         if self.kind == "real":
             return format_decimals(values, self.decimals)
         if self.kind not in _DEFAULT_FORMATS:
-            return values.cast(pl.String)
+            text = values.cast(pl.String)
+            padded = _PADDED_FORMAT.fullmatch(self.format)
+            return text if padded is None else text.str.zfill(int(padded["digits"]))
         zoned = values.dt.replace_time_zone("UTC") if self._is_zoned else values
         return zoned.dt.to_string(self._format)
 
@@ -183,7 +191,12 @@ class Grid:
     def from_typed(self, cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:
         """Convert a typed column to numbers, or to positions of dates or times."""
         if self.kind == "integer":
-            return _cast_to_integer(cell, dtype)
+            if dtype.is_float() or dtype.is_decimal():
+                return whole_floats_to_integers(cell.cast(pl.Float64))
+            if dtype in (pl.UInt64, pl.UInt128, pl.Int128):
+                low = 0 if dtype.is_unsigned_integer() else -INTEGER_LIMIT
+                cell = cell.clip(low, INTEGER_LIMIT)
+            return cell.cast(pl.Int64)
         if self.kind == "real":
             return _finite_or_null(cell.cast(pl.Float64))
         if self.kind == "date" and dtype == pl.Date:
@@ -208,14 +221,12 @@ class Grid:
         return [int(position) for position in positions.drop_nulls()]
 
     def require_format(self, positions: Sequence[int]) -> None:
-        """Check that dates or times survive being written and parsed in the format.
+        """Check that dates or times, not numbers, survive being written and parsed in the format.
 
         Raises:
             SchemaError: Some of ``positions`` does not, or the format is invalid, or a date is
                 outside the years 1 to 9999.
         """
-        if self.kind not in _DEFAULT_FORMATS:
-            return
         try:
             _ = self.value_at(min(positions)), self.value_at(max(positions))
         except OverflowError:
@@ -270,15 +281,6 @@ def _parse_real(text: str) -> float | None:
 
 def _finite_or_null(reals: pl.Expr) -> pl.Expr:
     return pl.when(reals.is_finite()).then(reals)
-
-
-def _cast_to_integer(cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    if dtype.is_float() or dtype.is_decimal():
-        return whole_floats_to_integers(cell.cast(pl.Float64))
-    if dtype in (pl.UInt64, pl.UInt128, pl.Int128):
-        low = 0 if dtype.is_unsigned_integer() else -INTEGER_LIMIT
-        return cell.clip(low, INTEGER_LIMIT).cast(pl.Int64)
-    return cell.cast(pl.Int64)
 
 
 def _to_seconds(cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:

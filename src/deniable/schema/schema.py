@@ -5,22 +5,29 @@ A schema is public. It is written by hand, or drafted from the data and then con
 
 import math
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from deniable.errors import OutputError, SchemaError
-from deniable.regular_files import require_regular_file
+from deniable.errors import ConfigError, OutputError, SchemaError
+from deniable.files import require_regular_file
 from deniable.schema.attribute import Attribute, summarize_values
 from deniable.schema.constraint_solver import ConstraintSolver
 from deniable.schema.constraints import Constraint, parse_constraint
 from deniable.schema.heaping import Heaping
+from deniable.schema.pair_masks import PairMasks, find_pair_masks
+from deniable.schema.target_columns import find_target_fault
 from deniable.schema.toml_reader import parse_column, require_keys
+from deniable.schema.toml_syntax import parse_toml
 from deniable.schema.toml_writer import write_column, write_constraint, write_value
-from deniable.schema.unmodelled_columns import Identifier, SchemaColumn, require_formulas
+from deniable.schema.unmodelled_columns import (
+    Computed,
+    Identifier,
+    SchemaColumn,
+    require_formulas,
+)
 
 SCHEMA_FORMAT = 1
 DEFAULT_ROWS_MAX = 10_000_000
@@ -31,6 +38,7 @@ _TOP_LEVEL_KEYS = (
     "rows_max_confirmed",
     "unit",
     "max_rows_per_unit",
+    "target",
     "draft",
     "attribute",
     "constraint",
@@ -70,9 +78,10 @@ class Schema:
         rows_max_confirmed: Whether that estimate is public knowledge, not read off the data.
         unit: The column that identifies the person, if one person may have several rows.
         max_rows_per_unit: The number of rows of one person that are used.
+        target: Columns that matter most; their pairs get more of the budget.
         draft: The privacy cost of the schema, if it was drafted with differential privacy.
         constraints: Combinations of values that cannot occur in a record.
-        constraint_solver: Enforces ``constraints`` on generated records.
+        constraint_solver: Enforces ``constraints`` on generated records; None without any.
     """
 
     columns: tuple[SchemaColumn, ...]
@@ -82,13 +91,16 @@ class Schema:
     max_rows_per_unit: int = 1
     draft: DraftCost | None = None
     constraints: tuple[Constraint, ...] = ()
-    constraint_solver: ConstraintSolver = field(init=False, repr=False, compare=False)
+    target: tuple[str, ...] = ()
+    constraint_solver: ConstraintSolver | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "constraints", tuple(self.constraints))
         self._require_columns()
-        solver = ConstraintSolver(self.attributes, self.constraints)
+        solver = None
+        if self.constraints:
+            solver = ConstraintSolver(self.attributes, self.constraints)
         object.__setattr__(self, "constraint_solver", solver)
         if type(self.rows_max) is not int or self.rows_max < 1:
             raise SchemaError(
@@ -96,8 +108,10 @@ class Schema:
             )
         if type(self.rows_max_confirmed) is not bool:
             raise SchemaError("rows_max_confirmed must be true or false")
-        require_formulas(self.columns)
+        if any(isinstance(column, Computed) for column in self.columns):
+            require_formulas(self.columns)
         self._require_unit()
+        object.__setattr__(self, "target", _checked_target(self.columns, self.target))
 
     @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -121,6 +135,11 @@ class Schema:
         """The names of the roundness attributes: modelled, but not columns of the table."""
         return frozenset(heaping.attribute.name for heaping in self.heaping.values())
 
+    @cached_property
+    def pair_masks(self) -> PairMasks:
+        """The combinations of two attributes' codes that the constraints allow."""
+        return find_pair_masks(self.attributes, self.constraints) if self.constraints else {}
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the modelled attributes."""
@@ -133,9 +152,11 @@ class Schema:
 
     @property
     def drafted(self) -> tuple[str, ...]:
-        """The unconfirmed parts of the schema: ``rows_max`` and names of columns."""
+        """The unconfirmed parts: ``rows_max``, names of columns, and constraints."""
         rows = () if self.rows_max_confirmed else ("rows_max",)
-        return (*rows, *(column.name for column in self.columns if not column.confirmed))
+        names = (column.name for column in self.columns if not column.confirmed)
+        constraints = (each.title for each in self.constraints if not each.confirmed)
+        return (*rows, *constraints, *names)
 
     @classmethod
     def read(cls, path: str | Path) -> "Schema":
@@ -143,7 +164,13 @@ class Schema:
 
         Raises:
             SchemaError: The file does not exist, cannot be read, or is not a valid schema.
+            ConfigError: ``path`` is not a path.
         """
+        if not isinstance(path, str | Path):
+            raise ConfigError(
+                f"schema is a {type(path).__name__}: give a deniable.Schema, or the path of a "
+                "schema.toml"
+            )
         path = Path(path)
         absent = "no such file; check the path, or draft one with deniable init TABLE"
         require_regular_file(path, SchemaError, absent=absent)
@@ -168,13 +195,9 @@ class Schema:
             SchemaError: The text is not TOML, not a schema, or contradicts itself.
         """
         try:
-            document = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+            document = parse_toml(text)
+        except ValueError as error:
             raise SchemaError(f"invalid TOML: {error}. Correct it there") from None
-        except (RecursionError, ValueError):
-            raise SchemaError(
-                "lists are nested too deeply, or a number has too many digits; no schema needs that"
-            ) from None
         if document.get("format") != SCHEMA_FORMAT:
             raise SchemaError(
                 f"the first line must be: format = {SCHEMA_FORMAT}; other formats need another "
@@ -196,6 +219,7 @@ class Schema:
             constraints=tuple(
                 parse_constraint(table, names) for table in _parse_tables(document, "constraint")
             ),
+            target=document.get("target", ()),
         )
 
     def write(self, path: str | Path) -> None:
@@ -220,11 +244,16 @@ class Schema:
 
     def text(self) -> str:
         """Write the schema as TOML text; ``parse`` reads it back as an equal schema."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         head = f"format = {SCHEMA_FORMAT}\nrows_max = {self.rows_max:_}\n"
         head += "" if self.rows_max_confirmed else "rows_max_confirmed = false\n"
         if self.unit is not None:
             head += f"unit = {write_value(self.unit)}\n"
             head += f"max_rows_per_unit = {self.max_rows_per_unit:_}\n"
+        head += f"target = {write_value(self.target)}\n" if self.target else ""
         parts = [head]
         if self.draft is not None:
             epsilon, delta = map(write_value, (self.draft.epsilon, self.draft.delta))
@@ -295,7 +324,7 @@ def _has_distinct_codes(attribute: Attribute) -> bool:
     rows of the other.
     """
     plain = attribute.kind in ("categorical", "ordered", "integer") and not attribute.is_binned
-    return plain and attribute.outside != "clip"
+    return plain and attribute.outside != "clip" and attribute.fallback is None
 
 
 def _parse_tables(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -303,6 +332,18 @@ def _parse_tables(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]
     if not (isinstance(tables, list) and all(isinstance(table, dict) for table in tables)):
         raise SchemaError(f"{key} must be a list of tables: begin each with [[{key}]]")
     return tables
+
+
+def _checked_target(columns: tuple[SchemaColumn, ...], target: object) -> tuple[str, ...]:
+    """Check the target columns: names of learnt columns, each once."""
+    is_list = isinstance(target, list | tuple) and all(type(name) is str for name in target)
+    if not (isinstance(target, list | tuple) and is_list and len(set(target)) == len(target)):
+        raise SchemaError(
+            'target must be a list of names of columns, each once: target = ["income"]'
+        )
+    if target and (fault := find_target_fault(columns, target)):
+        raise SchemaError(fault)
+    return tuple(target)
 
 
 def _parse_draft(table: object) -> DraftCost | None:

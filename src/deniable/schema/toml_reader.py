@@ -12,13 +12,16 @@ from typing import Any, get_args
 from deniable.errors import SchemaError
 from deniable.schema.attribute import Attribute, ModelKind, Outside, format_value
 from deniable.schema.bins import parse_bins, parse_buckets, parse_position
+from deniable.schema.fallback import parse_fallback
 from deniable.schema.formula import Formula
 from deniable.schema.grid import INTEGER_LIMIT, MAX_DECIMALS, Grid, NumericKind
 from deniable.schema.unmodelled_columns import Computed, Constant, Identifier, SchemaColumn
+from deniable.schema.value_map import ValueMap, parse_value_map
 
 _Table = Mapping[str, Any]
 
 _COMMON_KEYS = ("name", "type", "missing", "outside", "confirmed")
+_ATTRIBUTE_KEYS = (*_COMMON_KEYS, "fallback", "buckets")
 _BOUND_FORMATS: dict[NumericKind, str] = {
     "integer": "whole numbers",
     "real": "numbers",
@@ -50,12 +53,13 @@ def parse_column(table: _Table, number: int) -> SchemaColumn:
         require_keys(table, (*_COMMON_KEYS, *keys), place=place)
         return parse_unmodelled(table, place)
     parse, keys = _ATTRIBUTE_PARSERS[kind]
-    require_keys(table, (*_COMMON_KEYS, "buckets", *keys), place=place)
+    require_keys(table, (*_ATTRIBUTE_KEYS, *keys), place=place)
     attribute = replace(parse(table, place), missing=_parse_missing(table, place), groups=())
     attribute = replace(
         attribute, outside=_parse_outside(table, place), confirmed=_parse_confirmed(table, place)
     )
-    return parse_buckets(attribute, table.get("buckets"))
+    attribute = parse_buckets(attribute, table.get("buckets"))
+    return parse_fallback(attribute, table["fallback"]) if "fallback" in table else attribute
 
 
 def parse_list(value: object, what: str) -> list[Any]:
@@ -87,7 +91,11 @@ def _parse_integer_column(table: _Table, place: str) -> Attribute:
     ends = [table.get("min"), table.get("max")]
     if not all(type(end) is int and abs(end) < INTEGER_LIMIT for end in ends):
         raise SchemaError(f"{place}: an integer needs min and max, whole numbers below 2^62")
-    return _parse_numeric(table, place, Grid(kind="integer"))
+    try:
+        grid = Grid(kind="integer", format=_parse_format(table, place))
+    except SchemaError as error:
+        raise SchemaError(f"{place}: {error}") from None
+    return _parse_numeric(table, place, grid)
 
 
 def _parse_real_column(table: _Table, place: str) -> Attribute:
@@ -205,17 +213,24 @@ def _parse_constant(table: _Table, place: str) -> Constant:
 
 def _parse_computed(table: _Table, place: str) -> Computed:
     _parse_outside(table, place)
-    try:
-        formula = Formula(table.get("formula", ""))
-    except SchemaError as error:
-        raise SchemaError(f"{place}: {error}") from None
     return Computed(
         name=table["name"],
-        formula=formula,
+        rule=_parse_rule(table, place),
         decimals=table.get("decimals"),
         missing=_parse_missing(table, place),
         confirmed=_parse_confirmed(table, place),
     )
+
+
+def _parse_rule(table: _Table, place: str) -> Formula | ValueMap:
+    if not {"from", "map", "steps"} & set(table):
+        try:
+            return Formula(table.get("formula", ""))
+        except SchemaError as error:
+            raise SchemaError(f"{place}: {error}") from None
+    if "formula" in table:
+        raise SchemaError(f"{place}: give either a formula, or from and map (or steps)")
+    return parse_value_map(table, place)
 
 
 def _parse_missing(table: _Table, place: str) -> tuple[str, ...]:
@@ -246,7 +261,7 @@ def _parse_outside(table: _Table, place: str) -> Outside:
 _ATTRIBUTE_PARSERS: dict[str, tuple[Callable[[_Table, str], Attribute], tuple[str, ...]]] = {
     "categorical": (_parse_listed, ("values",)),
     "ordered": (_parse_listed, ("values",)),
-    "integer": (_parse_integer_column, ("min", "max", "bins", "heaps", "model")),
+    "integer": (_parse_integer_column, ("min", "max", "format", "bins", "heaps", "model")),
     "real": (_parse_real_column, ("min", "max", "decimals", "step", "bins", "heaps", "model")),
     "boolean": (_parse_boolean, ("values",)),
     "date": (_parse_date, ("min", "max", "format", "bins", "model")),
@@ -256,5 +271,5 @@ _ATTRIBUTE_PARSERS: dict[str, tuple[Callable[[_Table, str], Attribute], tuple[st
 _UNMODELLED_PARSERS: dict[str, tuple[Callable[[_Table, str], SchemaColumn], tuple[str, ...]]] = {
     "identifier": (_parse_identifier, ("release", "format")),
     "constant": (_parse_constant, ("value",)),
-    "computed": (_parse_computed, ("formula", "decimals")),
+    "computed": (_parse_computed, ("formula", "from", "map", "steps", "decimals")),
 }

@@ -9,7 +9,9 @@ from typing import Any
 
 from deniable.schema.attribute import Attribute, Value
 from deniable.schema.bins import bins_as_toml, buckets_as_toml
+from deniable.schema.fallback import fallback_value
 from deniable.schema.unmodelled_columns import Computed, Constant, Identifier, SchemaColumn
+from deniable.schema.value_map import ValueMap
 
 _LINE_WIDTH = 100
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -30,6 +32,8 @@ def write_column(column: SchemaColumn) -> str:
         lines.append(f"missing = {write_list(map(write_value, column.missing))}")
     if not isinstance(column, Computed) and column.outside != "error":
         lines.append(f'outside = "{column.outside}"')
+    if isinstance(column, Attribute) and column.fallback is not None:
+        lines.append(f"fallback = {write_value(fallback_value(column))}")
     if not column.confirmed:
         lines.append("confirmed = false")
     return "\n".join(lines) + "\n"
@@ -155,7 +159,12 @@ def _write_identifier(column: Identifier) -> list[str]:
 
 
 def _write_computed(column: Computed) -> list[str]:
-    lines = [f"formula = {write_value(column.formula.text)}"]
+    rule = column.rule
+    if isinstance(rule, ValueMap):
+        pairs = write_list(f"[{', '.join(map(write_value, pair))}]" for pair in rule.pairs)
+        lines = [f"from = {write_value(rule.source)}", f"{rule.key} = {pairs}"]
+    else:
+        lines = [f"formula = {write_value(rule.text)}"]
     return lines if column.decimals is None else [*lines, f"decimals = {column.decimals}"]
 
 

@@ -5,17 +5,20 @@ from its other columns.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isfinite
 from string import Formatter
 from typing import ClassVar, Literal, TypeAlias
 
+import polars as pl
+
 from deniable.errors import SchemaError
 from deniable.schema.attribute import Attribute, Outside
 from deniable.schema.formula import Formula
 from deniable.schema.grid import MAX_DECIMALS, Grid
+from deniable.schema.value_map import ValueMap
 
 IdentifierRelease = Literal["fresh", "omit"]
 ConstantValue = str | int | float | bool
@@ -154,7 +157,8 @@ class Computed:
 
     Attributes:
         name: The column's name in the table.
-        formula: An expression over numeric columns; dates are in days, times in seconds.
+        rule: How it is computed. A formula is an expression over numeric columns; dates are in
+            days, times in seconds. A value map lists the result for each value of one column.
         decimals: The number of decimals to round to; None for no rounding.
         missing: The texts that mean missing; the first is used if an operand is missing.
         confirmed: Whether a person has confirmed that this description is public.
@@ -162,7 +166,7 @@ class Computed:
 
     kind: ClassVar[str] = "computed"
     name: str
-    formula: Formula
+    rule: Formula | ValueMap
     decimals: int | None = None
     missing: tuple[str, ...] = ()
     confirmed: bool = True
@@ -172,6 +176,9 @@ class Computed:
         is_valid_type = self.decimals is None or type(self.decimals) is int
         if not is_valid_type or not 0 <= (self.decimals or 0) <= MAX_DECIMALS:
             raise SchemaError(f'attribute "{self.name}": decimals must be from 0 to {MAX_DECIMALS}')
+        maps_no_reals = isinstance(self.rule, ValueMap) and self.rule.dtype != pl.Float64()
+        if self.decimals is not None and maps_no_reals:
+            raise SchemaError(f'attribute "{self.name}": decimals are for a map to fractions only')
 
 
 SchemaColumn: TypeAlias = Attribute | Identifier | Constant | Computed
@@ -185,29 +192,50 @@ def has_whole_numbers(column: SchemaColumn, others: Sequence[SchemaColumn]) -> b
         return type(column.value) is int
     if isinstance(column, Identifier):
         return column.format == "number"
-    if column.decimals is not None or column.formula.may_be_fractional:
+    if isinstance(column.rule, ValueMap):
+        return column.rule.is_whole
+    if column.decimals is not None or column.rule.may_be_fractional:
         return column.decimals == 0
-    named = [other for other in others if other.name in column.formula.names]
+    named = [other for other in others if other.name in column.rule.names]
     return all(has_whole_numbers(other, others) for other in named)
 
 
 def require_formulas(columns: Sequence[SchemaColumn]) -> None:
-    """Check that formulas use only numeric columns, and computed columns only earlier ones."""
+    """Check the columns that computed columns need.
+
+    A formula uses numeric columns, and computed columns of numbers that precede it. A value map
+    uses one learnt column.
+    """
     known: set[str] = {column.name for column in columns if _is_numeric(column)}
-    declared = {column.name for column in columns}
+    declared = {column.name: column for column in columns}
     for column in columns:
         if not isinstance(column, Computed):
             continue
-        for name in column.formula.names:
+        if isinstance(column.rule, ValueMap):
+            _require_source(column.name, column.rule, declared)
+            if column.rule.dtype.is_numeric():
+                known.add(column.name)
+            continue
+        for name in column.rule.names:
             if name in known:
                 continue
             why = "is not a numeric column" if name in declared else "is not declared"
-            if name in declared and any(
-                isinstance(other, Computed) and other.name == name for other in columns
-            ):
+            if isinstance(declared.get(name), Computed):
                 why = "is also computed and does not come before it"
             raise SchemaError(f'attribute "{column.name}": its formula needs "{name}", which {why}')
         known.add(column.name)
+
+
+def _require_source(name: str, rule: ValueMap, declared: Mapping[str, SchemaColumn]) -> None:
+    source = declared.get(rule.source)
+    if not isinstance(source, Attribute):
+        raise SchemaError(
+            f'attribute "{name}": from = "{rule.source}" must name a learnt column of the schema'
+        )
+    try:
+        rule.require_source(source)
+    except SchemaError as error:
+        raise SchemaError(f'attribute "{name}": {error}') from None
 
 
 def _is_numeric(column: SchemaColumn) -> bool:

@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from deniable.model.bayesian_network import ConditionalTable
 from deniable.model.graph import cost
-from deniable.model.pairwise.denoise import dependence_scores
-from deniable.model.pairwise.measure import (
-    PairwiseMeasurements,
-    apportion,
-    choose_bins,
-    value_distributions,
-)
+from deniable.model.pairwise.denoise import table_weights
+from deniable.model.pairwise.measure import PairwiseMeasurements, apportion, choose_layout
+from deniable.model.pairwise.one_way import value_distributions
 from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import TableCounts, count_variance, estimate_table
 from deniable.privacy.moment_budget import noise_deviation
+from deniable.privacy.noise_laws import exact, rounded_gaussian
+from deniable.privacy.pairwise_budget import PairNoise
 from deniable.release.artefact import Artefact, load
 from deniable.release.atomic_files import encode_json, file_hash
 from deniable.release.manifest import add_checksum
@@ -167,7 +166,9 @@ def _check_tables(
         if isinstance(noisy, Moments):
             _require_moments_match(noisy, network.attributes[i], claims)
         again = estimate_table(noisy, network.attributes, network.graph, i, **options)
-        same &= compare_tables(again, table.probabilities, exact=here or i not in sums)
+        require(isinstance(table, ConditionalTable), "a conditional table is missing")
+        own = table.probabilities if isinstance(table, ConditionalTable) else np.empty(0)
+        same &= compare_tables(again, own, exact=here or i not in sums)
     number = len(network.tables)
     return _describe_match(f"The graph is valid; all {number} tables follow", exact=same)
 
@@ -195,7 +196,7 @@ def _check_fit(
 ) -> str | Inexact:
     """Check a pairwise model: the ledger's noise, and the network refitted to the noisy counts."""
     _require_ledger_noise(measured, claims)
-    _require_bins_and_repeats(measured, artefact.schema)
+    _require_layout_and_tables(measured, artefact.schema, claims)
     network = artefact.network
     exact = compare_fit(measured, network, max_cost=claims.parameters["max_cost"])
     return _describe_match(f"Graph, order and all {len(network.tables)} tables follow", exact=exact)
@@ -207,33 +208,50 @@ def _require_ledger_noise(measured: PairwiseMeasurements, claims: ManifestClaims
     known = [scales[f"{VALUES_OF}{name}"] for name in claims.names]
     same = known == [(sigma,) for sigma in measured.value_sigmas]
     require(same, "values have other noise than in the ledger")
-    sigmas = (measured.pair_sigma, measured.remeasured_sigma)
     if len(claims.names) > 1:
-        same = [scales[what] for what in PAIR_SPENDS[1:]] == [(sigma,) for sigma in sigmas]
+        same = scales[PAIR_SPENDS[1]] == (measured.table_sigma,)
         require(same, "pairs have other noise than in the ledger")
-    expected = claims.pair_counts[1]
-    repeats = sum(measured.remeasure_counts.values())
-    same = len(measured.pairs) == expected and repeats == 4 * expected
-    require(same, "the number of measured pairs differs from the ledger")
     shares = claims.parameters.get("fractions", {"structure": 1.0, "parameters": 1.0})
     ratio = shares["parameters"] / shares["structure"]
     require(measured.ratio == ratio, "pairs and values have other fractions of the table")
 
 
-def _require_bins_and_repeats(measured: PairwiseMeasurements, schema: Schema) -> None:
-    """Require bins, and a choice of pairs to remeasure, that follow from the noisy counts."""
-    attributes = schema.attributes
+def _require_layout_and_tables(
+    measured: PairwiseMeasurements, schema: Schema, claims: ManifestClaims
+) -> None:
+    """Require bins, groups, noise and a choice of pairs that follow from earlier noisy counts."""
+    attributes, noise = schema.attributes, _ledger_noise(claims)
+    known = claims.parameters.get("target", [])
+    require(set(known) <= set(schema.names), "target names an unknown column")
+    targets = [schema.names.index(name) for name in known]
     shares = value_distributions(attributes, measured.values, measured.value_sigmas)
-    sigma = 0.0
-    if measured.remeasure_counts:
-        sigma = (measured.pair_sigma**-2 + 4 * measured.remeasured_sigma**-2) ** -0.5
     records = measured.ratio * measured.records
-    bins = choose_bins(attributes, shares, records=records, sigma=sigma)
-    same = all(map(np.array_equal, bins, measured.bins))
-    require(same, "the bins do not follow from the noisy values")
-    repeats = apportion(4 * len(measured.pairs), dependence_scores(measured, attributes))
-    same = repeats == measured.remeasure_counts
-    require(same, "the remeasured pairs do not follow from the first measurement")
+    layout = choose_layout(attributes, shares, noise, records=records, targets=targets)
+    same = all(map(np.array_equal, layout.bins, measured.bins))
+    same = same and all(map(np.array_equal, layout.groups, measured.groups))
+    require(same, "bins or groups do not follow from the noisy values")
+    is_exact = noise.interactions.name == "exact"
+    sigmas = {} if is_exact else dict(layout.interaction_sigmas)
+    same = sigmas == measured.interaction_sigmas
+    require(same, "interactions have other noise than in the ledger")
+    weights = table_weights(measured, attributes, noise, targets=targets)
+    same = apportion(noise.table_count, weights) == measured.table_counts
+    require(same, "the measured pairs do not follow from the interactions")
+
+
+def _ledger_noise(claims: ManifestClaims) -> PairNoise:
+    """The noise of the pairwise model, as the ledger states it."""
+    laws = {
+        spend.what: rounded_gaussian(*spend.scale) if spend.scale else exact()
+        for spend in claims.spends
+        if spend.part != "seeds"
+    }
+    return PairNoise(
+        values=tuple(laws[f"{VALUES_OF}{name}"] for name in claims.names),
+        interactions=laws.get(PAIR_SPENDS[0], exact()),
+        tables=laws.get(PAIR_SPENDS[1], exact()),
+        table_count=claims.pair_stages.get(PAIR_SPENDS[1], 0),
+    )
 
 
 def _check_prefixes(artefact: Artefact, claims: ManifestClaims) -> str:

@@ -16,7 +16,11 @@ import polars as pl
 from deniable.errors import DeniableError
 from deniable.privacy.composition import Guarantee
 from deniable.schema.schema import Schema
-from deniable.verification.earlier_versions import with_current_texts
+from deniable.verification.earlier_versions import (
+    earlier_pair_stages,
+    measures_pairs_twice,
+    with_current_texts,
+)
 from deniable.verification.manifest_spend import ManifestSpend, require
 from deniable.verification.second_accountant import randomized_test_cost
 
@@ -27,10 +31,12 @@ Subject = Literal["release", "artefact", "file"]
 VALUES_OF, COUNTS_OF = "values of ", "counts of "
 # Ledger names of the sums of an attribute modelled as Normal or by regression.
 RECORDS_OF, SUMS_OF, SQUARES_OF = "records of ", "sums of ", "squares of "
-# Ledger names of the pair stages: selection, first measurement, second measurement.
-PAIR_SPENDS = ("strength of pairs", "pairs of attributes", "remeasured pairs of attributes")
+# Ledger names of the pair stages: interactions of all pairs, and two-way tables.
+PAIR_SPENDS = ("interactions of pairs", "pairs of attributes")
+# How many numbers the ledger's entry of interactions counts for each pair.
+NUMBERS_PER_PAIR = 4096
 # Number of sums of values, and of sums of products, that one record changes.
-SUMS_MOVED = {"normal": (1, 1), "regression": (4, 10)}
+MOMENT_L0_SENSITIVITIES = {"normal": (1, 1), "regression": (4, 10)}
 # Largest relative error of a cost printed with six digits, rounded up.
 _MAX_ROUNDING = 1.1e-5
 
@@ -159,30 +165,30 @@ class ManifestClaims:
         if self.schema is not None:
             return tuple(attribute.model for attribute in self.schema.attributes)
         sums = {spend.what: spend.moved for spend in self.spends if spend.what.startswith(SUMS_OF)}
-        known = {moved: model for model, (moved, _) in SUMS_MOVED.items()}
+        known = {moved: model for model, (moved, _) in MOMENT_L0_SENSITIVITIES.items()}
         moved = [sums.get(f"{SUMS_OF}{name}", 0) for name in self.names]
         return tuple(known.get(number, "histogram") for number in moved)
 
     @property
-    def pair_counts(self) -> tuple[int, int]:
-        """Number of attribute pairs, and number of pairs that must have been measured.
+    def pair_stages(self) -> dict[str, int]:
+        """The stages that measure pairs, in order, and how many numbers of each a record changes.
 
-        With the pairs' whole budget, as many pairs are measured as leave each a noise deviation
-        of rows_max/300. Bounds: at least the larger of 1.5 m and min(every/4, 2.5 m) pairs, at
-        most the larger of 700 and 7 m.
+        The interactions of all pairs, counted 4,096 times each, unless their noise would be too
+        large; and four two-way tables for each pair, of at most 700 pairs or 7 per attribute.
+        Without noise, one table for each pair.
         """
-        m, rows = len(self.names), self.parameters["rows_max"]
+        if measures_pairs_twice(self.document):
+            return earlier_pair_stages(self.spends, len(self.names), self.parameters["rows_max"])
+        m = len(self.names)
         every = m * (m - 1) // 2
-        spends = [spend for spend in self.spends if spend.what in PAIR_SPENDS]
-        if any(spend.law == "exact" for spend in spends):
-            return every, every
-        mu = math.sqrt(math.fsum(spend.moved / spend.scale[0] ** 2 for spend in spends))
-        # Near an integer, floating-point rounding may give either neighbour: accept both.
-        affordable = [(mu * off * rows / 300) ** 2 for off in (1 - 1e-9, 1 + 1e-9)]
-        fewest = max(3 * m // 2, min(every // 4, 5 * m // 2))
-        low, high = (min(every, max(int(min(n, max(700, 7 * m))), fewest)) for n in affordable)
-        claimed = next((spend.moved for spend in spends if spend.what == PAIR_SPENDS[1]), low)
-        return every, claimed if low <= claimed <= high else low
+        tables = 4 * min(every, max(700, 7 * m))
+        if not every:
+            return {}
+        if any(spend.law == "exact" for spend in self.spends if spend.what in PAIR_SPENDS):
+            return {PAIR_SPENDS[1]: every}
+        if all(spend.what != PAIR_SPENDS[0] for spend in self.spends):
+            return {PAIR_SPENDS[1]: tables}
+        return dict(zip(PAIR_SPENDS, (NUMBERS_PER_PAIR * every, tables), strict=True))
 
     @property
     def is_pairwise(self) -> bool:

@@ -1,9 +1,11 @@
 """Manifests of earlier versions: translate their fixed texts, so that one set of checks serves."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deniable.release.manifest import not_covered
+from deniable.verification.manifest_spend import ManifestSpend
 
 # Version 0.1 → now. Numbers and structure are the same.
 _TEXTS = {
@@ -75,3 +77,51 @@ def _translate(sentence: str, parameters: Mapping[str, Any]) -> str:
     for old, new in {**_PHRASES, **(_PHRASES_WITH_DRAFT if "draft" in parameters else {})}.items():
         sentence = sentence.replace(old, new)
     return sentence
+
+
+# Stages of versions before 0.3: which pairs are strongest, their tables, and further tables.
+_EARLIER_STAGES = ("strength of pairs", "pairs of attributes", "remeasured pairs of attributes")
+
+
+def measures_pairs_twice(document: Mapping[str, Any]) -> bool:
+    """Test whether a manifest is of a version before 0.3, which measured pairs in other stages."""
+    return str(document.get("version", "")).startswith(("0.1.", "0.2."))
+
+
+def earlier_pair_stages(
+    spends: Sequence[ManifestSpend], attributes: int, rows_max: int
+) -> dict[str, int]:
+    """List the stages of an earlier version, and how many numbers of each a record changes.
+
+    With the pairs' whole budget, as many pairs are measured as leave each a noise deviation of
+    rows_max/300. Bounds: at least the larger of 1.5 m and min(every/4, 2.5 m) pairs, at most the
+    larger of 700 and 7 m.
+    """
+    m, every = attributes, attributes * (attributes - 1) // 2
+    own = [spend for spend in spends if spend.what in _EARLIER_STAGES]
+    measured = every
+    if not any(spend.law == "exact" for spend in own):
+        mu = math.sqrt(math.fsum(spend.moved / spend.scale[0] ** 2 for spend in own))
+        # Near an integer, floating-point rounding may give either neighbour: accept both.
+        affordable = [(mu * off * rows_max / 300) ** 2 for off in (1 - 1e-9, 1 + 1e-9)]
+        fewest = max(3 * m // 2, min(every // 4, 5 * m // 2))
+        low, high = (min(every, max(int(min(n, max(700, 7 * m))), fewest)) for n in affordable)
+        claimed = next((spend.moved for spend in own if spend.what == _EARLIER_STAGES[1]), low)
+        measured = claimed if low <= claimed <= high else low
+    stages = dict(zip(_EARLIER_STAGES, (every, measured, 4 * measured), strict=True))
+    if measured == every:
+        del stages[_EARLIER_STAGES[0]]
+    return stages if measured else {}
+
+
+def has_earlier_split(spends: Sequence[ManifestSpend]) -> bool:
+    """Test for an earlier version's split of the pairs' budget, in μ²: 1/5, and 2/5 for each."""
+    squares = {
+        spend.what: spend.moved / spend.scale[0] ** 2
+        for spend in spends
+        if spend.what in _EARLIER_STAGES and spend.law != "exact"
+    }
+    selection, first, second = (squares.get(what, 0.0) for what in _EARLIER_STAGES)
+    tolerance = 1e-9 * math.fsum(squares.values())
+    fifth = not selection or abs(selection - (first + second) / 4) <= tolerance
+    return fifth and abs(first - second) <= tolerance

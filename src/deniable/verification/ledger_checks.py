@@ -10,16 +10,18 @@ from dataclasses import replace
 from deniable.privacy.wording import round_up
 from deniable.verification.claims import (
     COUNTS_OF,
+    MOMENT_L0_SENSITIVITIES,
+    NUMBERS_PER_PAIR,
     PAIR_SPENDS,
     RECORDS_OF,
     SQUARES_OF,
-    SUMS_MOVED,
     SUMS_OF,
     VALUES_OF,
     Check,
     ManifestClaims,
     run_check,
 )
+from deniable.verification.earlier_versions import has_earlier_split, measures_pairs_twice
 from deniable.verification.manifest_spend import ManifestSpend, require
 from deniable.verification.second_accountant import (
     compute_epsilon,
@@ -31,6 +33,8 @@ from deniable.verification.second_accountant import (
 
 # Valid bounds B to which standardised values are clipped before they are summed.
 _VALUE_BOUNDS = {8, 16, 32, 64}
+# Longest table of noise, in steps from 0; that of Gaussian noise has a length of 12.5 σ.
+_MAX_RADIUS = 2**26
 
 
 def run_ledger_checks(claims: ManifestClaims) -> list[Check]:
@@ -54,11 +58,11 @@ def _check_ledger(claims: ManifestClaims) -> str:
     odd = [what for what, _ in sorted(set(expected) ^ set(found))]
     require(not odd, f'"{"".join(odd[:1])}" is missing or unexpected')
     require(found == expected, "an entry is duplicated or out of order")
-    every, measured = claims.pair_counts
     moved = {"entropies": _entropy_counts(claims), "seed prefixes": {claims.prefix_lengths}}
-    moved |= dict(zip(PAIR_SPENDS, ({every}, {measured}, {4 * measured}), strict=True))
+    if claims.is_pairwise:
+        moved |= {what: {number} for what, number in claims.pair_stages.items()}
     for name, model in _summed_attributes(claims):
-        sums, squares = SUMS_MOVED[model]
+        sums, squares = MOMENT_L0_SENSITIVITIES[model]
         moved |= {f"{SUMS_OF}{name}": {sums}, f"{SQUARES_OF}{name}": {squares}}
     stated = {"deniability tests"}
     stated |= {"number of records"} if claims.document["profile"] == "paper" else set()
@@ -75,10 +79,8 @@ def _check_ledger(claims: ManifestClaims) -> str:
 def _model_spends(claims: ManifestClaims) -> list[tuple[str, str]]:
     """List the spends of learning the model, and the part of the data of each, in order."""
     if claims.is_pairwise:
-        every, measured = claims.pair_counts
         spends = [(f"{VALUES_OF}{name}", "structure") for name in claims.names]
-        stages = PAIR_SPENDS if measured < every else PAIR_SPENDS[1:]
-        return spends + ([(what, "parameters") for what in stages] if measured else [])
+        return spends + [(what, "parameters") for what in claims.pair_stages]
     learnt = claims.parameters["graph"] == "learnt"
     spends = [("entropies", "structure"), ("number of records", "structure")] if learnt else []
     for name, model in zip(claims.names, claims.models, strict=True):
@@ -137,22 +139,28 @@ def _is_counts(spend: ManifestSpend) -> bool:
 
 
 def _require_pair_budget(claims: ManifestClaims) -> None:
-    """Require the fixed split of the pairs' budget, in μ²: selection 1/5, measurements 2/5 each.
-
-    The artefact does not show the noise of the selection, so nothing else bounds its cost.
-    """
-    squares = {
-        spend.what: spend.moved / spend.scale[0] ** 2
+    """Require the fixed split of the pairs' budget, in μ²: interactions and tables, a half each."""
+    if measures_pairs_twice(claims.document):
+        require(
+            has_earlier_split(claims.spends),
+            "the stages of the pair measurement split their budget incorrectly",
+        )
+        return
+    squares = [
+        spend.moved / spend.scale[0] ** 2
         for spend in claims.spends
         if spend.what in PAIR_SPENDS and spend.law != "exact"
-    }
-    if not squares:
-        return
-    selection, first, second = (squares.get(what, 0.0) for what in PAIR_SPENDS)
-    tolerance = 1e-9 * math.fsum(squares.values())
-    fifth = not selection or abs(selection - (first + second) / 4) <= tolerance
-    equal = abs(first - second) <= tolerance
-    require(fifth and equal, "the stages of the pair measurement split their budget incorrectly")
+    ]
+    if len(squares) == 2:
+        interactions, tables = squares
+        same = abs(interactions - tables) <= 1e-9 * (interactions + tables)
+        require(same, "the stages of the pair measurement split their budget incorrectly")
+    elif squares:
+        # Interactions are omitted only if a half of this budget would need noise whose table is
+        # longer than any: else a file's manifest could hide them.
+        every = len(claims.names) * (len(claims.names) - 1) // 2
+        sigma = math.sqrt(NUMBERS_PER_PAIR * every / (squares[0] / 2))
+        require(12.5 * sigma > _MAX_RADIUS, "the interactions of pairs are missing")
 
 
 def _sum_sensitivities(claims: ManifestClaims) -> dict[str, set[int]]:

@@ -136,6 +136,7 @@ _PARAMETER_RULES: dict[str, Callable[[Any], bool]] = {
     "parameters": _is_one_of("mean", "drawn"),
     "graph": _is_one_of("learnt", "given"),
     "rows_max": _is_integer(1),
+    "target": lambda names: type(names) is list and 0 < len(set(names)) == len(names),
     "k": _is_integer(1),
     "omega_known": lambda value: type(value) is bool,
     "threshold": _is_integer(1),
@@ -162,6 +163,7 @@ def expected_parameters(claims: ManifestClaims) -> set[str]:
     conditions = {
         # Manifests of older versions do not have it.
         "omega_requested": "omega_requested" in parameters and mode != "seedless",
+        "target": claims.is_pairwise and "target" in parameters,
         "alpha": not claims.is_pairwise,
         "parameters": not claims.is_pairwise,
         "k": mode != "seedless",
@@ -192,6 +194,8 @@ def _check_parameters(claims: ManifestClaims) -> str:
     for name, value in parameters.items():
         require(_PARAMETER_RULES[name](value), f"invalid {name}")
     m, omegas = len(claims.names), parameters["omega"]
+    unknown = set(parameters.get("target", ())) - set(claims.names)
+    require(not unknown, "target names an unknown column")
     consecutive = omegas == list(range(omegas[0], omegas[-1] + 1))
     require(consecutive and omegas[-1] <= m, f"omega is not a range within 1 to {m}")
     require(claims.mode != "seedless" or omegas == [m], f"seedless mode needs omega = {m}")

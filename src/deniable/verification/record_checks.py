@@ -22,9 +22,10 @@ from deniable.release.artefact import Artefact
 from deniable.release.atomic_files import file_hash
 from deniable.release.records import write_records
 from deniable.release.seed_histogram import KeptPrefixes
+from deniable.schema.attribute import Attribute
 from deniable.schema.heaping import roundness_name
 from deniable.schema.schema import Schema
-from deniable.schema.unmodelled_columns import Computed
+from deniable.schema.unmodelled_columns import Computed, SchemaColumn
 from deniable.verification.claims import Check, Inexact, ManifestClaims, run_check
 from deniable.verification.manifest_spend import require
 from deniable.verification.written_form import (
@@ -69,11 +70,14 @@ def _require_unchanged(file: Path, claims: ManifestClaims) -> None:
 
 def _strict_schema(schema: Schema) -> Schema:
     """Copy a schema so that it refuses values outside it, instead of dropping or clipping them."""
-    columns = [
-        column if isinstance(column, Computed) else replace(column, outside="error")
-        for column in schema.columns
-    ]
-    return replace(schema, columns=tuple(columns), unit=None, max_rows_per_unit=1, draft=None)
+    columns = tuple(map(_strict_column, schema.columns))
+    return replace(schema, columns=columns, unit=None, max_rows_per_unit=1, draft=None)
+
+
+def _strict_column(column: SchemaColumn) -> SchemaColumn:
+    if isinstance(column, Attribute):
+        return replace(column, outside="error", fallback=None)
+    return column if isinstance(column, Computed) else replace(column, outside="error")
 
 
 def check_regenerated(artefact: Artefact, claims: ManifestClaims, folder: Path) -> str | Inexact:

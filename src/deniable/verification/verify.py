@@ -13,7 +13,7 @@ from typing import Any
 
 from deniable.data.table_io import read_codes
 from deniable.errors import ConfigError, VerificationError
-from deniable.regular_files import as_path
+from deniable.files import as_path
 from deniable.release.atomic_files import encode_json
 from deniable.release.untrusted_files import read_json
 from deniable.schema.attribute import summarize_values
@@ -71,7 +71,7 @@ _SAME_BYTES = "It is readable, and writing it again gives identical bytes."
 _OTHER_BYTES = "it is not in the exact form that deniable writes"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class VerificationReport:
     """Result of verifying a release.
 
@@ -85,6 +85,16 @@ class VerificationReport:
     checks: tuple[Check, ...]
     unknown: tuple[str, ...] = ()
     accept_other_platform: bool = False
+
+    def __repr__(self) -> str:
+        """Summarize the result; the checks have the details."""
+        result = (
+            "passed" if self.passed else "NOT VERIFIED EXACTLY" if not self.failed else "FAILED"
+        )
+        failed = (
+            f", failed: {', '.join(check.name for check in self.failed)}" if self.failed else ""
+        )
+        return f"<VerificationReport: {result}, {len(self.checks)} checks{failed}>"
 
     @property
     def passed(self) -> bool:

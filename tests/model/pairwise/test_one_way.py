@@ -1,6 +1,7 @@
 """One-way counts: bins of neighbours, wavelet smoothing, empty ends of a range."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,14 +10,21 @@ from hypothesis import strategies as st
 
 from deniable.model.pairwise import one_way
 from deniable.model.pairwise.one_way import (
+    choose_bins,
+    choose_groups,
+    estimate_records,
     group_bins,
     merge_light_values,
     occupied_values,
     smooth_counts,
+    sum_blocks,
     sum_groups,
     sum_row_groups,
+    to_distribution,
+    value_distributions,
 )
-from worlds import property_test
+from deniable.schema.attribute import Attribute
+from worlds import plain_attribute, property_test
 
 # Integer weights: sums are exact, so that "equal" means equal.
 weights = st.lists(st.integers(0, 40), min_size=1, max_size=30).map(
@@ -254,3 +262,91 @@ def test_the_standard_deviation_of_a_skewed_column_survives_noise():
     with_ends, without = np.median(ratios, axis=0) / deviation(exact)
     assert with_ends > 2, "or there would be no error to reduce"
     assert 0.9 < without < 1 + (with_ends - 1) / 2
+
+
+# Distributions of values, bins and groups
+
+
+def test_the_least_noisy_table_decides_the_number_of_records():
+    sure, unsure = np.array([500, 510]), np.array([100] * 9)
+    assert estimate_records([sure, unsure], [0.5, 50.0]) == pytest.approx(1010, abs=1)
+    assert estimate_records([sure, unsure], [50.0, 0.5]) == pytest.approx(900, abs=1)
+    assert estimate_records([-sure], [1.0]) == 1.0
+
+
+def test_noisy_counts_become_a_distribution():
+    noisy = np.array([40, -7, 12, 0, 3])
+    share = to_distribution(noisy, 50.0)
+    assert share.sum() == pytest.approx(1)
+    assert (share >= 0).all()
+    np.testing.assert_allclose(to_distribution(np.array([1, 2, 5]), 8.0), [1 / 8, 2 / 8, 5 / 8])
+
+
+def test_only_the_values_of_numbers_are_smoothed_and_missing_cells_are_not():
+    """Noise of σ = 30 on 16 values of 100: flat if neighbours are meaningful."""
+    noisy = 100 + np.tile([20, -20, 10, -10], 4)
+    gone = np.append(noisy, 900)
+    number = Attribute(name="n", kind="integer", values=range(16))
+    with_gaps = replace(number, missing=("?",), groups=())
+    listed = plain_attribute("c", 16)
+    tables = (noisy, gone, noisy)
+    smoothed, gaps, plain = value_distributions((number, with_gaps, listed), tables, (30.0,) * 3)
+    np.testing.assert_allclose(smoothed, 1 / 16)
+    assert np.ptp(gaps[:-1]) == pytest.approx(0)
+    assert gaps[-1] > 4 * gaps[0]
+    assert np.argmax(plain) % 4 == 0
+    assert np.ptp(plain) > 0.01
+    exactly = value_distributions((number,), (noisy,), (0.0,))[0]
+    np.testing.assert_allclose(exactly, noisy / noisy.sum())
+
+
+def test_bins_have_the_share_that_the_noise_of_a_cell_asks_for():
+    """max(1/160, ½ √(σ / records)) of the records; missing cells are one more bin."""
+    number = Attribute(name="n", kind="integer", values=range(1_000))
+    with_gaps = replace(number, missing=("?",), groups=())
+    shares = [np.full(1_000, 1e-3), np.append(np.full(1_000, 0.9e-3), 0.1)]
+    for sigma, at_least in ((0.0, 1 / 160), (100.0, 0.05), (400.0, 0.1)):
+        plain, gaps = choose_bins((number, with_gaps), shares, records=10_000.0, sigma=sigma)
+        inside = sum_groups(plain, shares[0])
+        # The last bin may have half of it, or half more.
+        assert at_least - 1e-9 <= inside[:-1].min() <= inside[:-1].max() < at_least + 2e-3
+        assert at_least / 2 - 1e-9 <= inside[-1] < 1.5 * at_least + 2e-3
+        assert (gaps == gaps[-1]).sum() == 1
+
+
+@property_test
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.integers(2, 14), st.booleans())
+def test_groups_are_at_most_as_many_as_asked_for_and_numbered_by_their_first_bin(
+    listed, number, has_missing
+):
+    shares, missing = np.array([*listed, 0.1]), ("?",) if has_missing else ()
+    values = [f"v{i}" for i in range(len(shares) - has_missing)]
+    for kind in ("categorical", "ordered"):
+        attribute = Attribute(name="x", kind=kind, values=values, missing=missing)
+        groups = choose_groups(attribute, shares, number)
+        _, first = np.unique(groups, return_index=True)
+        assert first.tolist() == sorted(first.tolist())
+        assert groups.max() + 1 == len(first) <= number + has_missing
+        if has_missing:
+            assert (groups == groups[-1]).sum() == 1
+        if kind == "ordered":
+            assert set(np.diff(groups).tolist()) <= {0, 1}
+        if len(values) <= number:
+            assert groups.tolist() == list(range(len(shares)))
+
+
+def test_groups_of_categories_join_the_rare_ones_and_those_of_numbers_neighbours():
+    shares = np.array([0.02, 0.4, 0.03, 0.35, 0.05, 0.15])
+    listed = plain_attribute("c", 6)
+    ordered = replace(listed, kind="ordered")
+    assert choose_groups(listed, shares, 3).tolist() == [0, 1, 0, 2, 0, 0]
+    assert choose_groups(ordered, shares, 3).tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_blocks_are_sums_over_groups_of_rows_and_columns():
+    table = np.arange(12.0).reshape(3, 4)
+    found = sum_blocks(np.array([0, 1, 0]), np.array([1, 0, 0, 1]), table)
+    assert found.tolist() == [
+        [table[[0, 2]][:, [1, 2]].sum(), table[[0, 2]][:, [0, 3]].sum()],
+        [table[1, [1, 2]].sum(), table[1, [0, 3]].sum()],
+    ]

@@ -9,16 +9,21 @@ from hypothesis import strategies as st
 
 from definitions import correlation, entropy, whole_entropy
 from deniable.counting.contingency import QueryAxis, count_cells
+from deniable.model.paper import correlation as correlation_module
 from deniable.model.paper.correlation import (
     StructureNoise,
     correlations_from_entropies,
     entropy_queries,
     learn_correlations,
+    learn_paper_correlations,
     measure_entropies,
     symmetrical_uncertainty,
 )
+from deniable.privacy.composition import Guarantee
 from deniable.privacy.entropy_scale import EntropyScale
+from deniable.privacy.ledger import Spend
 from deniable.privacy.noise_laws import exact
+from deniable.privacy.paper_noise import MAX_STEPS_PER_RECORD, paper_noise
 from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
 from worlds import codes_of, plain_attribute, property_test, schemas, tables
@@ -179,7 +184,7 @@ def test_learning_without_noise_gives_the_correlations_of_the_data(case):
         Keyed(1).at("noise"), count_in(schema, table), schema, noise
     )
     assert records == len(table)
-    assert [spend.moved for spend in spends] == [len(entropy_queries(schema)), 1]
+    assert [spend.l0_sensitivity for spend in spends] == [len(entropy_queries(schema)), 1]
     for i in range(len(schema)):
         for j in set(range(len(schema))) - {i}:
             x, y = (
@@ -189,6 +194,70 @@ def test_learning_without_noise_gives_the_correlations_of_the_data(case):
             h, unit = entropy(x) + entropy(y), 2.0**-BITS
             tolerance = 6 * unit / (h - 2 * unit) + 1e-12 if h > 0 else 0.0
             assert abs(found.with_parent[i, j] - correlation(x, y)) <= tolerance
+
+
+# The paper's noise: entropies in steps of their sensitivity at a noisy number of records.
+
+PAPER = paper_noise(
+    Guarantee(epsilon=1.0, delta=1e-6),
+    attributes=2,
+    fractions={"structure": 0.5, "parameters": 0.5},
+).structure
+PAIR = [plain_attribute("x", 3), plain_attribute("y", 4)]
+PAPER_TABLE = [(0, 1), (0, 2), (1, 3), (2, 1), (2, 0), (0, 1), (1, 1)]
+
+
+@pytest.fixture
+def steps_at(monkeypatch):
+    """Return the entropies that get noise, in steps, where the noisy number of records is given."""
+
+    def steps_at(table, noisy_records):
+        asked = {}
+
+        def answer(_rng, counts, law, *, what, **entry):
+            asked[what] = counts.tolist()
+            noisy = np.array([noisy_records]) if what == "number of records" else counts
+            return noisy, Spend(what=what, law=law, **entry)
+
+        monkeypatch.setattr(correlation_module, "add_noise", answer)
+        rng = Keyed(1).at("noise")
+        _, records, _ = learn_paper_correlations(rng, count_in(PAIR, table), PAIR, PAPER)
+        assert (asked["number of records"], records) == ([len(table)], noisy_records)
+        return np.array(asked["entropies"])
+
+    return steps_at
+
+
+@pytest.mark.parametrize("noisy", [-10, 900, 5_000, 10**6])
+def test_the_papers_step_follows_from_the_noisy_number_of_records(steps_at, noisy):
+    """Copies of all records change their number and no entropy: the steps stay as they are.
+
+    A step is a share of the sensitivity at a lower bound of n. If it followed from n itself, a
+    record would move the entropies by more steps than it is charged for.
+    """
+    unit = PAPER.unit(PAPER.lower_bound(noisy))
+    by_query = [
+        *(entropy([row[i] for row in PAPER_TABLE]) for i in range(2)),
+        entropy(PAPER_TABLE),
+    ]
+    for copies in (1, 200, 3_000):
+        found = steps_at(PAPER_TABLE * copies, noisy)
+        # Rounding to a step; S has units of 2^-16 bits, and each of its n increments is rounded.
+        tolerance = 0.5 + 2**-16 / unit + 1e-6
+        np.testing.assert_allclose(found, np.array(by_query) / unit, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("copies", [1, 30, 900])
+def test_a_record_moves_the_papers_steps_by_what_is_charged(steps_at, copies):
+    """Where the lower bound is at most n, as it is except with probability β."""
+    table = PAPER_TABLE * copies
+    slack = 10**6 - PAPER.lower_bound(10**6)
+    for noisy in (-(10**6), len(table) // 2, len(table) + slack):
+        assert PAPER.lower_bound(noisy) <= len(table)
+        before = steps_at(table, noisy)
+        for more in [(x, y) for x in range(3) for y in range(4)]:
+            moved = np.abs(steps_at([*table, more], noisy) - before)
+            assert moved.max() <= MAX_STEPS_PER_RECORD
 
 
 def test_a_constant_column_predicts_nothing():

@@ -26,7 +26,7 @@ from deniable.model.paper.moments import Moments, fit_table, make_design, normal
 from deniable.model.paper.parameters import estimate_table, learn_counts
 from deniable.model.seed_based import NetworkModel
 from deniable.pipeline.api import learn, synthesize
-from deniable.privacy.moment_budget import moved_moments
+from deniable.privacy.moment_budget import moment_l0_sensitivities
 from deniable.privacy.noise_laws import exact, rounded_gaussian
 from deniable.randomness import Keyed
 from deniable.release.deniability_test import (
@@ -141,7 +141,7 @@ def test_a_regression_has_at_most_three_regressors_the_first_of_its_graph():
     assert design.regressors[:, 0].tolist() == [-8] * 27 + [0] * 27 + [8] * 27
     table = np.ones((81, 3), dtype=np.int64)
     shapes = [numbers.shape[1] for numbers in sum_moments(table, design)]
-    assert tuple(shapes) == moved_moments("regression")
+    assert tuple(shapes) == moment_l0_sensitivities("regression")
 
 
 def test_a_missing_regressor_counts_as_the_middle_of_its_range():

@@ -1,19 +1,18 @@
-"""Fit a Bayesian network to noisy two-way tables: drawing order, parents, conditional tables."""
+"""Fit a Bayesian network to noisy two-way tables: drawing order, parents, distributions."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from deniable.arrays import HalfWords, Indices, Reals
-from deniable.errors import InvariantError
 from deniable.model.alias_sampling import random_permutation, stable_sort_by, stratified_words
-from deniable.model.bayesian_network import ConditionalTable, Network
+from deniable.model.bayesian_network import Conditional, ConditionalTable, Network
 from deniable.model.graph import Graph
+from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise.denoise import DenoisedTables, candidate_parents, denoise_tables
 from deniable.model.pairwise.loglinear import LogLinear, ParentEvidence, fit_loglinear, softmax
 from deniable.model.pairwise.measure import PairwiseMeasurements
@@ -21,53 +20,53 @@ from deniable.model.pairwise.one_way import group_bins, sum_row_groups
 from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
 
-# Records drawn from the model while it is fitted. The key is public, so the fitted tables are a
-# function of the noisy counts.
-_POOL_RECORDS = 30_000
+# Records drawn from the model while it is fitted, fewer if there are many attributes. The key is
+# public, so the fitted distributions are a function of the noisy counts.
+_POOL_RECORDS = 2**14
+_POOL_RECORDS_OF_WIDE_TABLE = 2**12
+_MAX_ATTRIBUTES_FOR_LARGE_POOL = 60
 _POOL_KEY = 2
-# The approximate numbers of groups into which the bins of a parent may be merged.
-_GROUP_COUNTS = (2, 3, 4, 6, 8, 12, 20, 30)
+# Steps of a fit; fewer if there are many attributes.
+_MAX_ITERATIONS = 60
+_MAX_ITERATIONS_OF_WIDE_TABLE = 30
+# An attribute has at most this many parents, the strongest; their bins are merged into about this
+# many groups.
+_MAX_PARENTS = 40
+_MAX_PARENT_GROUPS = 30
 # Bounds a conditional table: configurations times values.
 _MAX_TABLE_CELLS = 2**21
 # Ridge penalty of an effect: this factor times noise variance / signal variance, plus a minimum.
-_PENALTY_FACTOR = 0.03
-_MIN_PENALTY = 5.0
-# The largest relative difference of two scores that rounding explains.
-_MAX_SCORE_ERROR = 1e-9
+_PENALTY_FACTOR = 0.015
+_MIN_PENALTY = 0.5
+# Configurations are numbered by 64-bit integers up to this many; beyond, hardly any two records of
+# the pool share one.
+_MAX_NUMBERED_CONFIGURATIONS = 2**40
+# The least probability of a cell of the fitted counts, relative to independence.
+_MIN_TARGET_RATIO = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
-class _GroupedParent:
-    """A parent of one attribute, with its bins merged into groups.
-
-    Attributes:
-        attribute: The parent's index.
-        groups: The group of each of its bins.
-        score: Strength of dependence in these groups: a noise-damped χ² statistic.
-    """
+class _Parent:
+    """A parent of one attribute: its index, the group of each of its bins, and their number."""
 
     attribute: int
     groups: Indices
-    score: float
-
-    @cached_property
-    def group_count(self) -> int:
-        """The number of groups."""
-        return int(self.groups.max()) + 1
+    group_count: int
 
 
 def fit_network(
     measured: PairwiseMeasurements, attributes: Sequence[Attribute], *, max_cost: int
 ) -> Network:
-    """Fit a Bayesian network to noisy one-way and two-way tables. Post-processing: no cost.
+    """Fit a Bayesian network to noisy one-way tables, interactions and two-way tables.
 
-    The drawing order is by number of bins, fewest first. Parents are chosen among the earlier
-    attributes, in as many and as fine groups as ``max_cost`` configurations allow.
+    Post-processing: no cost. The drawing order is by number of bins, fewest first. An attribute
+    depends on all earlier ones with which it shows a dependence: by a table if the configurations
+    of its parents are at most ``max_cost``, else by a log-linear distribution.
 
     Args:
         measured: The noisy counts.
         attributes: The domain of each column.
-        max_cost: The largest number of parent configurations of an attribute.
+        max_cost: The largest number of parent configurations of a conditional table.
     """
     # The matrices are small: BLAS threads would cost more than they save, and might change the last
     # digits.
@@ -76,19 +75,15 @@ def fit_network(
 
 
 def refit_network(measured: PairwiseMeasurements, network: Network, *, max_cost: int) -> Network:
-    """Fit each attribute of a network again, given the network's own tables of earlier attributes.
+    """Fit each attribute of a network again, given the network's own distributions before it.
 
-    Rounding on another kind of computer changes a table a little, the records drawn from it, and
-    so every later table much more. Here each table is compared on its own. Rounding also decides
-    between parents that do not improve the fit: the network's are taken where they score the same.
+    Rounding on another kind of computer changes a distribution a little, the records drawn from
+    it, and so every later distribution much more. Here each is compared on its own.
 
     Args:
         measured: The noisy counts.
         network: A network that was fitted to them.
-        max_cost: The largest number of parent configurations of an attribute.
-
-    Raises:
-        InvariantError: Its order or parents do not follow from the noisy counts.
+        max_cost: The largest number of parent configurations of a conditional table.
     """
     with threadpool_limits(limits=1):
         return _fit_in_order(measured, network.attributes, max_cost, given=network)
@@ -102,221 +97,179 @@ def _fit_in_order(
 ) -> Network:
     """Fit one attribute after the other, extending a pool of synthetic records by each.
 
-    The records are drawn from the fitted model, or from ``given``, whose parents are taken then.
+    The records are drawn from the fitted model, or from ``given``.
     """
     tables = denoise_tables(measured, attributes)
     order = sorted(range(len(attributes)), key=lambda i: (len(tables.bins[i]), i))
-    pool = np.zeros((_POOL_RECORDS, len(attributes)), dtype=np.intp, order="F")
+    is_wide = len(attributes) > _MAX_ATTRIBUTES_FOR_LARGE_POOL
+    records = _POOL_RECORDS_OF_WIDE_TABLE if is_wide else _POOL_RECORDS
+    pool = np.zeros((records, len(attributes)), dtype=np.intp, order="F")
     rng = Keyed(_POOL_KEY).at("parameters")
-    similarity = random_permutation(_POOL_RECORDS, rng)
-    parents: list[tuple[_GroupedParent, ...]] = [()] * len(attributes)
-    conditionals: dict[int, Future[ConditionalTable]] = {}
+    similarity = random_permutation(records, rng)
+    parents: list[tuple[_Parent, ...]] = [()] * len(attributes)
+    conditionals: dict[int, Future[Conditional]] = {}
     # Each fit needs the one before it; tables are expanded in the background meanwhile.
     with ThreadPoolExecutor(2) as background:
         for position, i in enumerate(order):
-            limit = min(max_cost, max(_MAX_TABLE_CELLS // attributes[i].size, 1))
-            parents[i] = _choose_parents(tables, attributes, i, order[:position], limit)
-            if given is not None:
-                parents[i] = _take_parents(
-                    tables, measured, given, i, chosen=parents[i], limit=limit
-                )
-            fitted = _fit_attribute(tables, i, parents[i], pool)
+            parents[i] = _choose_parents(tables, measured, attributes, i, order[:position])
+            groups = [parent.groups[pool[:, parent.attribute]] for parent in parents[i]]
+            fitted = _fit_attribute(tables, i, parents[i], groups)
             within_bin = tables.values[i] / tables.bins[i][measured.bins[i]]
-            conditionals[i] = background.submit(_expand_bins, fitted, measured.bins[i], within_bin)
+            limit = min(max_cost, max(_MAX_TABLE_CELLS // attributes[i].size, 1))
+            conditionals[i] = background.submit(
+                _make_conditional, fitted, measured.bins[i], within_bin, limit
+            )
             if i != order[-1]:
-                parent_groups = [p.groups[pool[:, p.attribute]] for p in parents[i]]
-                configurations = _configurations(parents[i], parent_groups)
-                words = stratified_words(configurations, similarity, rng)
-                pool[:, i] = (
-                    _draw_bins(fitted, parent_groups, configurations, words)
-                    if given is None
-                    else _draw_given(given, i, measured.bins[i], configurations, words)
-                )
+                distributions, index = _pool_distributions(fitted, parents[i], groups, records)
+                if given is not None:
+                    first = np.unique(index, return_index=True)[1]
+                    distributions = _given_distributions(given, measured, pool[first], i)
+                words = stratified_words(index, similarity, rng)
+                pool[:, i] = _invert(distributions, index, words)
                 similarity = stable_sort_by(pool[:, i], similarity)
     fitted_tables = tuple(conditionals[i].result() for i in range(len(attributes)))
-    groups = tuple(_value_groups(chosen, measured) for chosen in parents)
+    value_groups = tuple(_value_groups(chosen, measured) for chosen in parents)
     graph = Graph(tuple(tuple(parent.attribute for parent in chosen) for chosen in parents))
-    return Network(attributes, graph, tuple(order), fitted_tables, groups)
+    return Network(attributes, graph, tuple(order), fitted_tables, value_groups)
 
 
 def _value_groups(
-    parents: Sequence[_GroupedParent], measured: PairwiseMeasurements
+    parents: Sequence[_Parent], measured: PairwiseMeasurements
 ) -> tuple[Indices, ...]:
     """Look up the group of each value of each parent."""
     return tuple(parent.groups[measured.bins[parent.attribute]] for parent in parents)
 
 
-def _expand_bins(fitted: LogLinear, bins: Indices, within_bin: Reals) -> ConditionalTable:
-    """Expand a model of bins to a conditional table of values, prepared for drawing.
+def _make_conditional(
+    fitted: LogLinear, bins: Indices, within_bin: Reals, max_configurations: int
+) -> Conditional:
+    """Make a conditional table of values, prepared for drawing; or a log-linear distribution.
 
     Args:
         fitted: The model of the attribute's bins.
         bins: The bin of each value.
         within_bin: The probability of each value given its bin.
+        max_configurations: The largest number of rows of a table.
     """
+    if math.prod(len(effect) for effect in fitted.effects) > max_configurations:
+        return LogLinearConditional.of(fitted.base, fitted.effects, bins, within_bin)
     table = fitted.table()[:, bins] * within_bin
     expanded = ConditionalTable(table / table.sum(axis=1, keepdims=True))
-    expanded.alias.prepare()
+    expanded.prepare()
     return expanded
 
 
 def _choose_parents(
     tables: DenoisedTables,
+    measured: PairwiseMeasurements,
     attributes: Sequence[Attribute],
     child: int,
     earlier: Sequence[int],
-    limit: int,
-) -> tuple[_GroupedParent, ...]:
-    """Choose the parents of an attribute and their groups by greedy search; in ascending order.
+) -> tuple[_Parent, ...]:
+    """Choose the attributes on which ``child`` depends, in ascending order.
 
-    Starts without parents. Each step adds a parent, or refines the groups of one: the step with the
-    largest gain in score per growth of the table.
+    A parent whose two-way table with the child was measured has its bins, others have the groups
+    between which interactions were measured.
     """
-    groupings = {
-        j: _groupings(tables, attributes[j], j, child)
-        for j in candidate_parents(tables, child, earlier)
-    }
-    chosen: dict[int, _GroupedParent] = {}
-    while True:
-        steps = _refinements(groupings, chosen, limit)
-        best = max(steps, default=None, key=lambda step: step[0])
-        if best is None:
-            break
-        chosen[best[1].attribute] = best[1]
-    return tuple(chosen[j] for j in sorted(chosen))
-
-
-def _take_parents(
-    tables: DenoisedTables,
-    measured: PairwiseMeasurements,
-    given: Network,
-    child: int,
-    *,
-    chosen: Sequence[_GroupedParent],
-    limit: int,
-) -> tuple[_GroupedParent, ...]:
-    """Take a network's parents of an attribute, if they score the same as the chosen ones."""
-    taken = []
-    for parent, groups in zip(given.graph.parents[child], given.groups[child], strict=True):
-        options = (
-            _groupings(tables, given.attributes[parent], parent, child)
-            if tables.effect_variance_of(parent, child) > 0
-            else ()
-        )
-        bins = measured.bins[parent]
-        same = [option for option in options if np.array_equal(option.groups[bins], groups)]
-        taken += same[:1]
-    scores = [math.fsum(parent.score for parent in parents) for parents in (taken, chosen)]
-    is_valid = (
-        len(taken) == len(given.graph.parents[child])
-        and math.prod(parent.group_count for parent in taken) <= limit
-        and abs(scores[0] - scores[1]) <= _MAX_SCORE_ERROR * max(1.0, *scores)
-    )
-    if not is_valid:
-        raise InvariantError("the parents of an attribute do not follow from the noisy counts")
-    return tuple(taken)
-
-
-def _groupings(
-    tables: DenoisedTables, attribute: Attribute, parent: int, child: int
-) -> list[_GroupedParent]:
-    """List the groupings of a parent's bins, from coarse to fine."""
-    share, excess = tables.bins[parent], tables.excess_of(parent, child)
-    expected = tables.records * np.outer(share, tables.bins[child])
-    distinct: dict[int, _GroupedParent] = {}
-    for max_groups in _GROUP_COUNTS:
-        groups = group_bins(
-            share, max_groups=max_groups, separate_last=attribute.missing_code is not None
-        )
-        noise = tables.sigma_of(parent, child) * np.sqrt(np.bincount(groups))[:, None]
-        statistic = sum_row_groups(groups, excess) ** 2 / (sum_row_groups(groups, expected) + noise)
-        grouped = _GroupedParent(attribute=parent, groups=groups, score=float(statistic.sum()))
-        if grouped.group_count > 1:
-            distinct.setdefault(grouped.group_count, grouped)
-    return list(distinct.values())
-
-
-def _refinements(
-    groupings: Mapping[int, Sequence[_GroupedParent]],
-    chosen: Mapping[int, _GroupedParent],
-    limit: int,
-) -> Iterator[tuple[float, _GroupedParent]]:
-    """Yield each possible step: its gain in score per logarithm of the table's growth, and result.
-
-    A step is possible if it raises the score and keeps the configurations within ``limit``.
-    """
-    configurations = math.prod(parent.group_count for parent in chosen.values())
-    for j, options in groupings.items():
-        group_count, score = (chosen[j].group_count, chosen[j].score) if j in chosen else (1, 0.0)
-        for option in options:
-            fits = (
-                group_count < option.group_count
-                and configurations // group_count * option.group_count <= limit
+    chosen = []
+    for j in sorted(candidate_parents(tables, child, earlier)[:_MAX_PARENTS]):
+        groups = measured.groups[j]
+        if (min(j, child), max(j, child)) in tables.excess:
+            groups = group_bins(
+                tables.bins[j],
+                max_groups=_MAX_PARENT_GROUPS,
+                separate_last=attributes[j].missing_code is not None,
             )
-            if fits and option.score > score:
-                yield (option.score - score) / math.log(option.group_count / group_count), option
+        number = int(groups.max()) + 1
+        if number > 1:
+            chosen.append(_Parent(attribute=j, groups=groups, group_count=number))
+    return tuple(chosen)
 
 
 def _fit_attribute(
-    tables: DenoisedTables, child: int, parents: Sequence[_GroupedParent], pool: Indices
+    tables: DenoisedTables,
+    child: int,
+    parents: Sequence[_Parent],
+    groups: Sequence[Indices],
 ) -> LogLinear:
-    """Fit the log-linear model of an attribute's bins, given its grouped parents."""
+    """Fit the log-linear model of an attribute's bins, given the groups of its parents.
+
+    Args:
+        tables: The denoised tables.
+        child: The attribute.
+        parents: Its parents.
+        groups: For each parent, the group of each record of the pool.
+    """
+    is_wide = len(tables.bins) > _MAX_ATTRIBUTES_FOR_LARGE_POOL
+    iterations = _MAX_ITERATIONS_OF_WIDE_TABLE if is_wide else _MAX_ITERATIONS
     if not parents:
-        return fit_loglinear(tables.bins[child], (), np.empty(0))
-    sizes = [parent.group_count for parent in parents]
-    groups_in_pool = [parent.groups[pool[:, parent.attribute]] for parent in parents]
-    in_records = _configurations(parents, groups_in_pool)
-    configurations, repeats = np.unique(in_records, return_counts=True)
-    weights: Reals = repeats.astype(np.float64) * (tables.records / len(pool))
+        return fit_loglinear(tables.bins[child], (), np.empty(0), iterations=iterations)
+    first, repeats, _ = _distinct_configurations(parents, groups)
+    configurations = [group[first] for group in groups]
+    weights: Reals = repeats.astype(np.float64) * (tables.records / len(groups[0]))
     evidence = []
-    for parent, cell_groups in zip(parents, np.unravel_index(configurations, sizes), strict=True):
-        j, bins_in_group = parent.attribute, np.bincount(parent.groups)[:, None]
-        in_pool = np.bincount(cell_groups, weights, minlength=len(bins_in_group))
-        expected = np.outer(in_pool, tables.bins[child])
+    for parent, in_configurations in zip(parents, configurations, strict=True):
+        j = parent.attribute
+        in_pool = np.bincount(in_configurations, weights, minlength=parent.group_count)
+        counts = sum_row_groups(parent.groups, tables.records * tables.bins[j][:, None])
+        independent = counts * tables.bins[child]
         excess = sum_row_groups(parent.groups, tables.excess_of(j, child))
+        table = np.maximum(independent + excess, _MIN_TARGET_RATIO * independent)
+        expected = np.outer(in_pool, tables.bins[child])
         signal_variance = tables.effect_variance_of(j, child) * np.maximum(expected, 1.0)
-        noise_variance = tables.sigma_of(j, child) ** 2 * bins_in_group
+        noise_variance = tables.sigma_of(j, child) ** 2 * np.bincount(parent.groups)[:, None]
         evidence.append(
             ParentEvidence(
-                groups=cell_groups,
-                target=excess + expected,
+                groups=in_configurations,
+                # The pool has about the parent's margin: its rows have the table's distributions.
+                target=in_pool[:, None] * table / table.sum(axis=1, keepdims=True),
                 expected=expected,
                 penalty=_PENALTY_FACTOR * noise_variance / signal_variance + _MIN_PENALTY,
             )
         )
-    return fit_loglinear(tables.bins[child], evidence, weights)
+    return fit_loglinear(tables.bins[child], evidence, weights, iterations=iterations)
 
 
-def _configurations(parents: Sequence[_GroupedParent], groups: Sequence[Indices]) -> Indices:
-    """Number the configuration of each record of the pool, given the group of each parent."""
-    if not parents:
-        return np.zeros(_POOL_RECORDS, dtype=np.intp)
-    return np.ravel_multi_index(tuple(groups), [parent.group_count for parent in parents])
+def _pool_distributions(
+    fitted: LogLinear, parents: Sequence[_Parent], groups: Sequence[Indices], records: int
+) -> tuple[Reals, Indices]:
+    """Compute the distributions of the records of the pool: distinct ones, and that of each."""
+    if not groups:
+        return softmax(fitted.base[None, :]), np.zeros(records, dtype=np.intp)
+    first, _, index = _distinct_configurations(parents, groups)
+    return softmax(fitted.logits([group[first] for group in groups])), index
 
 
-def _draw_bins(
-    fitted: LogLinear, groups: Sequence[Indices], configurations: Indices, words: HalfWords
-) -> Indices:
-    """Draw a bin for each record of the pool by inversion of uniform 32-bit words.
+def _distinct_configurations(
+    parents: Sequence[_Parent], groups: Sequence[Indices]
+) -> tuple[Indices, Indices, Indices]:
+    """Find the distinct configurations of the parents in the pool.
 
-    Args:
-        fitted: The model.
-        groups: The group of each parent, by record.
-        configurations: The configuration of the parents, by record.
-        words: One word per record.
+    Returns:
+        The first record of each, the number of its records, and the configuration of each record.
+        With very many possible configurations, each record is its own.
     """
-    _, first, index = np.unique(configurations, return_index=True, return_inverse=True)
-    logits = fitted.logits([group[first] for group in groups]) if groups else fitted.base[None, :]
-    return _invert(softmax(logits), index, words)
+    sizes = [parent.group_count for parent in parents]
+    if math.prod(sizes) > _MAX_NUMBERED_CONFIGURATIONS:
+        every = np.arange(len(groups[0]))
+        return every, np.ones(len(every), dtype=np.intp), every
+    numbers = np.ravel_multi_index(tuple(groups), sizes)
+    _, first, index, repeats = np.unique(
+        numbers, return_index=True, return_inverse=True, return_counts=True
+    )
+    return first, repeats, index
 
 
-def _draw_given(
-    given: Network, child: int, bins: Indices, configurations: Indices, words: HalfWords
-) -> Indices:
-    """Draw a bin for each record of the pool from a network's conditional table."""
-    distinct, index = np.unique(configurations, return_inverse=True)
-    rows = given.tables[child].probabilities[distinct]
-    return _invert(sum_row_groups(bins, rows.T).T, index, words)
+def _given_distributions(
+    given: Network, measured: PairwiseMeasurements, pool: Indices, child: int
+) -> Reals:
+    """Compute the distributions of a child's bins that a network has for the records of a pool."""
+    # A code of each bin: the groups of a network's parents are unions of bins.
+    codes = np.empty(pool.shape, dtype=np.uint16, order="F")
+    for j, bins in enumerate(measured.bins):
+        codes[:, j] = np.flatnonzero(np.diff(bins, prepend=-1))[pool[:, j]]
+    by_value = np.exp(given.log_distribution(codes, child))
+    return sum_row_groups(measured.bins[child], by_value.T).T
 
 
 def _invert(distributions: Reals, index: Indices, words: HalfWords) -> Indices:

@@ -19,8 +19,7 @@ from deniable.arrays import Indices, Reals
 
 # Maps a point to the value and the gradient of a function.
 Loss = Callable[[Reals], tuple[float, Reals]]
-_MAX_ITERATIONS = 60
-_LOSS_TOLERANCE = 1e-7
+_LOSS_TOLERANCE = 1e-6
 _GRADIENT_TOLERANCE = 7e-7
 _LBFGS_MEMORY = 8
 # Wolfe conditions of the line search: the least share of the predicted decrease that a step must
@@ -28,6 +27,8 @@ _LBFGS_MEMORY = 8
 _MIN_DECREASE = 1e-4
 _MAX_SLOPE_RATIO = 0.9
 _MAX_LINE_SEARCH_STEPS = 20
+# Parents are looked up together while they have at most this many joint groups.
+_MAX_JOINT_GROUPS = 512
 # Keeps exponentials of logits within the range of 32-bit floats.
 _MAX_LOGIT = 80.0
 
@@ -72,13 +73,16 @@ class LogLinear:
         return softmax(total)
 
 
-def fit_loglinear(share: Reals, evidence: Sequence[ParentEvidence], weights: Reals) -> LogLinear:
+def fit_loglinear(
+    share: Reals, evidence: Sequence[ParentEvidence], weights: Reals, *, iterations: int = 60
+) -> LogLinear:
     """Fit the log-linear model by maximum penalised likelihood.
 
     Args:
         share: The attribute's own distribution; all positive.
         evidence: One entry per parent.
         weights: The number of records with each configuration of the parents.
+        iterations: The largest number of steps.
     """
     if not evidence:
         return LogLinear(base=np.log(share), effects=())
@@ -90,7 +94,7 @@ def fit_loglinear(share: Reals, evidence: Sequence[ParentEvidence], weights: Rea
         problem.loss,
         start,
         curvature=curvature,
-        iterations=_MAX_ITERATIONS,
+        iterations=iterations,
         tolerance=_LOSS_TOLERANCE,
     )
     base, effects = problem.parameters(found)
@@ -111,8 +115,9 @@ class _Objective:
 
     Attributes:
         base: b before fitting: logarithms of the attribute's distribution.
-        design: One-hot groups of all parents, by configuration.
-        weighted_design: Its transpose, weighted by records.
+        joint: One-hot joint groups of several parents each, by configuration.
+        weighted_joint: Its transpose, weighted by records.
+        members: One-hot groups of the single parents, by joint group.
         target: Target counts of all θ.
         base_target: Target counts of b.
         penalty: Ridge penalties of all θ.
@@ -123,8 +128,9 @@ class _Objective:
     """
 
     base: Reals
-    design: Any
-    weighted_design: Any
+    joint: Any
+    weighted_joint: Any
+    members: Any
     target: Reals
     base_target: Reals
     penalty: Reals
@@ -135,23 +141,17 @@ class _Objective:
 
     @classmethod
     def of(cls, share: Reals, evidence: Sequence[ParentEvidence], weights: Reals) -> "_Objective":
-        from scipy.sparse import csr_matrix, diags  # noqa: PLC0415
+        from scipy.sparse import diags  # noqa: PLC0415
 
-        offsets = np.cumsum([0, *(len(each.target) for each in evidence)])
-        shifted = [e.groups + offset for e, offset in zip(evidence, offsets, strict=False)]
-        columns = np.stack(shifted, axis=1)
-        configurations, parents = columns.shape
-        ones = np.ones(columns.size, dtype=np.float32)
-        row_ends = np.arange(configurations + 1) * parents
-        shape = (configurations, int(offsets[-1]))
-        design = csr_matrix((ones, columns.ravel(), row_ends), shape=shape)
+        joint, members = _joint_design(evidence)
         expected = np.concatenate([each.expected for each in evidence])
         penalty = np.concatenate([each.penalty for each in evidence])
         base_target = weights.sum() * share
         return cls(
             base=np.log(share),
-            design=design,
-            weighted_design=(design.T @ diags(weights.astype(np.float32))).tocsr(),
+            joint=joint,
+            weighted_joint=(joint.T @ diags(weights.astype(np.float32))).tocsr(),
+            members=members,
             target=np.concatenate([each.target for each in evidence]),
             base_target=base_target,
             penalty=penalty,
@@ -174,13 +174,13 @@ class _Objective:
     def loss(self, scaled: Reals) -> tuple[float, Reals]:
         """Compute the loss per record and its gradient."""
         base, effects = self.parameters(scaled)
-        shares = self.design @ effects.astype(np.float32)
+        shares = self.joint @ (self.members @ effects.astype(np.float32))
         shares += base.astype(np.float32)
         np.clip(shares, -_MAX_LOGIT, _MAX_LOGIT, out=shares)
         np.exp(shares, out=shares)
         sums = _row_sums(shares)
         shares /= sums[:, None]
-        fitted = self.weighted_design @ shares
+        fitted = self.members.T @ (self.weighted_joint @ shares)
         # Each configuration has one group of the first parent: summed, its rows count all records.
         base_fitted = fitted[: self.first_groups].sum(axis=0, dtype=np.float64)
         value = float(self.weights @ np.log(sums.astype(np.float64)))
@@ -191,6 +191,47 @@ class _Objective:
         gradient[1:] = (fitted - self.target + self.penalty * effects) * self.scale
         total = float(self.weights.sum())
         return value / total, gradient.ravel() / total
+
+
+def _joint_design(evidence: Sequence[ParentEvidence]) -> tuple[Any, Any]:
+    """Number the joint groups of several parents, so that a configuration has few of them.
+
+    Returns:
+        The joint groups of each configuration, and the parents' groups in each joint group, as
+        one-hot sparse matrices. Their product is the one-hot design of all parents.
+    """
+    columns: list[Indices] = []
+    joint_members: list[list[tuple[int, Indices]]] = []
+    sizes: list[int] = []
+    start = 0
+    for each in evidence:
+        number, own = len(each.target), np.arange(len(each.target))
+        if sizes and sizes[-1] * number <= _MAX_JOINT_GROUPS:
+            columns[-1] = columns[-1] * number + each.groups
+            before = [(offset, np.repeat(groups, number)) for offset, groups in joint_members[-1]]
+            joint_members[-1] = [*before, (start, np.tile(own, sizes[-1]))]
+            sizes[-1] *= number
+        else:
+            columns.append(each.groups)
+            joint_members.append([(start, own)])
+            sizes.append(number)
+        start += number
+    offsets = np.cumsum([0, *sizes])
+    shifted = [column + offset for column, offset in zip(columns, offsets, strict=False)]
+    rows = [np.stack([g + o for o, g in members], axis=1) for members in joint_members]
+    joint = _one_hot([np.stack(shifted, axis=1)], columns=int(offsets[-1]))
+    return joint, _one_hot(rows, columns=start)
+
+
+def _one_hot(blocks: Sequence[Indices], *, columns: int) -> Any:
+    """Make a sparse matrix of ones, given the columns of each row; blocks are stacked."""
+    from scipy.sparse import csr_matrix  # noqa: PLC0415
+
+    per_row = np.concatenate([np.full(len(block), block.shape[1]) for block in blocks])
+    row_ends = np.concatenate([[0], np.cumsum(per_row)])
+    indices = np.concatenate([block.ravel() for block in blocks])
+    ones = np.ones(len(indices), dtype=np.float32)
+    return csr_matrix((ones, indices, row_ends), shape=(len(per_row), columns))
 
 
 def _row_sums(shares: Any) -> Any:

@@ -1,8 +1,9 @@
-"""Measure noisy one-way and two-way contingency tables: the data of the default model.
+"""Measure noisy one-way tables, interactions of all pairs, and two-way tables of the strongest.
 
 One-way tables come first, over all values of each attribute. Their noisy counts determine bins, and
-two-way tables count pairs of attributes in those bins. A two-way table has no direction, so no
-budget is spent on choosing a graph: the graph is computed from the noisy tables.
+groups of bins. The interactions of all pairs are measured between groups: coarse before fine. The
+pairs that show the strongest dependence are then measured as two-way tables between bins. A pair
+has no direction, so no budget is spent on choosing a graph.
 """
 
 import math
@@ -15,22 +16,25 @@ import numpy as np
 from deniable.arrays import Counts, Indices, Reals
 from deniable.counting.contingency import CountQueries, Query, QueryAxis
 from deniable.errors import InvariantError
-from deniable.model.count_estimates import norm_sub
 from deniable.model.pairwise.one_way import (
-    merge_light_values,
-    occupied_values,
-    smooth_counts,
+    choose_bins,
+    choose_groups,
+    estimate_records,
+    has_order,
     sum_groups,
+    value_distributions,
 )
+from deniable.privacy import noise_laws
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise import add_noise
 from deniable.privacy.noise_laws import Law
 from deniable.privacy.pairwise_budget import (
     PAIRS_SPEND,
-    REMEASURE_SPEND,
-    STRENGTH_SPEND,
+    TARGET_WEIGHT,
     PairNoise,
     gaussian_sigma,
+    interaction_sigmas,
+    interactions_spend,
 )
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
@@ -38,63 +42,71 @@ from deniable.schema.attribute import Attribute
 Pair = tuple[int, int]
 # Callback that counts rows, given the attributes with their buckets.
 CountBinned = Callable[[Sequence[Attribute]], CountQueries]
-# Minimum share p of a bin: max(1/160, 0.5 · √(σ / records)). A cell of two independent bins then
-# has an expected count of at least σ / 4.
-_MIN_BIN_SHARE = 1 / 160
-_BIN_SHARE_PER_ROOT_SIGMA = 0.5
-# Counts are smoothed only if no bin is wider than its neighbour by more than this factor.
-_MAX_WIDTH_RATIO = 10
+# Numbers and ordered categories have at most this many groups, other categories twice as many:
+# they cannot be merged with neighbours that are alike.
+_MAX_ORDERED_GROUPS = 7
+# Groups are as many as keep the noise of Cramér's φ, over all cells of a pair, below this.
+_MAX_PHI_NOISE = 0.2
+# Two-way tables are measured for as many pairs as keep their noise below this share of the rows;
+# for at least so many pairs per attribute.
+_TARGET_TABLE_DEVIATION = 1 / 300
+_MIN_PAIRS_PER_ATTRIBUTE = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairwiseMeasurements:
-    """Noisy one-way and two-way tables: everything the default model is fitted to.
+    """Noisy one-way tables, interactions and two-way tables: all that the default is fitted to.
 
     A standard deviation of 0 means no noise.
 
     Attributes:
         values: One-way tables: noisy counts of each attribute's values.
         bins: The bin of each code, by attribute.
-        pairs: Two-way tables: noisy counts of bins by bins, for i < j.
-        remeasured: The sum of a pair's further noisy tables, for pairs that have any.
-        remeasure_counts: The number of further tables of those pairs.
+        groups: The group of each bin, by attribute.
+        interactions: For i < j, noisy interactions between groups, scaled by the number of cells.
+        tables: For i < j, the sum of a pair's noisy two-way tables between bins.
+        table_counts: The number of two-way tables of each of those pairs.
         value_sigmas: Standard deviation of the noise of each one-way table.
-        pair_sigma: Standard deviation of the noise of each two-way table.
-        remeasured_sigma: Standard deviation of the noise of each further table.
+        interaction_sigmas: Standard deviation of the noise of each pair's interactions, unscaled.
+        table_sigma: Standard deviation of the noise of each two-way table.
         ratio: Records in the two-way tables per record in the one-way tables, by public fractions.
         fitted_with: Description of the computer that fitted a stored model; "" for this one.
     """
 
     values: tuple[Counts, ...] = field(repr=False)
     bins: tuple[Indices, ...] = field(repr=False)
-    pairs: dict[Pair, Counts] = field(repr=False)
-    remeasured: dict[Pair, Counts] = field(repr=False)
-    remeasure_counts: dict[Pair, int] = field(repr=False)
+    groups: tuple[Indices, ...] = field(repr=False)
+    interactions: dict[Pair, Counts] = field(repr=False)
+    tables: dict[Pair, Counts] = field(repr=False)
+    table_counts: dict[Pair, int] = field(repr=False)
     value_sigmas: tuple[float, ...]
-    pair_sigma: float
-    remeasured_sigma: float
+    interaction_sigmas: dict[Pair, float] = field(repr=False)
+    table_sigma: float
     ratio: float = 1.0
     fitted_with: str = ""
 
     def __post_init__(self) -> None:
-        sizes = [int(groups.max()) + 1 for groups in self.bins]
-        fits = [len(groups) for groups in self.bins] == [len(table) for table in self.values]
+        bins = [int(own.max()) + 1 for own in self.bins]
+        groups = [int(own.max()) + 1 for own in self.groups]
+        fits = [len(own) for own in self.bins] == [len(table) for table in self.values]
+        fits &= [len(own) for own in self.groups] == bins
         fits &= len(self.value_sigmas) == len(self.values)
-        for tables in (self.pairs, self.remeasured):
+        fits &= set(self.tables) == set(self.table_counts)
+        fits &= set(self.interactions) == set(self.interaction_sigmas)
+        for sizes, tables in ((bins, self.tables), (groups, self.interactions)):
             fits &= all(t.shape == (sizes[i], sizes[j]) for (i, j), t in tables.items())
-        fits &= set(self.remeasured) == set(self.remeasure_counts) <= set(self.pairs)
         if not fits:
             raise InvariantError("one-way tables, bins and two-way tables have different shapes")
 
-    def counts(self, pair: Pair) -> tuple[Reals, float]:
-        """Average a pair's tables, weighted by inverse variance; return the mean and its σ."""
-        first = self.pairs[pair].astype(np.float64)
-        if pair not in self.remeasure_counts:
-            return first, self.pair_sigma
-        first_weight, each_weight = self.pair_sigma**-2, self.remeasured_sigma**-2
-        total_weight = first_weight + self.remeasure_counts[pair] * each_weight
-        mean = (first_weight * first + each_weight * self.remeasured[pair]) / total_weight
-        return mean, total_weight**-0.5
+    def table(self, pair: Pair) -> tuple[Reals, float]:
+        """Average a pair's two-way tables; return the mean and the σ of its noise."""
+        number = self.table_counts[pair]
+        return self.tables[pair] / number, self.table_sigma / math.sqrt(number)
+
+    def interaction(self, pair: Pair) -> Reals:
+        """The noisy doubly centred table between the groups of a pair."""
+        noisy: Reals = self.interactions[pair] / self.interactions[pair].size
+        return noisy
 
     @property
     def records(self) -> float:
@@ -110,8 +122,9 @@ def measure_pairwise(
     noise: PairNoise,
     *,
     ratio: float = 1.0,
+    targets: Sequence[int] = (),
 ) -> tuple[PairwiseMeasurements, list[Spend]]:
-    """Measure all one-way tables, then two-way tables in bins; return them and their spends.
+    """Measure all one-way tables, then the interactions of all pairs; return both and the spends.
 
     Args:
         rng: Source of the noise.
@@ -120,43 +133,42 @@ def measure_pairwise(
         attributes: The domain of each column.
         noise: The noise of each stage.
         ratio: Records in ``parameters`` per record in ``structure``, by public fractions.
+        targets: Columns whose pairs are measured more precisely. Public.
 
     Privacy:
         Neighbours: add or remove one record of the part that is counted. It changes one cell of
-            every table by 1, so a stage of n tables has L2 sensitivity √n.
-        Covers: all noisy counts, empty cells included; the bins and the selection of pairs, which
-            are computed from noisy numbers; and everything computed from these.
+            every one-way table by 1, and the interactions of a pair as Lemma 11 states.
+        Covers: all noisy numbers, empty cells included; the bins and groups, which are computed
+            from noisy numbers; and everything computed from these.
         Does not cover: the domains, which must be public.
     """
     values, spends = measure_values(rng, count_values, attributes, noise.values)
     sigmas = tuple(gaussian_sigma(law) for law in noise.values)
-    total = estimate_records(values, sigmas)
     shares = value_distributions(attributes, values, sigmas)
-    bins = choose_bins(attributes, shares, records=ratio * total, sigma=noise.mean_sigma)
-    count = count_pairs(with_bins(attributes, bins))
-    selected = list(combinations(range(len(attributes)), 2))
-    if noise.strength is not None:
-        expected = [sum_groups(group, share) for group, share in zip(bins, shares, strict=True)]
-        independent = _IndependenceModel(
-            shares=expected, records=ratio * total, sigma=noise.mean_sigma
-        )
-        scores, spent = _score_pairs(rng, count, selected, independent, noise.strength)
-        best = np.argsort(-scores, kind="stable")[: noise.measured]
-        selected = sorted(selected[index] for index in best)
-        spends.append(spent)
-    pairs, pair_spends = _measure_pairs(rng, count, selected, noise.pairs)
+    layout = choose_layout(
+        attributes, shares, noise, records=ratio * estimate_records(values, sigmas), targets=targets
+    )
     measured = PairwiseMeasurements(
         values=tuple(values),
-        bins=bins,
-        pairs=pairs,
-        remeasured={},
-        remeasure_counts={},
+        bins=layout.bins,
+        groups=layout.groups,
+        interactions={},
+        tables={},
+        table_counts={},
         value_sigmas=sigmas,
-        pair_sigma=gaussian_sigma(noise.pairs),
-        remeasured_sigma=gaussian_sigma(noise.remeasured),
+        interaction_sigmas={},
+        table_sigma=gaussian_sigma(noise.tables),
         ratio=ratio,
     )
-    return measured, [*spends, *pair_spends]
+    if noise.interactions.name == "exact":
+        # No noise, so that two-way tables of all pairs are exact; or too much for interactions.
+        return measured, spends
+    grouped = [own[of_bins] for own, of_bins in zip(layout.groups, layout.bins, strict=True)]
+    count = count_pairs(with_bins(attributes, grouped))
+    interactions = _measure_interactions(rng, count, layout)
+    spends.append(interactions_spend(len(attributes), noise.interactions))
+    own_sigmas = dict(layout.interaction_sigmas)
+    return replace(measured, interactions=interactions, interaction_sigmas=own_sigmas), spends
 
 
 def measure_values(
@@ -175,102 +187,160 @@ def measure_values(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _IndependenceModel:
-    """Two-way counts expected under independence; computed from noisy counts alone.
+class Layout:
+    """Bins and groups of every attribute, and the noise of the interactions between groups.
 
     Attributes:
-        shares: The distribution of each attribute's bins.
-        records: The number of records.
-        sigma: Standard deviation that the noise of a cell will have.
+        bins: The bin of each code, by attribute.
+        groups: The group of each bin, by attribute.
+        interaction_sigmas: σ of each pair with at least two groups on both sides.
     """
 
-    shares: Sequence[Reals]
-    records: float
-    sigma: float
+    bins: tuple[Indices, ...]
+    groups: tuple[Indices, ...]
+    interaction_sigmas: Mapping[Pair, float]
 
 
-def _score_pairs(
-    rng: Rng, count: CountQueries, pairs: Sequence[Pair], independent: _IndependenceModel, law: Law
-) -> tuple[Reals, Spend]:
-    """Score pairs by their noisy L1 distance from independence, minus the error noise will cause.
+def choose_layout(
+    attributes: Sequence[Attribute],
+    shares: Sequence[Reals],
+    noise: PairNoise,
+    *,
+    records: float,
+    targets: Sequence[int],
+) -> Layout:
+    """Choose bins and groups from noisy one-way tables. Post-processing: no cost.
 
-    The distance is Σ |n_cell - e_cell|, with e the counts expected under independence, rounded to
-    integers. The error of a cell is the mean absolute noise, at most e.
+    The number of groups is the largest for which the noise of φ is small:
+
+        φ noise = (g - 1) g σ / records        for g × g groups of equal weight
+    """
+    pairs = count_measured_pairs(len(attributes), noise, records=records)
+    sigma = gaussian_sigma(noise.tables) * math.sqrt(pairs / max(noise.table_count, 1))
+    bins = choose_bins(attributes, shares, records=records, sigma=sigma)
+    in_bins = [sum_groups(own, share) for own, share in zip(bins, shares, strict=True)]
+    for number in range(_MAX_ORDERED_GROUPS, 1, -1):
+        most = [number if has_order(attribute) else 2 * number for attribute in attributes]
+        groups = tuple(map(choose_groups, attributes, in_bins, most))
+        sigmas = _interaction_sigmas(groups, noise.mu_interactions, targets)
+        largest = max(sigmas.values(), default=0.0)
+        # Noise is scaled by the number of cells, and its table must not be too large. With two
+        # groups it never is, or there would be no interactions (``pair_noise``).
+        scaled = (2 * number + 1) ** 2 * largest
+        fits = noise_laws.gaussian_radius(scaled) <= noise_laws.MAX_RADIUS
+        is_clear = (number - 1) * number * largest <= _MAX_PHI_NOISE * records
+        if number == 2 or (fits and is_clear):
+            break
+    return Layout(bins=bins, groups=groups, interaction_sigmas=sigmas)
+
+
+def _interaction_sigmas(
+    groups: Sequence[Indices], mu: float, targets: Sequence[int]
+) -> dict[Pair, float]:
+    """Choose σ of each pair; attributes with a single group have no interactions."""
+    numbers = [int(own.max()) + 1 for own in groups]
+    divided = [i for i, number in enumerate(numbers) if number > 1]
+    pairs = list(combinations(divided, 2))
+    shapes = [(numbers[i], numbers[j]) for i, j in pairs]
+    weights = [TARGET_WEIGHT if {i, j} & set(targets) else 1 for i, j in pairs]
+    return dict(zip(pairs, interaction_sigmas(shapes, weights, mu=mu), strict=True))
+
+
+def count_measured_pairs(attributes: int, noise: PairNoise, *, records: float) -> int:
+    """Count the pairs to measure as two-way tables, given the (noisy) number of records.
+
+    pairs = (μ · records / 300)²,  at least 1.5 per attribute
+    """
+    total = attributes * (attributes - 1) // 2
+    if noise.tables.name == "exact":
+        return total
+    affordable = (
+        noise.table_count * (_TARGET_TABLE_DEVIATION * records / gaussian_sigma(noise.tables)) ** 2
+    )
+    minimum = int(_MIN_PAIRS_PER_ATTRIBUTE * attributes)
+    return min(total, noise.table_count, max(int(affordable), minimum))
+
+
+def _measure_interactions(rng: Rng, count: CountQueries, layout: Layout) -> dict[Pair, Counts]:
+    """Measure the interactions of all pairs, scaled by the number of cells to be integers.
+
+        q_ij = ab·n_ij - a·n_i· - b·n_·j + n
 
     Privacy:
-        Neighbours: add or remove one record, which moves one cell of each table by one, and so
-            each distance by at most one: e is fixed, because it is computed from noisy counts.
+        Neighbours: add or remove one record, which moves q by ab (e_i - 1/a)(e_j - 1/b)ᵀ.
+        Covers: all q, at the cost of the entry "interactions of pairs": ``interaction_sigmas``
+            chooses σ so that the squared costs sum to its μ².
     """
-    exact, noise_error = np.empty(len(pairs), dtype=np.int64), np.empty(len(pairs))
-    for index, counted in enumerate(count([_pair_query(pair) for pair in pairs])):
-        i, j = pairs[index]
-        expected = independent.records * np.outer(independent.shares[i], independent.shares[j])
-        exact[index] = np.abs(counted.dense() - np.rint(expected).astype(np.int64)).sum()
-        noise_error[index] = np.minimum(np.sqrt(2 / np.pi) * independent.sigma, expected).sum()
-    noisy, spent = add_noise(
-        rng, exact, law, what=STRENGTH_SPEND, part="parameters", moved=len(pairs)
-    )
-    return noisy - noise_error, spent
+    pairs = list(layout.interaction_sigmas)
+    noisy: dict[Pair, Counts] = {}
+    # Pairs of the same shape and noise have the same law, whose table is built once.
+    exact: dict[tuple[int, float], list[Counts]] = {}
+    owners: dict[tuple[int, float], list[Pair]] = {}
+    for pair, counted in zip(pairs, count([_pair_query(pair) for pair in pairs]), strict=True):
+        scaled = scaled_interactions(counted.dense())
+        kind = (scaled.size, layout.interaction_sigmas[pair])
+        exact.setdefault(kind, []).append(scaled)
+        owners.setdefault(kind, []).append(pair)
+    for (cells, sigma), tables in exact.items():
+        law = noise_laws.rounded_gaussian(cells * sigma)
+        flat, _ = add_noise(
+            rng,
+            np.concatenate([table.ravel() for table in tables]),
+            law,
+            what="interactions",
+            part="parameters",
+        )
+        for pair, table, part in zip(
+            owners[cells, sigma], tables, flat.reshape(len(tables), cells), strict=True
+        ):
+            noisy[pair] = part.reshape(table.shape)
+    return {pair: noisy[pair] for pair in pairs}
 
 
-def _measure_pairs(
-    rng: Rng, count: CountQueries, pairs: Sequence[Pair], law: Law
-) -> tuple[dict[Pair, Counts], list[Spend]]:
-    """Count these pairs, with noise; return the two-way tables and one spend for all of them."""
-    if not pairs:
-        return {}, []
-    tables = [counted.dense() for counted in count([_pair_query(pair) for pair in pairs])]
-    flat, spent = add_noise(
-        rng,
-        np.concatenate([table.ravel() for table in tables]),
-        law,
-        what=PAIRS_SPEND,
-        part="parameters",
-        moved=len(pairs),
-    )
-    boundaries = np.cumsum([table.size for table in tables])[:-1]
-    parts = np.split(flat, boundaries)
-    noisy = [part.reshape(table.shape) for part, table in zip(parts, tables, strict=True)]
-    return dict(zip(pairs, noisy, strict=True)), [spent]
+def scaled_interactions(counts: Counts) -> Counts:
+    """Centre a table of counts doubly, times its number of cells: integers (Lemma 11)."""
+    a, b = counts.shape
+    rows, columns = counts.sum(axis=1, keepdims=True), counts.sum(axis=0, keepdims=True)
+    centred: Counts = a * b * counts - a * rows - b * columns + counts.sum()
+    return centred
 
 
-def _pair_query(pair: Pair) -> Query:
-    return tuple(QueryAxis(i, bucketed=True) for i in pair)
-
-
-def remeasure(
+def measure_tables(
     rng: Rng,
     count: CountQueries,
     measured: PairwiseMeasurements,
     weights: Mapping[Pair, float],
     noise: PairNoise,
 ) -> tuple[PairwiseMeasurements, list[Spend]]:
-    """Measure pairs again, in proportion to their weights; return all measurements and the spend.
+    """Measure two-way tables of pairs, in proportion to their weights; return all, and the spend.
 
     Privacy:
-        Neighbours: add or remove one record, which moves one cell of each new table by one.
-        Covers: ``noise.remeasurements`` tables, however they are divided among pairs: the weights
-            are computed from noisy counts.
+        Neighbours: add or remove one record, which moves one cell of each table by one.
+        Covers: ``noise.table_count`` tables, however they are divided among pairs: the weights
+            are computed from noisy numbers.
     """
-    repeats = apportion(noise.remeasurements, weights)
-    if not repeats:
-        return measured, []
-    tables = count([_pair_query(pair) for pair in repeats])
-    exact = [np.tile(t.dense().ravel(), n) for t, n in zip(tables, repeats.values(), strict=True)]
+    counts = apportion(noise.table_count, weights)
+    tables = count([_pair_query(pair) for pair in counts])
+    exact = [np.tile(t.dense().ravel(), n) for t, n in zip(tables, counts.values(), strict=True)]
     flat, spent = add_noise(
         rng,
-        np.concatenate(exact),
-        noise.remeasured,
-        what=REMEASURE_SPEND,
+        np.concatenate([np.empty(0, dtype=np.int64), *exact]),
+        noise.tables,
+        what=PAIRS_SPEND,
         part="parameters",
-        moved=noise.remeasurements,
+        l0_sensitivity=noise.table_count,
     )
-    parts = np.split(flat, np.cumsum([len(part) for part in exact])[:-1])
-    remeasured = {
-        pair: part.reshape(n, *measured.pairs[pair].shape).sum(axis=0)
-        for (pair, n), part in zip(repeats.items(), parts, strict=True)
+    parts = np.split(flat, np.cumsum([len(part) for part in exact])[:-1]) if exact else []
+    shapes = [tuple(int(measured.bins[i].max()) + 1 for i in pair) for pair in counts]
+    sums = {
+        pair: part.reshape(n, *shape).sum(axis=0)
+        for (pair, n), shape, part in zip(counts.items(), shapes, parts, strict=True)
     }
-    return replace(measured, remeasured=remeasured, remeasure_counts=repeats), [spent]
+    return replace(measured, tables=sums, table_counts=counts), [spent]
+
+
+def _pair_query(pair: Pair) -> Query:
+    return tuple(QueryAxis(i, bucketed=True) for i in pair)
 
 
 def apportion(total: int, weights: Mapping[Pair, float]) -> dict[Pair, int]:
@@ -286,70 +356,7 @@ def apportion(total: int, weights: Mapping[Pair, float]) -> dict[Pair, int]:
     remaining = total - sum(shares.values())
     for pair in sorted(quotas, key=lambda p: (shares[p] - quotas[p], p))[:remaining]:
         shares[pair] += 1
-    return {pair: share for pair, share in shares.items() if share}
-
-
-def estimate_records(tables: Sequence[Counts], sigmas: Sequence[float]) -> float:
-    """Estimate the number of records: the inverse-variance-weighted mean of the table totals."""
-    variances = [len(t) * sigma * sigma + 1e-9 for t, sigma in zip(tables, sigmas, strict=True)]
-    sums = [float(table.sum()) for table in tables]
-    weights = 1 / np.array(variances)
-    return max(float(np.dot(weights, sums) / weights.sum()), 1.0)
-
-
-def value_distributions(
-    attributes: Sequence[Attribute], tables: Sequence[Counts], sigmas: Sequence[float]
-) -> list[Reals]:
-    """Estimate the distribution of each attribute's values from noisy one-way tables.
-
-    For numeric attributes, empty ends of the range get probability 0, and counts are smoothed
-    unless one bin is far wider than the next (such as next to a bin of a single number).
-    """
-    total = estimate_records(tables, sigmas)
-    shares = []
-    for attribute, table, sigma in zip(attributes, tables, sigmas, strict=True):
-        counts = table.astype(np.float64)
-        possible = np.ones(len(counts), dtype=bool)
-        if attribute.is_numeric:
-            possible[: attribute.bins] = occupied_values(counts[: attribute.bins], sigma)
-            if _have_similar_widths(attribute.widths):
-                counts[: attribute.bins] = smooth_counts(counts[: attribute.bins], sigma)
-        share = np.zeros(len(counts))
-        share[possible] = to_distribution(counts[possible], total)
-        shares.append(share)
-    return shares
-
-
-def _have_similar_widths(widths: Counts) -> bool:
-    """Check that no bin is far wider than the next; the first and last may be cut off."""
-    left, right = widths[1:-2], widths[2:-1]
-    return bool((np.maximum(left, right) <= _MAX_WIDTH_RATIO * np.minimum(left, right)).all())
-
-
-def to_distribution(counts: Counts | Reals, total: float) -> Reals:
-    """Project noisy counts onto the nearest probability distribution."""
-    shifted = counts + (total - counts.sum()) / len(counts)
-    distribution: Reals = norm_sub(shifted[None, :])[0] / total
-    return distribution
-
-
-def choose_bins(
-    attributes: Sequence[Attribute], shares: Sequence[Reals], *, records: float, sigma: float
-) -> tuple[Indices, ...]:
-    """Choose the bins of every attribute, given noisy shares and the σ of two-way counts."""
-    min_share = max(_MIN_BIN_SHARE, _BIN_SHARE_PER_ROOT_SIGMA * math.sqrt(sigma / records))
-    return tuple(
-        _attribute_bins(attribute, share, min_share)
-        for attribute, share in zip(attributes, shares, strict=True)
-    )
-
-
-def _attribute_bins(attribute: Attribute, share: Reals, min_share: float) -> Indices:
-    """Merge light neighbouring values of an attribute into bins; missing has its own bin."""
-    if attribute.missing_code is None:
-        return merge_light_values(share, min_share=min_share)
-    bins = merge_light_values(share[:-1], min_share=min_share)
-    return np.append(bins, bins[-1] + 1)
+    return {pair: share for pair, share in sorted(shares.items()) if share}
 
 
 def with_bins(attributes: Sequence[Attribute], bins: Sequence[Indices]) -> list[Attribute]:

@@ -1,12 +1,24 @@
-"""Denoise one-way counts: wavelet smoothing, empty ends of a range, and merging values into bins.
+"""Estimate one-way distributions from noisy counts; merge values into bins, and bins into groups.
 
 Values are in order, so neighbours can be averaged or counted together. All of it is post-processing
 of noisy counts.
 """
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from deniable.arrays import Counts, Indices, Mask, Reals
+from deniable.model.count_estimates import norm_sub
+from deniable.schema.attribute import Attribute
+
+# Minimum share p of a bin: max(1/160, 0.5 · √(σ / records)). A cell of two independent bins then
+# has an expected count of at least σ / 4.
+_MIN_BIN_SHARE = 1 / 160
+_BIN_SHARE_PER_ROOT_SIGMA = 0.5
+# Counts are smoothed only if no bin is wider than its neighbour by more than this factor.
+_MAX_WIDTH_RATIO = 10
 
 # Wavelet coefficients at or below this many standard deviations of their noise become zero.
 _WAVELET_THRESHOLD_SIGMAS = 2.0
@@ -18,6 +30,101 @@ _MIN_VALUES_TO_SMOOTH = 4
 # intervals that start where the end starts, and for any interval inside it.
 _MAX_EMPTY_SIGMAS = 0.5
 _MIN_OCCUPIED_SIGMAS = 3.5
+
+
+def estimate_records(tables: Sequence[Counts], sigmas: Sequence[float]) -> float:
+    """Estimate the number of records: the inverse-variance-weighted mean of the table totals."""
+    variances = [len(t) * sigma * sigma + 1e-9 for t, sigma in zip(tables, sigmas, strict=True)]
+    sums = [float(table.sum()) for table in tables]
+    weights = 1 / np.array(variances)
+    return max(float(np.dot(weights, sums) / weights.sum()), 1.0)
+
+
+def value_distributions(
+    attributes: Sequence[Attribute], tables: Sequence[Counts], sigmas: Sequence[float]
+) -> list[Reals]:
+    """Estimate the distribution of each attribute's values from noisy one-way tables.
+
+    For numeric attributes, empty ends of the range get probability 0, and counts are smoothed
+    unless one bin is far wider than the next (such as next to a bin of a single number).
+    """
+    total = estimate_records(tables, sigmas)
+    shares = []
+    for attribute, table, sigma in zip(attributes, tables, sigmas, strict=True):
+        counts = table.astype(np.float64)
+        possible = np.ones(len(counts), dtype=bool)
+        if attribute.is_numeric:
+            possible[: attribute.bins] = occupied_values(counts[: attribute.bins], sigma)
+            if _have_similar_widths(attribute.widths):
+                counts[: attribute.bins] = smooth_counts(counts[: attribute.bins], sigma)
+        share = np.zeros(len(counts))
+        share[possible] = to_distribution(counts[possible], total)
+        shares.append(share)
+    return shares
+
+
+def _have_similar_widths(widths: Counts) -> bool:
+    """Check that no bin is far wider than the next; the first and last may be cut off."""
+    left, right = widths[1:-2], widths[2:-1]
+    return bool((np.maximum(left, right) <= _MAX_WIDTH_RATIO * np.minimum(left, right)).all())
+
+
+def to_distribution(counts: Counts | Reals, total: float) -> Reals:
+    """Project noisy counts onto the nearest probability distribution."""
+    shifted = counts + (total - counts.sum()) / len(counts)
+    distribution: Reals = norm_sub(shifted[None, :])[0] / total
+    return distribution
+
+
+def choose_bins(
+    attributes: Sequence[Attribute], shares: Sequence[Reals], *, records: float, sigma: float
+) -> tuple[Indices, ...]:
+    """Choose the bins of every attribute, given noisy shares and the σ of two-way counts."""
+    min_share = max(_MIN_BIN_SHARE, _BIN_SHARE_PER_ROOT_SIGMA * math.sqrt(sigma / records))
+    return tuple(
+        _attribute_bins(attribute, share, min_share)
+        for attribute, share in zip(attributes, shares, strict=True)
+    )
+
+
+def _attribute_bins(attribute: Attribute, share: Reals, min_share: float) -> Indices:
+    """Merge light neighbouring values of an attribute into bins; missing has its own bin."""
+    if attribute.missing_code is None:
+        return merge_light_values(share, min_share=min_share)
+    bins = merge_light_values(share[:-1], min_share=min_share)
+    return np.append(bins, bins[-1] + 1)
+
+
+def has_order(attribute: Attribute) -> bool:
+    """Test whether neighbouring values are alike: numbers, dates and ordered categories."""
+    return attribute.is_numeric or attribute.kind == "ordered"
+
+
+def choose_groups(attribute: Attribute, shares: Reals, number: int) -> Indices:
+    """Merge the bins of an attribute into at most ``number`` groups of about equal weight.
+
+    Numbers, dates and ordered categories merge with their neighbours; other categories in the
+    order of their weight, so that frequent ones stay alone. Missing cells are one more group.
+
+    Args:
+        attribute: The attribute.
+        shares: The (noisy) share of each bin.
+        number: The largest number of groups, without that of missing cells.
+
+    Returns:
+        The group of each bin, numbered in the order of their first bins.
+    """
+    has_missing = attribute.missing_code is not None
+    values = shares[:-1] if has_missing else shares
+    groups = np.arange(len(values))
+    if len(values) > number:
+        order = groups if has_order(attribute) else np.argsort(-values, kind="stable")
+        middle = np.cumsum(values[order]) - values[order] / 2
+        label = np.empty(len(values), dtype=np.intp)
+        label[order] = np.minimum(middle / max(values.sum(), 1e-12) * number, number - 1)
+        _, first, groups = np.unique(label, return_index=True, return_inverse=True)
+        groups = np.argsort(np.argsort(first))[groups]
+    return np.append(groups, groups.max() + 1) if has_missing else groups
 
 
 def smooth_counts(counts: Counts | Reals, sigma: float) -> Reals:
@@ -142,7 +249,12 @@ def sum_groups(groups: Indices, weights: Reals) -> Reals:
 
 
 def sum_row_groups(groups: Indices, table: Reals) -> Reals:
-    """Sum the rows of a table by group; groups consist of neighbours and ascend."""
-    first = np.flatnonzero(np.diff(groups, prepend=-1))
-    sums: Reals = np.add.reduceat(table, first, axis=0)
+    """Sum the rows of a table by group."""
+    sums = np.zeros((int(groups.max()) + 1, table.shape[1]))
+    np.add.at(sums, groups, table)
     return sums
+
+
+def sum_blocks(rows: Indices, columns: Indices, table: Reals) -> Reals:
+    """Sum a table by groups of rows and groups of columns."""
+    return sum_row_groups(columns, sum_row_groups(rows, table).T).T

@@ -153,7 +153,7 @@ def learn_correlations(
         what="entropies",
         part="structure",
         sensitivity=half_sensitivity,
-        moved=len(centred),
+        l0_sensitivity=len(centred),
     )
     noisy_records, records_spend = add_noise(
         rng,
@@ -204,7 +204,7 @@ def learn_paper_correlations(
         what="entropies",
         part="structure",
         sensitivity=MAX_STEPS_PER_RECORD,
-        moved=len(steps),
+        l0_sensitivity=len(steps),
     )
     by_query = dict(zip(exact, (noisy * unit).tolist(), strict=True))
     # The cost of the record count includes the probability that the lower bound exceeds n.

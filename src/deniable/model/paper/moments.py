@@ -218,7 +218,7 @@ def learn_moments(
             what=spend.what,
             part="parameters",
             sensitivity=spend.sensitivity,
-            moved=spend.moved,
+            l0_sensitivity=spend.l0_sensitivity,
         )
         noisy.append(numbers)
         spends.append(spent)

@@ -1,4 +1,4 @@
-"""Only regular files are opened: a pipe or a device would block a run, or never end."""
+"""Only regular files are opened: a pipe would block a run. Outputs in place are tracked."""
 
 import os
 import socket
@@ -9,7 +9,13 @@ import pytest
 
 from deniable.data.table_io import read_table
 from deniable.errors import ConfigError, DataError, SchemaError
-from deniable.regular_files import as_path, require_regular_file
+from deniable.files import (
+    OutputTracker,
+    as_path,
+    current_tracker,
+    require_regular_file,
+    tracked_outputs,
+)
 from deniable.release.artefact import load
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
@@ -79,3 +85,24 @@ def test_anything_else_is_no_path(value):
     for use in (lambda: as_path(value, "it"), lambda: load(value), lambda: verify(value)):
         with pytest.raises(ConfigError, match=f"is a {type(value).__name__}: give its path"):
             use()
+
+
+def test_the_tracker_of_a_command_is_found_while_it_runs():
+    with tracked_outputs() as tracker:
+        assert current_tracker() is tracker
+        current_tracker().paths.append(Path("o"))
+    assert tracker.paths == [Path("o")]
+    assert current_tracker().paths == []
+
+
+def test_outside_of_a_command_nothing_is_kept():
+    current_tracker().paths.append(Path("o"))
+    assert current_tracker().paths == []
+
+
+def test_a_command_is_complete_with_the_last_of_its_outputs():
+    tracker = OutputTracker(expected=2)
+    for complete in (False, True):
+        tracker.paths.append(Path("o"))
+        assert tracker.is_complete is complete
+    assert not OutputTracker().is_complete

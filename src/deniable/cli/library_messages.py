@@ -1,0 +1,90 @@
+"""Messages of libraries on standard error: withheld, because they may quote cells.
+
+Rust prints a panic of polars to file descriptor 2 before Python can see it; Python itself prints
+exceptions that cannot be raised, as in a thread or a destructor. Both contain whatever the library
+puts into its message. Errors of this package do not go this way, and nothing is withheld from them.
+"""
+
+import io
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from deniable.cli.terminal import print_error
+
+# File descriptor of standard error.
+_STDERR = 2
+_NOTE = (
+    "A library printed a message, which is not shown, as it may quote the table. "
+    "DENIABLE_DEBUG=1 shows it; it is then confidential."
+)
+
+
+@contextmanager
+def withheld_messages() -> Iterator[None]:
+    """Withhold what libraries print on standard error; say at the end that there was something.
+
+    ``sys.stderr`` still reaches standard error. If the environment sets DENIABLE_DEBUG, nothing is
+    withheld.
+    """
+    if os.environ.get("DENIABLE_DEBUG"):
+        yield
+        return
+    heard: list[bool] = []
+    with _unprinted_exceptions(heard), _redirected_descriptor(heard):
+        yield
+    if heard:
+        print_error(_NOTE)
+
+
+@contextmanager
+def _unprinted_exceptions(heard: list[bool]) -> Iterator[None]:
+    """Note exceptions that Python would print with their messages."""
+
+    def note(*_: object) -> None:
+        heard.append(True)
+
+    before = sys.excepthook, sys.unraisablehook, threading.excepthook
+    sys.excepthook = sys.unraisablehook = threading.excepthook = note
+    try:
+        yield
+    finally:
+        sys.excepthook, sys.unraisablehook, threading.excepthook = before
+
+
+@contextmanager
+def _redirected_descriptor(heard: list[bool]) -> Iterator[None]:
+    """Send what is written to descriptor 2 into a pipe, and ``sys.stderr`` past it."""
+    stream = sys.stderr
+    try:
+        if stream is None or stream.fileno() != _STDERR:
+            raise io.UnsupportedOperation
+    except (OSError, ValueError):  # another stream is in its place, as in tests
+        yield
+        return
+    with suppress(OSError, ValueError):
+        stream.flush()
+    kept = os.dup(_STDERR)
+    reader, writer = os.pipe()
+    # What does not fit into the pipe is lost; no writer waits for a reader.
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    os.dup2(writer, _STDERR)
+    os.close(writer)
+    sys.stderr = os.fdopen(
+        kept, "w", buffering=1, encoding=stream.encoding, errors=stream.errors, closefd=False
+    )
+    try:
+        yield
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
+        sys.stderr = stream
+        os.dup2(kept, _STDERR)
+        os.close(kept)
+        with suppress(BlockingIOError):
+            if os.read(reader, 1):
+                heard.append(True)
+        os.close(reader)

@@ -1,0 +1,358 @@
+"""Empty regions of two columns: values, missing cells, and ends of ranges that no row combines.
+
+Listed values are compared value by value; ranges by their ends and corners. A bound that few rows
+support is moved outward.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from deniable.arrays import Counts, Indices, Mask
+from deniable.drafting.column_axes import AxisCodes, ColumnAxis
+from deniable.drafting.description import TomlScalar
+
+# Rows that independence expects in a combination that no row has.
+MIN_EXPECTED_ROWS = 50.0
+# Values of a list, and rows of each, that a combination can name.
+_MAX_LISTED_VALUES = 200
+_MIN_VALUE_ROWS = 20
+# Numbers with at most this many values are treated as a list.
+_MAX_NUMBERS_AS_LIST = 15
+# Cut points of a column of numbers; steps of an empty corner of two such columns that are drafted,
+# and expected rows by which each enlarges the corner.
+_CUT_POINTS = 19
+_MAX_STEPS_PER_CORNER = 4
+_MIN_STEP_ROWS = 20.0
+# A bound is sharp if the rows next to it are at least this share of what independence expects
+# there. Of a bound that is not, this share of the empty tail is drafted.
+_SHARP_SHARE = 0.3
+_MIN_SHARP_ROWS = 10
+_SOFT_TAIL_SHARE = 0.8
+
+Bounds = dict[str, TomlScalar]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AxisCondition:
+    """Condition on one column of a combination, as ``forbid`` has it.
+
+    Attributes:
+        column: The column.
+        values: The listed values, with the text for missing; empty if the condition is a bound.
+        bounds: ``below``, ``above``, ``at_most`` or ``at_least`` and a value; or ``missing``.
+    """
+
+    column: str
+    values: tuple[TomlScalar, ...] = ()
+    bounds: tuple[tuple[str, TomlScalar], ...] = ()
+
+    def to_toml(self) -> list[TomlScalar] | Bounds:
+        """Convert the condition to its value in schema.toml."""
+        return list(self.values) if self.values else dict(self.bounds)
+
+
+# A condition, and the codes of its column that meet it.
+Event = tuple[Mask, AxisCondition]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exclusion:
+    """A combination that no row has.
+
+    Attributes:
+        conditions: One condition on each of two columns.
+        masks: The codes of each column that meet its condition.
+        expected: The number of rows that would have it if the columns were independent.
+    """
+
+    conditions: tuple[AxisCondition, AxisCondition]
+    masks: tuple[Mask, Mask] = field(repr=False)
+    expected: float
+
+    def to_toml(self) -> dict[str, list[TomlScalar] | Bounds]:
+        """Convert the combination to the value of ``forbid``."""
+        return {each.column: each.to_toml() for each in self.conditions}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AxisView:
+    """A column as rules see it: values to list, or a range of numbers."""
+
+    axis: ColumnAxis
+    cache: dict[str, Indices] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether conditions list values, instead of bounding them."""
+        axis = self.axis
+        return not axis.is_range or axis.values <= _MAX_NUMBERS_AS_LIST
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the table."""
+        return len(self.axis.codes)
+
+    @property
+    def order(self) -> Indices:
+        """Rows by ascending code."""
+        if "order" not in self.cache:
+            self.cache["order"] = np.argsort(self.axis.codes, kind="stable")
+        return self.cache["order"]
+
+    def events(self) -> list[Event]:
+        """List conditions with enough rows, each as a mask of codes.
+
+        Of a list: each value, and missing. Of a range: missing and present.
+        """
+        axis, codes = self.axis, np.arange(self.axis.size)
+        if not self.is_list:
+            if axis.missing is None:
+                return []
+            conditions = [("missing", True), ("missing", False)]
+            masks = [codes == axis.values, codes < axis.values]
+            return [
+                (mask, AxisCondition(column=axis.name, bounds=(condition,)))
+                for mask, condition in zip(masks, conditions, strict=True)
+                if axis.counts[mask].sum() >= _MIN_VALUE_ROWS
+            ]
+        frequent = np.flatnonzero(axis.counts >= _MIN_VALUE_ROWS)
+        if len(frequent) > _MAX_LISTED_VALUES:
+            return []
+        present = AxisCondition(column=axis.name, bounds=(("missing", False),))
+        return [
+            (codes == code, AxisCondition(column=axis.name, values=(self.label(int(code)),)))
+            for code in frequent
+        ] + ([] if axis.missing is None else [(codes < axis.values, present)])
+
+    def bound_mask(self, key: str, code: int) -> Mask:
+        """Mark the codes that a bound at ``code`` admits, without missing."""
+        codes = np.arange(self.axis.size)
+        if key == "at_least":
+            return (codes >= code) & (codes < self.axis.values)
+        return (codes < code) if key == "below" else (codes > code) & (codes < self.axis.values)
+
+    def label(self, code: int) -> TomlScalar:
+        """The value of a code; the text for missing."""
+        return self.axis.labels[code] if code < self.axis.values else self.axis.missing or ""
+
+
+def pair_exclusions(one: AxisView, other: AxisView, *, corners: bool) -> Iterator[Exclusion]:
+    """Find the combinations of two columns that no row has.
+
+    Args:
+        one: A column.
+        other: Another column.
+        corners: Whether to search the corners of two ranges, too.
+    """
+    events = one.events(), other.events()
+    yield from _excluded_values(one, other, events)
+    if not one.is_list:
+        yield from _excluded_tails(other, one, events[1])
+    if not other.is_list:
+        yield from _excluded_tails(one, other, events[0])
+    if corners and not (one.is_list or other.is_list):
+        yield from _excluded_corners(one, other)
+
+
+def _excluded_values(
+    one: AxisView,
+    other: AxisView,
+    events: tuple[list[Event], list[Event]],
+) -> Iterator[Exclusion]:
+    """Yield empty combinations of two events; those that share one of them are merged."""
+    if not (events[0] and events[1]):
+        return
+    left, right = (np.stack([mask for mask, _ in each]).astype(np.int64) for each in events)
+    sizes = one.axis.size, other.axis.size
+    table = np.bincount(
+        one.axis.codes.astype(np.int64) * sizes[1] + other.axis.codes, minlength=sizes[0] * sizes[1]
+    ).reshape(sizes)
+    counts = left @ table @ right.T
+    expected = np.outer(left @ table.sum(axis=1), right @ table.sum(axis=0)) / one.rows
+    empty = (counts == 0) & (expected >= MIN_EXPECTED_ROWS)
+    _drop_covered(empty, events[1], other)
+    _drop_covered(empty.T, events[0], one)
+    if len(np.unique(empty, axis=1).T) < len(np.unique(empty, axis=0)):
+        empty, expected, events = empty.T, expected.T, (events[1], events[0])
+    patterns, of_row = np.unique(empty, axis=0, return_inverse=True)
+    for at, pattern in enumerate(patterns):
+        rows, columns = np.flatnonzero(of_row.ravel() == at), np.flatnonzero(pattern)
+        for chosen in _mergeable(events[1], columns.tolist()):
+            for among in _mergeable(events[0], rows.tolist()):
+                yield Exclusion(
+                    conditions=(_merge(events[0], among), _merge(events[1], chosen)),
+                    masks=(_merge_masks(events[0], among), _merge_masks(events[1], chosen)),
+                    expected=float(expected[np.ix_(among, chosen)].sum()),
+                )
+
+
+def _drop_covered(empty: Mask, events: Sequence[Event], view: AxisView) -> None:
+    """Unmark, in place, single values of a list where all present values are excluded together."""
+    mask, condition = events[-1]
+    if not view.is_list or condition.values:
+        return
+    singles = [at for at, (own, _) in enumerate(events[:-1]) if (own & mask).any()]
+    for row in np.flatnonzero(empty[:, -1]):
+        empty[row, singles] = False
+
+
+def _mergeable(events: Sequence[Event], indices: list[int]) -> list[list[int]]:
+    """Split events by condition: values may be listed together, others stand alone."""
+    listed = [index for index in indices if events[index][1].values]
+    alone = [[index] for index in indices if not events[index][1].values]
+    return [listed, *alone] if listed else alone
+
+
+def _merge(events: Sequence[Event], indices: Sequence[int]) -> AxisCondition:
+    first = events[indices[0]][1]
+    values = tuple(value for index in indices for value in events[index][1].values)
+    return AxisCondition(column=first.column, values=values, bounds=first.bounds)
+
+
+def _merge_masks(events: Sequence[Event], indices: Sequence[int]) -> Mask:
+    merged: Mask = np.any([events[index][0] for index in indices], axis=0)
+    return merged
+
+
+def _excluded_tails(by: AxisView, of: AxisView, events: Sequence[Event]) -> Iterator[Exclusion]:
+    """Yield the ends of a range in which no row with a certain value of ``by`` lies.
+
+    Values with the same bound are merged.
+    """
+    tails: dict[tuple[str, int], list[tuple[int, float]]] = {}
+    marginal = of.axis.counts[: of.axis.values]
+    for index, (mask, _) in enumerate(events):
+        own = np.bincount(of.axis.codes[mask[by.axis.codes]], minlength=of.axis.size)
+        for key, code, expected in _tails(own[: of.axis.values], marginal, of.rows, int(own.sum())):
+            tails.setdefault((key, code), []).append((index, expected))
+    for (key, code), found in tails.items():
+        condition = AxisCondition(column=of.axis.name, bounds=((key, of.axis.labels[code]),))
+        for among in _mergeable(events, [index for index, _ in found]):
+            yield Exclusion(
+                conditions=(_merge(events, among), condition),
+                masks=(_merge_masks(events, among), of.bound_mask(key, code)),
+                expected=sum(expected for index, expected in found if index in among),
+            )
+
+
+def _tails(
+    own: Counts, marginal: Counts, rows: int, own_rows: int
+) -> Iterator[tuple[str, int, float]]:
+    """Yield the empty tails of a distribution over codes: key, code of the bound, expected rows."""
+    seen = np.flatnonzero(own)
+    if not len(seen) or not own_rows:
+        return
+    share, last = own_rows / rows, len(own) - 1
+    for key, code in (
+        ("below", _soften(own, marginal, int(seen[0]), share)),
+        ("above", last - _soften(own[::-1], marginal[::-1], last - int(seen[-1]), share)),
+    ):
+        tail = marginal[:code] if key == "below" else marginal[code + 1 :]
+        expected = share * float(tail.sum())
+        if expected >= MIN_EXPECTED_ROWS:
+            yield key, code, expected
+
+
+def _soften(own: Counts, marginal: Counts, first: int, share: float) -> int:
+    """Move the bound of an empty lower tail outward, unless the rows next to it are many.
+
+    The lowest of a few rows is not a bound: the next row may well be lower.
+    """
+    tail = int(marginal[:first].sum())
+    if not tail:
+        return first
+    cumulative = np.cumsum(marginal[first:])
+    near = int(np.searchsorted(cumulative, min(tail, cumulative[-1] / 20)) + 1)
+    expected = share * float(marginal[first : first + near].sum())
+    rows = int(own[first : first + near].sum())
+    if rows >= _MIN_SHARP_ROWS and rows >= _SHARP_SHARE * expected:
+        return first
+    return int(np.searchsorted(np.cumsum(marginal[:first]), _SOFT_TAIL_SHARE * tail))
+
+
+def _excluded_corners(one: AxisView, other: AxisView) -> Iterator[Exclusion]:
+    """Yield empty corners of two ranges: small numbers of one, and large ones of the other."""
+    present = (one.axis.codes < one.axis.values) & (other.axis.codes < other.axis.values)
+    both = int(present.sum())
+    if both < 2 * MIN_EXPECTED_ROWS:
+        return
+    first, second = one.axis.codes[present], other.axis.codes[present]
+    table = _cut_table(first, second, one.axis.values, other.axis.values)
+    marginal = table.counts.sum(axis=0)
+    for lower in (True, False):
+        corners: dict[str, list[_Corner]] = {"below": [], "above": []}
+        for at, cut in enumerate(table.cuts.tolist(), 1):
+            own = (table.counts[:at] if lower else table.counts[at:]).sum(axis=0)
+            for key, code, expected in _tails(own, marginal, both, int(own.sum())):
+                share = float(own.sum()) / both
+                corners[key].append(_Corner(cut, code, share, expected / share / both))
+        for key, found in corners.items():
+            for corner in _choose_steps(found, both):
+                side = "below" if lower else "at_least"
+                bounds = (
+                    ((side, one.axis.labels[corner.cut]),),
+                    ((key, other.axis.labels[corner.code]),),
+                )
+                yield Exclusion(
+                    conditions=(
+                        AxisCondition(column=one.axis.name, bounds=bounds[0]),
+                        AxisCondition(column=other.axis.name, bounds=bounds[1]),
+                    ),
+                    masks=(one.bound_mask(side, corner.cut), other.bound_mask(key, corner.code)),
+                    expected=both * corner.width * corner.height,
+                )
+
+
+@dataclass(frozen=True)
+class _Corner:
+    """An empty corner: the codes of its bounds, and its share of rows in each column."""
+
+    cut: int
+    code: int
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class _CutTable:
+    """Rows by interval of one range and code of another; the first code after each cut."""
+
+    cuts: Indices
+    counts: Counts
+
+
+def _cut_table(first: AxisCodes, second: AxisCodes, values: int, others: int) -> _CutTable:
+    """Count rows between cut points of the first column, by code of the second."""
+    cumulative = np.cumsum(np.bincount(first, minlength=values))
+    wanted = np.linspace(0, len(first), _CUT_POINTS + 2)[1:-1]
+    cuts = np.unique(np.searchsorted(cumulative, wanted, side="right"))
+    cuts = cuts[(cuts > 0) & (cuts < values)]
+    interval = np.searchsorted(cuts, first, side="right")
+    counts = np.bincount(interval * others + second, minlength=(len(cuts) + 1) * others)
+    return _CutTable(cuts, counts.reshape(-1, others))
+
+
+def _choose_steps(corners: Sequence[_Corner], rows: int) -> list[_Corner]:
+    """Choose the few nested corners that together cover the most expected rows."""
+    chosen: list[_Corner] = []
+    while len(chosen) < _MAX_STEPS_PER_CORNER:
+        covered = _staircase_area(chosen)
+        best = max(corners, key=lambda corner: _staircase_area([*chosen, corner]), default=None)
+        if best is None:
+            break
+        gain = rows * (_staircase_area([*chosen, best]) - covered)
+        if gain < (_MIN_STEP_ROWS if chosen else MIN_EXPECTED_ROWS):
+            break
+        chosen.append(best)
+    return chosen
+
+
+def _staircase_area(corners: Sequence[_Corner]) -> float:
+    """Area of the union of rectangles that share one corner."""
+    area, height = 0.0, 0.0
+    for corner in sorted(corners, key=lambda each: -each.width):
+        area += corner.width * max(0.0, corner.height - height)
+        height = max(height, corner.height)
+    return area

@@ -1,0 +1,78 @@
+"""Frequent numbers of a private draft, and words that stand for a missing one."""
+
+from decimal import Decimal, InvalidOperation
+
+import numpy as np
+
+from deniable.arrays import Counts
+from deniable.drafting.description import DRAFTED_PRIVATELY, DraftField, TomlScalar
+from deniable.drafting.measured_column import CLEARLY_SEEN, Details
+from deniable.drafting.numeric_profile import MAX_EXACT_REAL
+from deniable.drafting.type_histogram import FRACTION_INTERVALS, WHOLE_INTERVALS
+from deniable.schema.bins import MAX_UNBINNED_POSITIONS, leading_digit_starts
+
+# Words that stand for a missing number.
+REASONS = ("N", "n", "X", "x", "-", "--", "*", "Unknown", "unknown", "UNKNOWN", "none", "Refused")
+# Doubles tell the positions of a grid below this apart.
+MAX_POSITION = int(MAX_EXACT_REAL)
+# Intervals of equal width in which a wide range is counted, at most twice as many.
+FINE_INTERVALS = 50
+BOUND_COMMENTS = DRAFTED_PRIVATELY, DRAFTED_PRIVATELY
+
+
+def seen_reasons(details: Details) -> dict[str, int]:
+    """List the words for a missing number that were seen; they are the first cells."""
+    counts = zip(REASONS, details.cells.tolist(), strict=False)
+    return {word: rows for word, rows in counts if rows > CLEARLY_SEEN * details.sigma}
+
+
+def is_skewed(counts: Counts, first: int, last: int) -> bool:
+    """Whether less than half of the numbers are in the upper part of their range."""
+    intervals = WHOLE_INTERVALS if len(counts) == len(WHOLE_INTERVALS) else FRACTION_INTERVALS
+    seen = np.maximum(counts[first : last + 1], 0)
+    sizes = np.array([max(abs(a), abs(b)) for a, b in intervals[first : last + 1]], dtype=float)
+    return bool(2 * seen[sizes > sizes.max() / 5].sum() < seen.sum())
+
+
+def split_numbers(texts: dict[str, int]) -> tuple[dict[Decimal, int], dict[str, int]]:
+    """Separate frequent numbers from frequent texts."""
+    numbers: dict[Decimal, int] = {}
+    others: dict[str, int] = {}
+    for text, rows in texts.items():
+        try:
+            number = Decimal(text.strip(" \t"))
+        except InvalidOperation:
+            others[text] = rows
+            continue
+        if number.is_finite() and abs(number) < MAX_POSITION:
+            numbers[number] = rows
+    return numbers, others
+
+
+def with_spikes(
+    fields: list[DraftField], spikes: list[int], low: int, high: int, decimals: int | None
+) -> list[DraftField]:
+    """Give each frequent number of a wide range a bin of its own.
+
+    Args:
+        fields: Bounds and bins.
+        spikes: Positions of the frequent numbers.
+        low: Position of the lower bound.
+        high: Position of the upper bound.
+        decimals: Decimals of the grid; None for integers.
+    """
+    inside = [spike for spike in spikes if low <= spike <= high]
+    if not inside or high - low < MAX_UNBINNED_POSITIONS:
+        return fields
+    skewed = any(field.key == "bins" and "digits" in str(field.value) for field in fields)
+    values = range(low, high + 1)
+    between = leading_digit_starts(values, 2) if skewed else values[:: len(values) // 100]
+    edges = sorted({*between, *inside, *(spike + 1 for spike in inside)})
+    listed: list[TomlScalar] = [
+        edge if decimals is None else Decimal(edge).scaleb(-decimals)
+        for edge in edges
+        if low < edge <= high
+    ]
+    bins = DraftField("bins", {"edges": listed}, "a frequent number has its own bin")
+    kept = [field for field in fields if field.key not in ("bins", "buckets")]
+    return [*kept, bins]

@@ -1,0 +1,148 @@
+"""Columns of fractions in a private draft: decimals, bounds and frequent numbers."""
+
+import math
+from decimal import Decimal
+
+import numpy as np
+
+from deniable.arrays import Counts
+from deniable.drafting.cell_patterns import CLASS_INDEX, CLASS_NAMES, MAX_CLASSIFIED_DECIMALS
+from deniable.drafting.description import ColumnDraft
+from deniable.drafting.frequent_numbers import (
+    BOUND_COMMENTS,
+    FINE_INTERVALS,
+    MAX_POSITION,
+    REASONS,
+    is_skewed,
+    seen_reasons,
+    split_numbers,
+    with_spikes,
+)
+from deniable.drafting.measured_column import (
+    CLIP_FIELD,
+    Details,
+    MeasuredColumn,
+    fallback_fields,
+    median_cell,
+    trim_empty_ends,
+)
+from deniable.drafting.numeric_columns import number_range_fields
+from deniable.drafting.round_numbers import nice_above
+from deniable.drafting.type_histogram import (
+    FRACTION_INTERVALS,
+    MICRO,
+    WHOLE_INTERVALS,
+    ColumnTypes,
+    is_number,
+    numbers_of,
+    occupied_range,
+)
+
+# Frequent numbers with this share of the rows are bounds of all numbers.
+_SPIKES_SHARE = 0.75
+# A grid must fit this share of the numbers.
+_MAJORITY_SHARE = 0.95
+_MAX_GRID_DECIMALS = 6
+_DECIMAL_CLASSES = [f"decimals {d}" for d in range(MAX_CLASSIFIED_DECIMALS + 1)]
+# Parts of the share of a column of fractions: for decimals, and for frequent numbers. The rest is
+# for bounds, or for frequent numbers, too.
+_DECIMALS_PART, _SPIKES_PART = 0.15, 0.5
+
+
+def draft_fractions(measured: MeasuredColumn) -> ColumnDraft:
+    """Describe a column of fractions: bounds on a grid of as many decimals as most have."""
+    counts = _all_styles(measured.types)
+    first, last = occupied_range(counts, measured.types.sigma)
+    low, high = FRACTION_INTERVALS[first][0], FRACTION_INTERVALS[last][1]
+    skewed = is_skewed(counts, first, last)
+    classes = [CLASS_INDEX[name] for name in (*_DECIMAL_CLASSES, "long")]
+    decimals = np.full(len(CLASS_NAMES), -1)
+    decimals[classes] = np.arange(len(classes))
+    decimals[[CLASS_INDEX["bit"], CLASS_INDEX["point"]]] = 0
+    details = measured.measure_details(
+        decimals[measured.column.classes], len(classes), lists=False, part=_DECIMALS_PART
+    )
+    part = 1 - _DECIMALS_PART if skewed else _SPIKES_PART
+    known = measured.listed_cells(REASONS)
+    frequent = measured.measure_details(known, len(REASONS), lists=True, part=part)
+    spikes, strays = split_numbers(frequent.texts)
+    grid = _majority_decimals(details)
+    low, high, grid = _to_grid(low, high, grid)
+    centre = sum(FRACTION_INTERVALS[first + median_cell(counts[first : last + 1])]) // 2
+    middle = min(max(centre * 10**grid // MICRO, low), high)
+    if not skewed:
+        low, high, middle = _refine_bounds(measured, low, high, grid)
+    at = [int((spike * 10**grid).to_integral_value()) for spike in spikes]
+    if sum(spikes.values()) > _SPIKES_SHARE * measured.rows:
+        margin = (max(at) - min(at)) // 2
+        low, high = max(low, min(at) - margin), min(high, max(at) + margin)
+        middle = min(max(middle, low), high)
+    missing = measured.missing_texts(frequent) | strays | seen_reasons(frequent)
+    if measured.types.is_seen("text") and not missing:
+        missing = {"": measured.types.count("text")}
+    fields = number_range_fields(low, high, decimals=grid, skewed=skewed, comments=BOUND_COMMENTS)
+    fields = with_spikes(fields, at, low, high, grid)
+    number = Decimal(middle).scaleb(-grid)
+    fields += [CLIP_FIELD, *fallback_fields(missing, number)]
+    return ColumnDraft(name=measured.name, kind="real", fields=tuple(fields))
+
+
+def _all_styles(types: ColumnTypes) -> Counts:
+    """Noisy counts of fractions and whole numbers in the intervals of fractions."""
+    counts = types.style("fraction").copy()
+    half, small = len(WHOLE_INTERVALS) // 2, (len(counts) - len(WHOLE_INTERVALS) + 1) // 2
+    for style in ("whole", "point"):
+        whole = types.style(style)
+        kept = np.where(whole > 2 * types.sigma, whole, 0)
+        counts[:half] += kept[:half]
+        counts[half + small] += kept[half]
+        counts[half + 2 * small :] += kept[half + 1 :]
+    return counts
+
+
+def _majority_decimals(details: Details) -> int:
+    """Decimals that suffice for nearly all numbers, up to ``_MAX_GRID_DECIMALS``."""
+    seen = np.where(details.cells > 2 * details.sigma, details.cells, 0)
+    if not seen.any():
+        return min(int(np.argmax(details.cells)), _MAX_GRID_DECIMALS)
+    enough = np.cumsum(seen) >= _MAJORITY_SHARE * seen.sum()
+    return min(int(np.argmax(enough)), _MAX_GRID_DECIMALS)
+
+
+def _to_grid(low: int, high: int, grid: int) -> tuple[int, int, int]:
+    """Convert bounds in millionths to a grid; coarsen one that is too fine.
+
+    The finest grid, of computed numbers, gets about a thousand positions. On any grid, doubles must
+    tell positions apart.
+    """
+    decimals = grid
+    if grid == _MAX_GRID_DECIMALS:
+        needed = math.ceil(3 + _MAX_GRID_DECIMALS - math.log10(max(high - low, 1)))
+        decimals = max(0, min(_MAX_GRID_DECIMALS, needed))
+    while decimals and max(-low, high) * 10**decimals >= MAX_POSITION * MICRO:
+        decimals -= 1
+    unit = 10 ** (_MAX_GRID_DECIMALS - decimals)
+    low, high = (
+        min(max(end, 1 - MAX_POSITION), MAX_POSITION - 1) for end in (low // unit, -(-high // unit))
+    )
+    return low, high, decimals
+
+
+def _refine_bounds(
+    measured: MeasuredColumn, low: int, high: int, grid: int
+) -> tuple[int, int, int]:
+    """Measure intervals of equal width, and cut off empty ones at both ends."""
+    width = nice_above((high - low + 1) / FINE_INTERVALS)
+    start = low // width * width
+    count = (high - start) // width + 1
+    scaled = np.clip(numbers_of(measured.column) * 10.0**grid, -1e18, 1e18)
+    at = (np.rint(scaled).astype(np.int64) - start) // width
+    counted = is_number(measured.column) & (at >= 0) & (at < count)
+    part = 1 - _DECIMALS_PART - _SPIKES_PART
+    details = measured.measure_details(np.where(counted, at, -1), count, lists=False, part=part)
+    inside = (low - start) // width, (high - start) // width
+    first, last = trim_empty_ends(details.cells, details.sigma, rows=measured.rows, inside=inside)
+    middle = first + median_cell(details.cells[first : last + 1])
+    new_low = max(low, start + first * width)
+    new_high = min(high, start + (last + 1) * width)
+    return new_low, new_high, min(max(start + middle * width, new_low), new_high)

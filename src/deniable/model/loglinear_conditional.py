@@ -1,0 +1,261 @@
+"""Log-linear conditional distribution, drawn directly: for attributes with too many parents.
+
+    Pr{bin = b | z_1, …, z_p} ∝ 2^(base[b] + Σ_j effects_j[z_j, b])
+
+A table has one row per configuration of the parents, so it holds few of them. Here an attribute may
+depend on all it is known to depend on. Logarithms, weights and draws are integers, so the same key
+gives the same records on every computer.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.arrays import Counts, HalfWords, Indices, Reals
+from deniable.errors import InvariantError
+
+# Logarithms to base 2 are integers in units of 2^-12.
+_FRACTION_BITS = 12
+# The largest weight of a bin; a bin that is 2^30 times less likely than another has weight 0.
+_LOG2_MAX_WEIGHT = 30
+_MAX_DEFICIT = (_LOG2_MAX_WEIGHT + 1) << _FRACTION_BITS
+# Logarithms are within ±2^20 units. Their sum over parents is within ±2^30, so that differences of
+# sums fit 32 bits.
+_MAX_LOGARITHM = 2**20
+_MAX_SUM = 2**30
+# Weights of the values within a bin sum to 2^32.
+_LOG2_BIN_TOTAL = 32
+# Parents are looked up together while they have at most this many configurations.
+_MAX_JOINT_CONFIGURATIONS = 1024
+# Records that are handled at once: their logarithms stay in the cache.
+_RECORDS_PER_BATCH = 4096
+
+Logarithms = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class LogLinearConditional:
+    """Log-linear distribution of an attribute given the groups of its parents, in integers.
+
+    Attributes:
+        base: The logarithm of each bin's weight without parents.
+        effects: For each parent, what each of its groups adds: groups by bins.
+        bins: The bin of each value; bins ascend.
+        within: The weight of each value in its bin; the weights of a bin sum to 2^32.
+    """
+
+    base: Logarithms
+    effects: tuple[Logarithms, ...] = field(repr=False)
+    bins: Indices = field(repr=False)
+    within: Counts = field(repr=False)
+
+    def __post_init__(self) -> None:
+        bins = len(self.base)
+        fits = self.base.ndim == 1 and bins > 0 and self.bins.shape == self.within.shape
+        fits = fits and all(e.ndim == 2 and e.shape[1] == bins and len(e) for e in self.effects)
+        fits = fits and self.bins.ndim == 1 and len(self.bins) >= bins
+        if not fits:
+            raise InvariantError("the parts of a log-linear distribution have different shapes")
+        ascend = self.bins[0] == 0 and self.bins[-1] == bins - 1
+        ascend = ascend and bool(np.isin(np.diff(self.bins), (0, 1)).all())
+        # Not by np.abs, which leaves the smallest integer negative.
+        sizes = [max(-int(p.min()), int(p.max())) for p in (self.base, *self.effects)]
+        in_range = max(sizes) <= _MAX_LOGARITHM and sum(sizes) < _MAX_SUM
+        total = 2**_LOG2_BIN_TOTAL
+        in_range = in_range and self.within.min() >= 0 and self.within.max() <= total
+        if not (ascend and in_range and (np.add.reduceat(self.within, self._first) == total).all()):
+            raise InvariantError("a log-linear distribution has invalid bins or weights")
+
+    @classmethod
+    def of(
+        cls, base: Reals, effects: Sequence[Reals], bins: Indices, shares: Reals
+    ) -> "LogLinearConditional":
+        """Round a model to integers.
+
+        Args:
+            base: Natural logarithms of the bins' weights.
+            effects: Natural logarithms that each parent adds: groups by bins.
+            bins: The bin of each value.
+            shares: The probability of each value, given its bin.
+        """
+        return cls(
+            base=_to_units(base - base.max()),
+            effects=tuple(_to_units(effect) for effect in effects),
+            bins=bins,
+            within=_to_bin_weights(bins, shares),
+        )
+
+    @property
+    def values(self) -> int:
+        """The number of values."""
+        return len(self.bins)
+
+    @cached_property
+    def _first(self) -> Indices:
+        """The first value of each bin."""
+        return np.flatnonzero(np.diff(self.bins, prepend=-1))
+
+    @cached_property
+    def _cumulative(self) -> Counts:
+        """Cumulative weights of the values; bin b covers b · 2^32 … (b + 1) · 2^32."""
+        return np.cumsum(self.within)
+
+    @cached_property
+    def _joint_effects(self) -> tuple[tuple[tuple[int, ...], Logarithms], ...]:
+        """Sums of the effects of several parents: the parents, and bins by joint configurations.
+
+        Sums of integers: the result is that of one parent after the other.
+        """
+        joined: list[tuple[tuple[int, ...], Logarithms]] = []
+        for parent, effect in enumerate(self.effects):
+            if joined and len(joined[-1][1]) * len(effect) <= _MAX_JOINT_CONFIGURATIONS:
+                parents, before = joined[-1]
+                both = before[:, None, :] + effect[None, :, :]
+                joined[-1] = (*parents, parent), both.reshape(-1, len(self.base))
+            else:
+                joined.append(((parent,), effect))
+        return tuple((parents, np.ascontiguousarray(table.T)) for parents, table in joined)
+
+    @property
+    def cells(self) -> int:
+        """The number of logarithms."""
+        return len(self.base) + sum(effect.size for effect in self.effects)
+
+    def strata(self, groups: Sequence[Indices], records: int) -> Indices:
+        """Number the joint configuration of the first parents: records to draw alike."""
+        if not self.effects:
+            return np.zeros(records, dtype=np.intp)
+        parents, _ = self._joint_effects[0]
+        return self._joint_index(parents, groups)
+
+    def prepare(self) -> None:
+        """Build the cached look-up tables now rather than at the first draw."""
+        self._joint_effects, self._cumulative  # noqa: B018 - cached properties
+
+    def draw(self, groups: Sequence[Indices], words: HalfWords) -> Indices:
+        """Draw a value for each record, given the groups of its parents and two uniform words.
+
+        Args:
+            groups: For each parent, the group of each record.
+            words: Two 32-bit words per record: one column for the bin, one for the value.
+        """
+        drawn = np.empty(len(words), dtype=np.intp)
+        for batch in _batches(len(words)):
+            cumulative = np.cumsum(self._weights([group[batch] for group in groups]), axis=0)
+            # Multiplied in two halves: the total may need 46 bits.
+            total, word = cumulative[-1], words[batch, 0].astype(np.int64)
+            threshold = ((total >> 16) * word + (((total & 0xFFFF) * word) >> 16)) >> 16
+            drawn[batch] = self._draw_within(cumulative, threshold, words[batch, 1])
+        return drawn
+
+    def draw_precise(self, groups: Sequence[Indices], uniform: Reals, words: HalfWords) -> Indices:
+        """Draw with bins exact to 2^-53: for records whose probability is computed afterwards.
+
+        Args:
+            groups: For each parent, the group of each record.
+            uniform: One number in [0, 1) per record, for the bin.
+            words: One 32-bit word per record, for the value.
+        """
+        drawn = np.empty(len(uniform), dtype=np.intp)
+        for batch in _batches(len(uniform)):
+            cumulative = np.cumsum(self._weights([group[batch] for group in groups]), axis=0)
+            threshold = (uniform[batch] * cumulative[-1]).astype(np.int64)
+            drawn[batch] = self._draw_within(cumulative, threshold, words[batch])
+        return drawn
+
+    def _draw_within(self, cumulative: Counts, threshold: Counts, words: HalfWords) -> Indices:
+        """Find the bins that thresholds fall into, and draw a value within each bin."""
+        bins: Indices = (cumulative <= threshold).sum(axis=0)
+        if len(self.bins) == len(self.base):
+            return bins
+        positions = (bins << _LOG2_BIN_TOTAL) + words.astype(np.int64)
+        values: Indices = np.searchsorted(self._cumulative, positions, side="right")
+        return values
+
+    def log_probability(self, groups: Sequence[Indices], values: Indices) -> Reals:
+        """Compute ln Pr{value | parents} of each record."""
+        found = np.empty(len(values))
+        with np.errstate(divide="ignore"):
+            for batch in _batches(len(values)):
+                weights = self._weights([group[batch] for group in groups])
+                own = values[batch].astype(np.intp)
+                of_bin = np.take_along_axis(weights, self.bins[own][None, :], axis=0)[0]
+                found[batch] = np.log(of_bin) - np.log(weights.sum(axis=0))
+                found[batch] += np.log(self.within[own]) - _LOG2_BIN_TOTAL * math.log(2)
+        return found
+
+    def log_distribution(self, groups: Sequence[Indices], records: int) -> Reals:
+        """Compute ln Pr{value | parents}: records by values."""
+        found = np.empty((records, self.values))
+        with np.errstate(divide="ignore"):
+            within = np.log(self.within) - _LOG2_BIN_TOTAL * math.log(2)
+            for batch in _batches(records):
+                own = len(found[batch])
+                weights = self._weights([group[batch] for group in groups], records=own)
+                bins = np.log(weights) - np.log(weights.sum(axis=0))
+                found[batch] = bins.T[:, self.bins] + within
+        return found
+
+    def _weights(self, groups: Sequence[Indices], records: int = 1) -> Counts:
+        """Compute the integer weight of each bin: bins by records of one batch."""
+        number = len(groups[0]) if groups else records
+        logarithms = np.repeat(self.base[:, None], number, axis=1)
+        for parents, effects in self._joint_effects:
+            logarithms += effects.take(self._joint_index(parents, groups), axis=1)
+        deficit = np.minimum(logarithms.max(axis=0) - logarithms, _MAX_DEFICIT)
+        fraction = deficit & ((1 << _FRACTION_BITS) - 1)
+        weights: Counts = _powers_of_half().take(fraction) >> (deficit >> _FRACTION_BITS)
+        return weights
+
+    def _joint_index(self, parents: Sequence[int], groups: Sequence[Indices]) -> Indices:
+        """Number the joint configurations of some parents."""
+        index = groups[parents[0]]
+        for parent in parents[1:]:
+            index = index * len(self.effects[parent]) + groups[parent]
+        return index
+
+
+def _batches(records: int) -> list[slice]:
+    return [slice(s, s + _RECORDS_PER_BATCH) for s in range(0, records, _RECORDS_PER_BATCH)]
+
+
+def _to_units(logarithms: Reals) -> Logarithms:
+    """Convert natural logarithms to integers in units of 2^-12, to base 2."""
+    units = np.rint(logarithms * (2**_FRACTION_BITS / math.log(2)))
+    clipped: Logarithms = np.clip(units, -_MAX_LOGARITHM, _MAX_LOGARITHM).astype(np.int32)
+    return clipped
+
+
+def _to_bin_weights(bins: Indices, shares: Reals) -> Counts:
+    """Round the shares of the values in each bin to integers that sum to 2^32."""
+    total = 2**_LOG2_BIN_TOTAL
+    first = np.flatnonzero(np.diff(bins, prepend=-1))
+    weights: Counts = np.rint(shares / np.add.reduceat(shares, first)[bins] * total).astype(
+        np.int64
+    )
+    # The most likely value of a bin takes what rounding left.
+    for start, end in zip(first, [*first[1:], len(bins)], strict=True):
+        part = weights[start:end]
+        part[part.argmax()] += total - part.sum()
+    return weights
+
+
+@cache
+def _powers_of_half() -> Counts:
+    """2^30 · 2^(-f / 4096) for f = 0 … 4095, rounded; the same on every computer.
+
+    By integer square roots: 2^(-1/4096) is twelve square roots of 1/2, to 200 bits.
+    """
+    bits = 200
+    root = 1 << (bits - 1)
+    for _ in range(_FRACTION_BITS):
+        root = math.isqrt(root << bits)
+    power, powers = 1 << bits, []
+    for _ in range(2**_FRACTION_BITS):
+        powers.append((power >> (bits - _LOG2_MAX_WEIGHT - 1)) + 1 >> 1)
+        power = power * root >> bits
+    return np.array(powers, dtype=np.int64)

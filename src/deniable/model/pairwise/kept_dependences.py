@@ -1,0 +1,169 @@
+"""Dependences that a pairwise model kept: what stands out from the noise of its own counts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.arrays import Counts, Reals
+from deniable.model.pairwise.measure import Pair, PairwiseMeasurements
+from deniable.model.pairwise.noise_level import (
+    VISIBLE_SIGMAS,
+    ColumnNoise,
+    NoiseLevel,
+    PairNoises,
+    noise_level,
+)
+from deniable.model.pairwise.one_way import value_distributions
+from deniable.schema.attribute import Attribute
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptDependences:
+    """What a model kept, by its noisy counts alone.
+
+    Attributes:
+        level: The noise level.
+        dependent: Number of pairs of columns whose dependence stands out from the noise.
+        by_chance: Number of pairs that stand out by chance if all columns are independent.
+    """
+
+    level: NoiseLevel
+    dependent: int
+    by_chance: float
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was kept, in words."""
+        if not self.level.pairs:
+            return self.level.sentences
+        chance = round(self.by_chance)
+        counted = (
+            f"{self.dependent:,} of {self.level.pairs:,} pairs of columns show a dependence that "
+            f"stands out from the noise (by chance alone: about {chance:,})."
+        )
+        return (*self.level.sentences, counted)
+
+    @property
+    def warning(self) -> str:
+        """Warn that most of the model is noise; "" otherwise."""
+        return MOSTLY_NOISE if self.level.is_mostly_noise else ""
+
+    def document(self) -> dict[str, float | int | None]:
+        """The figures for JSON."""
+        counted = {"dependent_pairs": self.dependent, "dependent_by_chance": round(self.by_chance)}
+        return {**self.level.document(), **counted}
+
+
+MOSTLY_NOISE = (
+    "Most of what was learnt is noise: relations between columns are lost, or made up by chance. "
+    "Use more rows, a larger ε, or fewer columns; or name the columns that matter most by --target."
+)
+
+
+def find_kept_dependences(
+    measured: PairwiseMeasurements, attributes: Sequence[Attribute], *, part: float = 1.0
+) -> KeptDependences | None:
+    """Find what a model kept, from its noisy counts; None if they have no noise.
+
+    Args:
+        measured: The noisy counts.
+        attributes: The domain of each column.
+        part: The share of the rows in which pairs are counted.
+
+    Privacy:
+        Covers: everything, as post-processing of the noisy counts, at no cost.
+    """
+    sigmas = [*measured.value_sigmas, *measured.interaction_sigmas.values()]
+    sigmas += [measured.table_sigma] if measured.tables else []
+    if not all(sigma > 0 for sigma in sigmas):
+        return None
+    marginals = value_distributions(attributes, measured.values, measured.value_sigmas)
+    columns = list(
+        map(
+            ColumnNoise.of,
+            attributes,
+            measured.bins,
+            measured.groups,
+            marginals,
+            measured.value_sigmas,
+        )
+    )
+    tables = {pair: measured.table(pair)[1] for pair in measured.tables}
+    pairs = PairNoises.of(columns, measured.interaction_sigmas, tables)
+    records = measured.ratio * measured.records
+    level = noise_level(columns, pairs, records=records, ratio=measured.ratio, part=part)
+    dependent, by_chance = _count_dependent(measured, columns, pairs, records)
+    return KeptDependences(level=level, dependent=dependent, by_chance=by_chance)
+
+
+def _count_dependent(
+    measured: PairwiseMeasurements,
+    columns: Sequence[ColumnNoise],
+    pairs: PairNoises,
+    records: float,
+) -> tuple[int, float]:
+    """Count the pairs whose dependence stands out; and those that do by chance.
+
+    The sum of squares of independent columns has d = (a - 1)(b - 1) dimensions and is about a
+    multiple of a χ² variable: its mean, times (1 + 2√(2/d)), is the threshold.
+    """
+    from scipy.special import gammaincc  # noqa: PLC0415 - slow to import
+
+    shapes: dict[tuple[int, int], list[int]] = {}
+    keys: list[Pair] = list(measured.interactions)
+    for at, pair in enumerate(keys):
+        shapes.setdefault(measured.interactions[pair].shape, []).append(at)
+    dependent, by_chance = 0, 0.0
+    for (a, b), chosen in shapes.items():
+        freedom = (a - 1) * (b - 1)
+        interactions = np.stack([measured.interactions[keys[at]] for at in chosen])
+        found, noise = _sums_of_squares(
+            interactions,
+            columns,
+            pairs.take(np.array(chosen)),
+            records=records,
+            ratio=measured.ratio,
+        )
+        ratio = 1 + VISIBLE_SIGMAS * np.sqrt(2 / freedom)
+        dependent += int(np.count_nonzero(found > ratio * noise))
+        by_chance += len(chosen) * float(gammaincc(freedom / 2, freedom * ratio / 2))
+    return dependent, by_chance
+
+
+def _sums_of_squares(
+    interactions: Counts,
+    columns: Sequence[ColumnNoise],
+    pairs: PairNoises,
+    *,
+    records: float,
+    ratio: float,
+) -> tuple[Reals, Reals]:
+    """Sum the squares of each pair's residual; and what they add up to if it is independent.
+
+    That is the noise of the interactions; that of the margins, which centring removes only where
+    the other column's groups have equal weight; and the chance of which rows are in the table:
+    n Σ r (1 - r) Σ c (1 - c).
+
+    Args:
+        interactions: Noisy interactions of pairs of one shape, scaled by the number of cells.
+        columns: The columns.
+        pairs: These pairs.
+        records: Number of records in which pairs are counted.
+        ratio: Records in which pairs are counted per record of the one-way tables.
+    """
+    rows = np.stack([columns[i].shares for i in pairs.first])
+    others = np.stack([columns[j].shares for j in pairs.second])
+    sampling = records * (1 - np.square(rows).sum(axis=1)) * (1 - np.square(others).sum(axis=1))
+    rows = rows - rows.mean(axis=1, keepdims=True)
+    others = others - others.mean(axis=1, keepdims=True)
+    centred = interactions / (rows.shape[1] * others.shape[1])
+    centred = centred - centred.mean(axis=1, keepdims=True)
+    centred = centred - centred.mean(axis=2, keepdims=True)
+    residual = centred - records * rows[:, :, None] * others[:, None, :]
+    margins = np.array([column.values * (ratio * column.sigma) ** 2 for column in columns])
+    margins *= np.array([1 - 1 / len(column.shares) for column in columns])
+    noise = (rows.shape[1] - 1) * (others.shape[1] - 1) * pairs.sigma**2
+    noise = noise + sampling + margins[pairs.first] * np.square(others).sum(axis=1)
+    noise = noise + margins[pairs.second] * np.square(rows).sum(axis=1)
+    return np.square(residual).sum(axis=(1, 2)), noise

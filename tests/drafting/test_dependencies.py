@@ -1,0 +1,75 @@
+"""Dependencies: real ones are found with their pairs; chance and exceptions are not."""
+
+import numpy as np
+import polars as pl
+
+from deniable.drafting.column_axes import column_axis
+from deniable.drafting.column_profile import open_table
+from deniable.drafting.dependencies import find_dependencies
+from deniable.drafting.type_inference import guess_column
+
+RNG = np.random.default_rng(5)
+FINE = RNG.integers(0, 40, 5000)
+
+
+def find(**columns):
+    read = open_table(pl.DataFrame(columns)).read()
+    axes = [column_axis(column, guess_column(column)) for column in read]
+    return find_dependencies([axis for axis in axes if axis is not None])
+
+
+def test_a_coarse_category_follows_from_a_fine_one():
+    [found] = find(coarse=[f"c{x % 6}" for x in FINE], fine=[f"f{x:02d}" for x in FINE])
+    assert (found.source, found.target, found.both) == ("fine", "coarse", False)
+    assert not found.by_steps
+    assert dict(found.pairs) == {f"f{x:02d}": f"c{x % 6}" for x in range(40)}
+
+
+def test_of_a_code_and_its_text_one_is_computed():
+    [found] = find(text=[f"level {x % 9}" for x in FINE], code=FINE % 9)
+    assert (found.source, found.target, found.both) == ("code", "text", True)
+    assert len(found.pairs) == 9
+
+
+def test_chains_end_at_a_learnt_column():
+    found = find(
+        a=[f"a{x:02d}" for x in FINE],
+        b=[f"b{x % 10}" for x in FINE],
+        c=[f"c{x % 5}" for x in FINE],
+    )
+    assert {(each.source, each.target) for each in found} == {("a", "b"), ("a", "c")}
+
+
+def test_an_age_group_is_steps_even_if_ages_are_missing_from_the_table():
+    ages = RNG.choice([*range(5, 60), 71, 90], 5000)
+    groups = np.where(ages < 18, "child", np.where(ages < 65, "adult", "old"))
+    [found] = find(age=ages, group=groups)
+    assert found.by_steps
+    assert list(found.pairs) == [(5, "child"), (18, "adult"), (71, "old")]
+
+
+def test_a_missing_source_may_have_a_result_of_its_own():
+    cells = [None if x == 7 else f"f{x:02d}" for x in FINE]
+    [found] = find(fine=cells, coarse=["none" if x == 7 else f"c{x % 6}" for x in FINE])
+    assert ("", "none") in found.pairs
+
+
+def test_one_exception_refutes_it():
+    coarse = FINE % 6
+    coarse[4321] = (coarse[4321] + 1) % 6
+    assert not find(fine=[f"f{x:02d}" for x in FINE], coarse=[f"c{x}" for x in coarse])
+
+
+def test_values_of_one_row_each_are_no_evidence():
+    """Nearly every value of the source is unique, so it determines anything."""
+    source = [f"s{x}" for x in RNG.permutation(3000) % 2900]
+    assert not find(source=source, target=[f"t{x}" for x in RNG.integers(0, 4, 3000)])
+
+
+def test_a_rare_result_that_chance_explains_is_not_a_dependency():
+    """Three rows of another value fall into three source values; 2,000 others never repeat it."""
+    source = RNG.integers(0, 150, 2000)
+    target = np.zeros(2000, dtype=int)
+    target[[np.flatnonzero(source == v)[0] for v in (1, 2, 3)]] = 1
+    source[target == 1] = 200
+    assert not find(source=[f"s{x}" for x in source], target=[f"t{x}" for x in target])

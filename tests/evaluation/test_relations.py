@@ -1,0 +1,234 @@
+"""Relations: the figures are those of the literal definitions; lost relations are found."""
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+import relation_definitions as slow
+from deniable.evaluation.reference_tables import EvaluationTables, independent_columns
+from deniable.evaluation.relations import (
+    Association,
+    Relations,
+    measure_relations,
+    strongest_associations,
+)
+from deniable.randomness import Keyed
+from deniable.schema.attribute import Attribute
+
+ATTRIBUTES = (
+    Attribute(name="years", kind="integer", values=range(20, 90)),
+    Attribute(name="pay", kind="integer", values=range(2_000), missing=("?",)),
+    Attribute(name="hours", kind="integer", values=range(60)),
+    Attribute(name="trade", kind="categorical", values=tuple("abcdefghijklmnop")),
+    Attribute(name="home", kind="categorical", values=("flat", "house", "none")),
+    Attribute(name="constant", kind="categorical", values=("x", "y")),
+)
+
+
+def rows_of(count, seed):
+    """Dependent columns: rare trades, a frequent number, missing cells, a forbidden combination."""
+    rng = np.random.default_rng(seed)
+    trade = np.minimum(rng.geometric(0.25, count) - 1, 15)
+    home = np.where(trade == 0, rng.choice(2, count), 2 - (rng.random(count) < 0.6))
+    years = np.clip(rng.normal(20 + 4 * home, 12, count).astype(int), 0, 69)
+    hours = np.where(
+        rng.random(count) < 0.4, 40, np.clip(rng.binomial(59, 0.5, count) + home, 0, 59)
+    )
+    pay = np.clip(20 * years + 5 * hours + rng.normal(0, 200, count).astype(int), 0, 1_999)
+    pay = np.where(rng.random(count) < 0.1, 2_000, pay)
+    columns = [years, pay, hours, trade, home, np.zeros(count, dtype=int)]
+    return np.asfortranarray(np.stack(columns, axis=1).astype(np.uint16))
+
+
+def values_of(codes):
+    """The same rows for the slow definitions; the constant column has no relations."""
+    found = {}
+    for at, attribute in enumerate(ATTRIBUTES[:5]):
+        if attribute.is_numeric:
+            found[attribute.name] = [
+                None if code == attribute.missing_code else float(attribute.values[code])
+                for code in codes[:, at].tolist()
+            ]
+        else:
+            found[attribute.name] = [attribute.values[code] for code in codes[:, at].tolist()]
+    return found
+
+
+@pytest.fixture(scope="module")
+def compared():
+    """Real rows, held-out rows, and records of which some columns were drawn anew."""
+    real, holdout, released = rows_of(700, 1), rows_of(400, 2), rows_of(500, 3)
+    released[:, 2] = independent_columns(real, 500, Keyed(1).at("records"))[:, 2]
+    half = released[:250]
+    half[:] = independent_columns(real, 250, Keyed(2).at("records"))
+    return real, holdout, released
+
+
+@pytest.fixture(scope="module")
+def found(compared):
+    real, holdout, released = compared
+    tables = EvaluationTables.of(real, released, holdout, key=0)
+    return measure_relations(ATTRIBUTES, tables, real, key=0)
+
+
+def test_the_figures_are_those_of_the_definitions(compared, found):
+    real, holdout, released = map(values_of, compared)
+    tables = EvaluationTables.of(compared[0], compared[2], compared[1], key=0)
+    mixed = values_of(tables.marginals)
+    for measured, other in (
+        (found.released, released),
+        (found.reals, real),
+        (found.independent, mixed),
+    ):
+        expected = slow.figures(real, holdout, other)
+        assert asdict(measured) == pytest.approx(expected, abs=1e-9)
+    assert found.released.impossible > 0.01
+    assert 0 < found.released.correlations_kept < 0.7 < found.reals.correlations_kept
+
+
+def test_without_held_out_rows_the_reference_is_the_table_and_halves_are_the_ceiling(compared):
+    real, _, released = compared
+    tables = EvaluationTables.of(real, released, None, key=0)
+    found = measure_relations(ATTRIBUTES, tables, real, key=0)
+    first, second = map(values_of, tables.ceiling)
+    expected = slow.figures(values_of(real), values_of(real), values_of(released))
+    assert asdict(found.released) == pytest.approx(expected, abs=1e-9)
+    halves = slow.figures(values_of(real), second, first)
+    halves["impossible"] = 0.0  # every combination of a half is one of the table
+    assert asdict(found.reals) == pytest.approx(halves, abs=1e-9)
+
+
+def test_a_copy_keeps_everything_and_independent_columns_nothing(compared):
+    real, holdout, _ = compared
+    copy = measure_relations(
+        ATTRIBUTES, EvaluationTables.of(real, real, holdout, key=0), real, key=0
+    )
+    assert copy.kept == pytest.approx(1)
+    assert copy.released == copy.reals
+    assert copy.sample.bound == "above"
+    mixed = independent_columns(real, 700, Keyed(3).at("records"))
+    none = measure_relations(
+        ATTRIBUTES, EvaluationTables.of(real, mixed, holdout, key=0), real, key=0
+    )
+    for share in (none.kept, none.kept_by_chance):
+        assert share is not None
+        assert share < 0.15
+    assert none.lost
+    assert not none.well_kept
+
+
+def test_lost_and_kept_relations_are_the_strongest_first(found):
+    strengths = {"a": (0.2, 0.05), "b": (0.9, 0.4), "c": (0.5, 0.45), "d": (0.1, 0.0)}
+    strengths |= {"e": (0.6, 0.4), "f": (0.7, 0.72)}
+    relations = replace(
+        found,
+        associations=tuple(
+            Association(names=(name, "x"), real=real, released=released)
+            for name, (real, released) in strengths.items()
+        ),
+    )
+    assert [each.names[0] for each in relations.strong] == ["b", "f", "e", "c", "a"]
+    assert [each.names[0] for each in relations.lost] == ["b", "a"]
+    assert [each.names[0] for each in relations.well_kept] == ["f", "c"]
+
+
+@pytest.mark.parametrize(
+    ("real", "released", "kept"),
+    [(0.5, 0.5, 1), (0.5, 0.25, 0.5), (0.5, 0.65, 0.7), (0.2, 0.8, -1)],
+)
+def test_an_exaggeration_counts_as_much_as_a_loss(real, released, kept):
+    association = Association(names=("a", "b"), real=real, released=released)
+    assert association.kept == pytest.approx(kept)
+
+
+def with_kept(found, *, correlations=5, **kept):
+    """The same relations with other kept shares; real rows keep everything."""
+    names = ("associations_kept", "correlations_kept", "gaps_kept")
+    return replace(
+        found,
+        correlations=correlations,
+        released=replace(found.released, **dict(zip(names, kept["released"], strict=True))),
+        reals=replace(found.reals, **dict(zip(names, kept["reals"], strict=True))),
+    )
+
+
+@pytest.mark.parametrize(
+    ("released", "reals", "correlations", "kept"),
+    [
+        ((0.4, 0.8, 0.6), (1, 1, 1), 5, 0.6),
+        ((0.4, 0.8, 0.6), (0.8, 0.8, 0.6), 5, (0.5 + 1 + 1) / 3),  # as a share of real rows
+        ((0.4, 0.8, 0.6), (1, 1, 1), 2, 0.5),  # two correlations are left out
+        ((0.4, None, None), (1, None, None), 0, 0.4),
+        ((-0.5, 1.0, 0.5), (1, 1, 1), 5, 0.5),  # reversed is nothing, not less
+        ((0.1, 0.1, 0.1), (0.1, 0.1, 0.1), 5, 0.2),  # real rows that keep nothing prove nothing
+    ],
+)
+def test_the_kept_share_is_the_mean_of_three(found, released, reals, correlations, kept):
+    relations = with_kept(found, released=released, reals=reals, correlations=correlations)
+    assert relations.kept == pytest.approx(kept)
+
+
+def test_nothing_is_kept_or_lost_if_nothing_is_strong():
+    rng = np.random.default_rng(4)
+    columns = [rng.integers(0, 60, 4_000), rng.integers(0, 3, 4_000), rng.integers(0, 2, 4_000)]
+    codes = np.asfortranarray(np.stack(columns, axis=1).astype(np.uint16))
+    attributes = (ATTRIBUTES[2], ATTRIBUTES[4], ATTRIBUTES[5])
+    tables = EvaluationTables.of(codes, codes[::-1], None, key=0)
+    found = measure_relations(attributes, tables, codes, key=0)
+    assert found.strong == ()
+    assert found.kept is None
+    assert found.released.associations_kept is None
+
+
+def test_a_table_without_numbers_has_associations_only(compared):
+    real, holdout, released = (codes[:, 3:5] for codes in compared)
+    tables = EvaluationTables.of(real, released, holdout, key=0)
+    found = measure_relations(ATTRIBUTES[3:5], tables, real, key=0)
+    assert len(found.associations) == 1
+    released_figures = asdict(found.released)
+    assert [name for name, value in released_figures.items() if value is None] == [
+        *("triples", "correlation_error", "correlations_kept", "gap_error", "gaps_kept")
+    ]
+    by_real_rows = found.reals.associations_kept
+    assert by_real_rows is not None
+    assert found.kept is not None
+    assert found.kept * by_real_rows == pytest.approx(found.released.associations_kept)
+
+
+def test_one_column_has_no_relations(compared):
+    real, holdout, released = compared
+    tables = EvaluationTables.of(real[:, 5:], released[:, 5:], holdout[:, 5:], key=0)
+    assert measure_relations(ATTRIBUTES[5:], tables, real[:, 5:], key=0) is None
+
+
+def test_the_document_has_every_pair(found):
+    document = found.document()
+    assert len(document["associations"]) == 10
+    assert document["kept"] == found.kept
+    assert document["sample_equivalent"]["fraction"] == found.sample.fraction
+    assert document["strong"] == {
+        "associations": len(found.strong),
+        "correlations": found.correlations,
+    }
+    assert isinstance(found, Relations)
+    assert "years" not in repr(found)
+
+
+def test_the_strongest_associations_of_one_table_are_its_own(compared):
+    real, *_ = compared
+    strongest = strongest_associations(ATTRIBUTES, real, limit=2)
+    table = values_of(real)
+    groups = slow.grouped(table, table)
+    expected = sorted(
+        (
+            ((a, b), slow.cramers_v(groups[a], groups[b]))
+            for at, a in enumerate(table)
+            for b in list(table)[at + 1 :]
+        ),
+        key=lambda each: -each[1],
+    )
+    assert [names for names, _ in strongest] == [names for names, _ in expected[:2]]
+    assert [v for _, v in strongest] == pytest.approx([v for _, v in expected[:2]])
+    every = strongest_associations(ATTRIBUTES, real, limit=100)
+    assert len(every) == sum(v > 0.15 for _, v in expected) < len(expected)
