@@ -1,8 +1,10 @@
 """Messages of libraries: none is shown, and that there was one is said."""
 
+import logging
 import os
 import subprocess
 import sys
+import warnings
 from textwrap import indent
 
 import pytest
@@ -41,9 +43,16 @@ try:
 except ValueError:
     sys.excepthook(*sys.exc_info())
 """,
+    "warning": f"warnings.warn('{MARK}')",
+    "log without a handler": f"logging.getLogger('library').warning('{MARK}')",
+    "log with a broken handler": f"""
+logger = logging.getLogger("library")
+logger.addHandler(logging.StreamHandler())
+logger.warning("%d", "{MARK}")
+""",
 }
 PROGRAM = """
-import os, sys, threading
+import logging, os, sys, threading, warnings
 import polars as pl
 from deniable import __main__ as program
 
@@ -99,10 +108,12 @@ def test_a_stream_that_is_not_standard_error_is_left_alone(capsys):
 
 def test_hooks_and_streams_are_put_back(capfd):
     hooks, stream = (sys.excepthook, sys.unraisablehook), sys.stderr
+    shown = warnings.showwarning, logging.lastResort, logging.Handler.handleError
     with withheld_messages():
         os.write(2, b"unseen")
         assert sys.excepthook is not hooks[0]
     assert (sys.excepthook, sys.unraisablehook) == hooks
+    assert (warnings.showwarning, logging.lastResort, logging.Handler.handleError) == shown
     assert sys.stderr is stream
     os.write(2, b"seen")
     assert capfd.readouterr().err.endswith("seen")

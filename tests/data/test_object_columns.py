@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deniable.data.object_columns import has_uniform_objects, objects_to_texts
@@ -86,6 +89,61 @@ def test_cells_of_a_column_without_meaning_are_texts():
     assert same.to_list() == ["7"] * 4
     with pytest.raises(TypeError):
         objects_to_texts("x", [b"a"], None)
+
+
+FALLBACKS: dict[str, list[Any]] = {
+    'type = "integer"\nmin = 0\nmax = 9\nmissing = ["", "-7"]\nfallback = 3': [0, 1, 5, -7, 12],
+    'type = "real"\nmin = 0\nmax = 9\ndecimals = 1\nmissing = [""]\nfallback = 3': [
+        *(0.0, 2.5, 5.0, -1.0, 1e20, float("nan"), float("inf")),
+    ],
+    'type = "categorical"\nvalues = ["1", "2.5"]\nfallback = "1"': [1.0, 2.5, 3.0],
+    'type = "boolean"\nvalues = ["no", "yes"]\nfallback = "no"': [0, 1, 2],
+}
+
+
+@pytest.mark.parametrize("lines", FALLBACKS)
+@pytest.mark.parametrize("odd", [1 + 2j, np.complex64(2j), np.longdouble(2), np.clongdouble(2j)])
+def test_numbers_mean_the_same_in_a_column_of_wider_numbers(lines, odd):
+    """One complex number makes all cells complex, and all became the fallback."""
+    schema, cells = with_fallback(lines), FALLBACKS[lines]
+    typed = read_codes(pd.DataFrame({"x": cells}), schema)[0][:, 0].tolist()
+    assert len(set(typed)) > 1
+    for column in (pd.Series([*cells, odd]), pd.Series(np.array([*cells, odd]))):
+        read = read_codes(pd.DataFrame({"x": column}), schema)[0][:, 0].tolist()
+        assert read[:-1] == typed
+
+
+def with_fallback(lines):
+    clip = "" if "values" in lines else 'outside = "clip"\n'
+    return Schema.parse(f'format = 1\n[[attribute]]\nname = "x"\n{lines}\n{clip}')
+
+
+TEXTS = {
+    'type = "categorical"\nvalues = ["a", "b"]\nmissing = ["?", ""]\nfallback = "b"',
+    'type = "text"\nvalues = ["a", "b"]\nother = "other"\nmissing = ["?"]\nfallback = "other"',
+    'type = "integer"\nmin = 0\nmax = 9\nmissing = ["?"]\nfallback = 3',
+    'type = "date"\nmin = 2020-01-01\nmax = 2020-12-31\nfallback = 2020-05-05',
+}
+
+
+@pytest.mark.parametrize("lines", sorted(TEXTS))
+@pytest.mark.parametrize("odd", [b"x", b"\xffSECRET"])
+def test_texts_mean_the_same_next_to_bytes(lines, odd, tmp_path):
+    """Bytes make a column of bytes, which became the fallback; or the text was not UTF-8."""
+    schema, cells = with_fallback(lines), [b"a", b"b", b"?", b"", b"7", b"12", b"2020-02-03"]
+    plain = pa.array([*map(bytes.decode, cells), None])
+    expected = read_codes(pa.table({"x": plain}), schema)[0][:, 0].tolist()
+    assert len(set(expected)) > 1
+    held = pa.array([*cells, None, odd], pa.binary())
+    pq.write_table(pa.table({"x": held}), tmp_path / "x.parquet")
+    texts = pa.Array.from_buffers(pa.string(), len(held), held.buffers())
+    mixed = pd.Series([*plain.to_pylist(), odd], dtype=object)
+    pandas = [pd.Series(pd.arrays.ArrowExtensionArray(each)) for each in (held, texts)]
+    sources: list[Any] = [pa.table({"x": held}), pa.table({"x": texts}), tmp_path / "x.parquet"]
+    sources += [pd.DataFrame({"x": column}) for column in (mixed, *pandas)]
+    sources += [pl.DataFrame({"x": held})]
+    for source in sources:
+        assert read_codes(source, schema)[0][:-1, 0].tolist() == expected
 
 
 BOOLEANS: dict[str, list[Any]] = {

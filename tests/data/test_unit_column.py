@@ -1,10 +1,13 @@
 """Units: which cells name one. A cell means the same in a column of any type."""
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
+from uuid import UUID
 
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from deniable.data.table_io import read_table
@@ -88,6 +91,83 @@ def test_times_of_objects_keep_every_digit():
     later = pd.Timestamp("2020-01-01 00:00:00.000000001")
     cells = pd.Series([datetime(2020, 1, 1), later], dtype=object)
     assert len(set(units_of(cells).values())) == 2
+
+
+OMITTED = Schema.parse("""
+format = 1
+unit = "id"
+max_rows_per_unit = 9
+[[attribute]]
+name = "id"
+type = "identifier"
+release = "omit"
+missing = ["?"]
+outside = "drop"
+[[attribute]]
+name = "row"
+type = "integer"
+min = 0
+max = 9
+""")
+IDS: dict[str, list[Any]] = {
+    "texts": ["a", "b", "a", "?", ""],
+    "integers": [1, 2, 1, 3],
+    "floats": [1.5, 2.0, 1.5, INF, float("nan")],
+    "times": [datetime(2020, 1, 1), datetime(2020, 1, 2), datetime(2020, 1, 1)],
+    "durations": [timedelta(1), timedelta(2), timedelta(1)],
+    "UUIDs": [UUID(int=1), UUID(int=2), UUID(int=1)],
+}
+
+
+def same_units(found, expected):
+    """Whether the rows of ``expected`` are there, and two have one unit if they had one."""
+    pairs = {(found.get(row), unit) for row, unit in expected.items()}
+    kept = [row for row in found if row in expected]
+    return kept == list(expected) and len(pairs) == len(set(expected.values()))
+
+
+@pytest.mark.parametrize("odd", [[1], b"x", b"\xff", 1 + 2j, {"a": 1}, "\ud800"])
+@pytest.mark.parametrize("kind", IDS)
+def test_one_odd_cell_leaves_the_others_their_units(kind, odd):
+    """All rows were dropped because of it: the column became null as a whole."""
+    cells = IDS[kind]
+    expected = units_of(pd.Series(cells), OMITTED)
+    assert list(expected)[:3] == [0, 1, 2]
+    assert expected[0] == expected[2] != expected[1]
+    columns = [pd.Series([*cells, odd], dtype=object)]
+    if not isinstance(odd, str):  # pandas itself refuses to infer a type for it
+        columns.append(pd.Series([*cells, odd]))
+    for column in columns:
+        found = units_of(column, OMITTED)
+        assert set(found) - set(expected) <= {len(cells)}
+        assert same_units(found, expected)
+
+
+def test_complex_numbers_that_may_have_been_other_integers_are_refused():
+    with pytest.raises(DataError, match="2\\^53"):
+        units_of(pd.Series([2**53, 2**53 + 1, 1j]), OMITTED)
+
+
+def arrow_texts(cells: list[bytes], arrow_type: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(arrow_type, len(cells), pa.array(cells, pa.binary()).buffers())
+
+
+@pytest.mark.parametrize("arrow_type", [pa.string(), pa.binary()])
+@pytest.mark.parametrize("odd", [b"x", b"\xff"])
+def test_one_cell_of_bytes_leaves_the_others_their_units(arrow_type, odd):
+    """In Arrow it makes all cells bytes, and those that mean missing were units."""
+    cells = [b"a", b"b", b"a", b"?", b""]
+    for names in (
+        arrow_texts([*cells, odd], arrow_type),
+        arrow_texts([*cells, odd, odd], arrow_type),
+    ):
+        table = pa.table({"id": names, "row": range(len(names))})
+        for source in (table, table.to_pandas(types_mapper=pd.ArrowDtype)):
+            read = read_table(source, OMITTED)
+            found = dict(zip(read.codes[:, 0].tolist(), read.units.tolist(), strict=True))
+            expected = {0: 1, 1: 2, 2: 1, **dict.fromkeys(range(5, len(names)), 3)}
+            assert list(found) == list(expected)
+            assert same_units(found, expected)
 
 
 def test_a_column_without_equality_is_refused():

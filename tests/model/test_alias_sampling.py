@@ -152,3 +152,12 @@ def test_the_sort_is_stable(keys, data):
     order = data.draw(st.permutations(range(len(keys))))
     found = stable_sort_by(np.array(keys, dtype=np.intp), np.array(order, dtype=np.intp))
     assert found.tolist() == sorted(order, key=lambda at: keys[at])
+
+
+@pytest.mark.parametrize(("records", "has_strata"), [(95, False), (96, True), (1_000, True)])
+def test_rows_of_few_records_share_one_sequence(records, has_strata):
+    """Twelve rows, eight records each on average; else all records are one stratum."""
+    rows, order = np.arange(records) % 12, np.arange(records)
+    words = stratified_words(rows, order, Keyed(1).at("records"))
+    alone = stratified_words(np.zeros_like(rows), order, Keyed(1).at("records"))
+    assert np.array_equal(words, alone) != has_strata

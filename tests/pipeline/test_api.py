@@ -130,7 +130,7 @@ def test_more_records_leave_less_to_the_model_in_randomized(small_schema):
     one = deniable.plan(small_schema, records=1, mode="randomized", **MODES["randomized"])
     seven = deniable.plan(small_schema, records=7, mode="randomized", **MODES["randomized"])
     assert seven.test.cost.epsilon > one.test.cost.epsilon
-    assert seven.privacy.pairs.mean_sigma > one.privacy.pairs.mean_sigma
+    assert seven.privacy.pairs.tables.variance > one.privacy.pairs.tables.variance
 
 
 def test_a_plan_needs_no_table_and_is_what_a_run_costs(small_table, small_schema):
@@ -455,7 +455,7 @@ def test_what_is_promised_is_promised_to_the_person(small_table, small_schema):
 
 def test_rows_that_are_all_dropped_are_no_fault_where_there_are_persons(small_table, small_schema):
     first, *rest = small_schema.attributes
-    dropping = first.__class__(**{**_fields(first), "outside": "drop"})
+    dropping = replace(first, outside="drop")
     schema = Schema(
         (Identifier(name="person"), dropping, *rest),
         rows_max=10_000, unit="person", max_rows_per_unit=2,
@@ -548,7 +548,7 @@ def test_a_stage_that_spends_otherwise_than_planned_stops_everything(
 
     def cheat_with_pairs(*args, **more):
         *before, laws = args
-        args = (*before, replace(laws, pairs=rounded_gaussian(2.0)))
+        args = (*before, replace(laws, interactions=rounded_gaussian(50.0)))
         return measure_pairwise(*args, **more)
 
     monkeypatch.setattr(learn_paper_model, "learn_counts", cheat)
@@ -587,19 +587,13 @@ def test_the_plan_is_refused_before_a_row_is_read(small_schema, monkeypatch):
 
 def test_a_drafted_schema_is_refused_unless_it_is_accepted(small_table, small_schema):
     first, *rest = small_schema.attributes
-    drafted = Schema(
-        (first.__class__(**{**_fields(first), "confirmed": False}), *rest), rows_max=10_000
-    )
+    drafted = Schema((replace(first, confirmed=False), *rest), rows_max=10_000)
     for mode in MODES:
         with pytest.raises(SchemaError, match=r'for example "years"\. Check each'):
             synthesize(small_table, drafted, mode)
     release = synthesize(small_table, drafted, "seedless", accept_drafted_schema=True)
     document = release.certificate.document(drafted, {})
     assert document["schema"]["drafted"] == ["years"]
-
-
-def _fields(attribute):
-    return {name: getattr(attribute, name) for name in attribute.__dataclass_fields__}
 
 
 # What a run shows of itself
@@ -639,7 +633,7 @@ def test_the_shares_of_the_budget_can_be_chosen_and_the_total_stays(small_schema
     usual = api.plan(small_schema)
     chosen = api.plan(small_schema, seeds_share=0.4, values_share=0.6)
     assert chosen.privacy.seeds.radius < usual.privacy.seeds.radius
-    assert chosen.privacy.pairs.pairs.variance > usual.privacy.pairs.pairs.variance
+    assert chosen.privacy.pairs.tables.variance > usual.privacy.pairs.tables.variance
     for run in (usual, chosen):
         assert 0.98 < run.cost.epsilon <= 1
     with pytest.raises(ConfigError, match="seeds_share"):

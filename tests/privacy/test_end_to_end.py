@@ -20,7 +20,8 @@ from deniable.model.paper.correlation import StructureNoise, learn_correlations,
 from deniable.pipeline.api import learn
 from deniable.pipeline.run_plan import plan_run
 from deniable.privacy.entropy_scale import EntropyScale
-from deniable.privacy.noise_laws import exact
+from deniable.privacy.noise_laws import exact, rounded_gaussian
+from deniable.privacy.pairwise_budget import interaction_sigmas
 from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
@@ -107,11 +108,12 @@ def least_delta(laws, epsilon, step=1e-3):
 @pytest.mark.parametrize("mode", ["seedless", "one-shot"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-4), (2.0, 1e-3)])
 def test_the_true_cost_of_values_and_pairs_is_what_they_promise(tiny, mode, epsilon, delta):
-    """A record moves one cell of every table that is counted, at every look, by one."""
+    """A record moves one cell of every table by one, and all four interactions of a 2 × 2 table:
+    q = 4n - 2 n_row - 2 n_column + n, by one each."""
     run = plan_run(tiny, Config.assemble({"mode": mode, "epsilon": epsilon, "delta": delta}))
     noise = run.privacy.pairs
-    assert (noise.measured, noise.strength) == (1, None)
-    laws = [*noise.values, noise.pairs, *[noise.remeasured] * noise.remeasurements]
+    (sigma,) = interaction_sigmas([(2, 2)], [1], mu=noise.mu_interactions)
+    laws = [*noise.values, *[rounded_gaussian(4 * sigma)] * 4, *[noise.tables] * noise.table_count]
     laws += [run.privacy.seeds] if run.privacy.seeds else []
     assert least_delta(laws, run.privacy.cost.epsilon) <= delta
     # A sharp promise: at 5 % less ε it would be false.

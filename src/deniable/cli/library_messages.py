@@ -1,14 +1,17 @@
 """Messages of libraries on standard error: withheld, because they may quote cells.
 
 Rust prints a panic of polars to file descriptor 2 before Python can see it; Python itself prints
-exceptions that cannot be raised, as in a thread or a destructor. Both contain whatever the library
-puts into its message. Errors of this package do not go this way, and nothing is withheld from them.
+exceptions that cannot be raised, as in a thread or a destructor, warnings, and what is logged
+without a handler. All contain whatever the library puts into its message. Errors of this package
+do not go this way, and nothing is withheld from them.
 """
 
 import io
+import logging
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -33,7 +36,7 @@ def withheld_messages() -> Iterator[None]:
         yield
         return
     heard: list[bool] = []
-    with _unprinted_exceptions(heard), _redirected_descriptor(heard):
+    with _unprinted_exceptions(heard), _unprinted_warnings(heard), _redirected_descriptor(heard):
         yield
     if heard:
         print_error(_NOTE)
@@ -52,6 +55,34 @@ def _unprinted_exceptions(heard: list[bool]) -> Iterator[None]:
         yield
     finally:
         sys.excepthook, sys.unraisablehook, threading.excepthook = before
+
+
+class _NotingHandler(logging.Handler):
+    """Handler that only notes that something was logged."""
+
+    def __init__(self, heard: list[bool]) -> None:
+        super().__init__(logging.WARNING)
+        self._heard = heard
+
+    def emit(self, record: logging.LogRecord) -> None:  # noqa: ARG002 - it may quote cells
+        self._heard.append(True)
+
+
+@contextmanager
+def _unprinted_warnings(heard: list[bool]) -> Iterator[None]:
+    """Note warnings, and messages that are logged without a handler or that a handler fails on."""
+
+    def note(*_: object, **__: object) -> None:
+        heard.append(True)
+
+    before = warnings.showwarning, logging.lastResort, logging.Handler.handleError
+    warnings.showwarning, logging.lastResort = note, _NotingHandler(heard)
+    logging.Handler.handleError = note  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        warnings.showwarning, logging.lastResort = before[:2]
+        logging.Handler.handleError = before[2]  # type: ignore[method-assign]
 
 
 @contextmanager

@@ -10,8 +10,15 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeAlias
 
+import numpy as np
+
 # A column or type of pandas or pyarrow, which need not be installed.
 Foreign: TypeAlias = Any
+
+# Arrow stores some dates in milliseconds.
+_DATE64 = "datetime64[ms]"
+# A cell that is no object of Python.
+_UNSUPPORTED = object()
 
 
 def contains_type(arrow_type: Foreign, is_sought: Callable[[Foreign], bool]) -> bool:
@@ -40,6 +47,17 @@ def require_importable(column: Foreign) -> None:
     # Numbers and times of any value can be imported; an Arrow date is invalid if it has a time.
     if not types.is_primitive(column.type):
         column.validate(full=True)
+
+
+def to_object(cell: Foreign) -> object:
+    """Convert an Arrow cell to a Python object, also one that is no date or text of Python."""
+    try:
+        return cell.as_py()
+    except UnicodeDecodeError:
+        return cell.as_buffer().to_pybytes() if hasattr(cell, "as_buffer") else _UNSUPPORTED
+    except (OverflowError, ValueError):
+        is_date = import_module("pyarrow").types.is_date64(cell.type)
+        return np.array(cell.value).astype(_DATE64)[()] if is_date else _UNSUPPORTED
 
 
 def arrow_column_of(column: Foreign) -> Foreign | None:

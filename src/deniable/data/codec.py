@@ -18,6 +18,7 @@ from deniable.data.column_encoder import CellOrigin, ColumnEncoder
 from deniable.data.declared_columns import MAX_ITEMS_IN_MESSAGE, require_columns
 from deniable.data.polars_errors import polars_errors_as
 from deniable.data.spooled_codes import CodeSpool
+from deniable.data.typed_texts import texts_of_bytes
 from deniable.data.unit_column import owner_expression, require_exact_owners
 from deniable.errors import DataError, InvariantError
 from deniable.randomness import Rng
@@ -232,6 +233,7 @@ def encode_cells(codec: Codec, frame: pl.LazyFrame, source: CellSource) -> Encod
     """
     names = frame.collect_schema().names()
     require_columns(codec.columns, names, table_name=source.table_name)
+    frame = _bytes_as_texts(codec, frame)
     fits = True
     try:
         columns, expressions = _plan_columns(codec, frame, source)
@@ -256,6 +258,17 @@ def encode_cells(codec: Codec, frame: pl.LazyFrame, source: CellSource) -> Encod
         raise _missing_owner_error(codec, owners.first_unknown, owners.unknown, source)
     units = None if codec.schema.unit is None else owners.labels()
     return EncodedTable(spool.codes(), units, adjusted.counts)
+
+
+def _bytes_as_texts(codec: Codec, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Decode columns of bytes where one cell must not change or refuse the others."""
+    lenient = {
+        attribute.name for attribute in codec.schema.attributes if attribute.fallback is not None
+    }
+    if codec.owner is not None:
+        lenient.add(codec.owner.name)
+    held = [name for name, dtype in frame.collect_schema().items() if dtype == pl.Binary]
+    return frame.with_columns(texts_of_bytes(name) for name in held if name in lenient)
 
 
 def _plan_columns(

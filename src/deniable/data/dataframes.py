@@ -7,15 +7,16 @@ categories, nullability, index and metadata of a returned frame follow from the 
 pandas and pyarrow are imported only for frames of theirs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 
-from deniable.data.arrow_types import arrow_column_of, require_importable
+from deniable.data.arrow_types import arrow_column_of, require_importable, to_object
 from deniable.data.complete_records import released_columns
 from deniable.data.dataframe_types import arrow_type, pandas_dtype, to_pandas
 from deniable.data.declared_columns import require_columns
@@ -196,10 +197,9 @@ def _from_arrow(column: Foreign, described: SchemaColumn) -> pl.Series:
         require_importable(column)
         return cast("pl.Series", pl.from_arrow(column)).alias(name)
     except IMPORT_ERRORS:
-        if _has_fallback(described):
-            return objects_to_texts(name, column.to_pylist(), _attribute_of(described))
-        if _is_omitted(described):
-            return _empty_column(name, len(column))
+        if _has_fallback(described) or _is_omitted(described):
+            cells = map(to_object, column)
+            return objects_to_texts(name, cells, _attribute_of(described), lenient=True)
         raise DataError(
             f'column "{name}" of {UNNAMED_TABLE} is of an Arrow type that polars does not support, '
             "or holds text that is not UTF-8; convert it to int64, float64 or string"
@@ -212,12 +212,12 @@ def _from_pandas(column: Foreign, described: SchemaColumn) -> pl.Series:
         attribute = _attribute_of(described)
         imported = _from_typed_pandas(column, attribute)
         if imported is None:
-            imported = objects_to_texts(name, column.astype(object), attribute)
+            imported = objects_to_texts(name, _objects_of(column), attribute)
     except ImportError:
         raise DataError("pandas frames need pyarrow: pip install 'deniable[frames]'") from None
     except IMPORT_ERRORS:
         if _is_omitted(described):
-            return _empty_column(name, len(column))
+            return _omitted_column(name, column)
         raise DataError(
             f'column "{name}" of {UNNAMED_TABLE} holds values that are not text, numbers, booleans '
             'or dates; convert them, for example with frame[name].astype("str")'
@@ -232,7 +232,7 @@ def _from_typed_pandas(column: Foreign, attribute: Attribute | None) -> pl.Serie
     if (arrow_column := arrow_column_of(column)) is not None:
         try:
             require_importable(arrow_column)
-        except NotImplementedError:
+        except IMPORT_ERRORS:
             return None
     try:
         return cast("pl.Series", pl.from_pandas(column, nan_to_null=True))
@@ -244,9 +244,20 @@ def _is_omitted(column: SchemaColumn) -> bool:
     return isinstance(column, Identifier) and column.release == "omit"
 
 
-def _empty_column(name: str, rows: int) -> pl.Series:
-    """Stand in for a column that is not released; nothing reads it unless it is the unit."""
-    return pl.Series(name, [None] * rows, dtype=pl.String)
+def _omitted_column(name: str, column: Foreign) -> pl.Series:
+    """Convert a pandas column that is not released, but may be the unit; odd cells become null."""
+    if getattr(column.dtype, "kind", "") == "c":
+        # Floats, not texts: ``require_exact_owners`` refuses those that may have been rounded.
+        cells = column.to_numpy()
+        reals = np.where(cells.imag == 0, cells.real, np.nan)
+        return pl.Series(name, reals.astype(np.float64))
+    return objects_to_texts(name, _objects_of(column), None, lenient=True)
+
+
+def _objects_of(column: Foreign) -> Iterable[object]:
+    """Return the cells of a pandas column as Python objects, also texts that are not UTF-8."""
+    arrow_column = arrow_column_of(column)
+    return column.astype(object) if arrow_column is None else map(to_object, arrow_column)
 
 
 def _attribute_of(column: SchemaColumn) -> Attribute | None:

@@ -7,7 +7,7 @@ of several types become texts, as a CSV file would have them.
 
 import math
 from collections.abc import Iterable
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from importlib import import_module
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from deniable.data.column_encoder import boolean_numbers
-from deniable.data.typed_texts import moment_text, number_text
+from deniable.data.typed_texts import moment_text, number_text, text_of_bytes
 from deniable.schema.attribute import Attribute
 from deniable.schema.grid import Grid
 
@@ -39,13 +39,17 @@ def has_uniform_objects(column: Any, attribute: Attribute | None) -> bool:
     return kind in _UNIFORM_KINDS or (kind == "datetime" and attribute is not None)
 
 
-def objects_to_texts(name: str, cells: Iterable[Any], attribute: Attribute | None) -> pl.Series:
+def objects_to_texts(
+    name: str, cells: Iterable[Any], attribute: Attribute | None, *, lenient: bool = False
+) -> pl.Series:
     """Convert Python objects to the texts that a CSV file would have; null if missing.
 
     Args:
         name: The name of the column.
         cells: Texts, numbers, booleans, dates and times, in any mixture.
         attribute: The attribute that describes the column; None if its cells have no meaning.
+        lenient: Convert any object, as for an attribute with a fallback. Without an attribute, one
+            that has no text is null.
 
     Raises:
         TypeError: A cell is of another type, and the attribute has no fallback for it.
@@ -54,17 +58,46 @@ def objects_to_texts(name: str, cells: Iterable[Any], attribute: Attribute | Non
         Neighbours: add or remove one cell. The others keep their texts, and these have the codes
             of typed cells.
     """
-    convert = _to_text if attribute is None or attribute.fallback is None else _to_any_text
+    has_fallback = attribute is not None and attribute.fallback is not None
+    convert = _to_any_text if lenient or has_fallback else _to_text
     return pl.Series(name, [convert(cell, attribute) for cell in cells], dtype=pl.String)
 
 
 def _to_any_text(cell: Any, attribute: Attribute | None) -> str | None:
-    """Convert any object; one that has no text becomes a text that no schema lists."""
+    """Convert any object; one that has no text becomes a text that no schema lists, or null."""
     try:
-        text = _to_text(cell, attribute)
+        if isinstance(cell, bytes):
+            return text_of_bytes(cell)
+        if attribute is None and _is_other_name(cell):
+            return str(cell)
+        text = _to_text(_to_real(cell), attribute)
         return text if text is None or text.encode() else ""
-    except (TypeError, ValueError, OverflowError, ArithmeticError):
-        return _NO_TEXT
+    except (TypeError, ValueError, ArithmeticError, NotImplementedError):
+        return None if attribute is None else _NO_TEXT
+
+
+def _is_other_name(cell: Any) -> bool:
+    """Whether an object is of a type that names units, but that no attribute describes."""
+    # By name, as nothing but ``randomness`` may import a module that draws.
+    is_uuid = f"{type(cell).__module__}.{type(cell).__name__}" == "uuid.UUID"
+    return is_uuid or (isinstance(cell, time | timedelta) and not _is_missing(cell))
+
+
+def _to_real(cell: Any) -> Any:
+    """Convert complex numbers and long doubles that are real numbers to those of Python.
+
+    One such cell gives its type to a whole column, and the others must stay what they were.
+    """
+    if isinstance(cell, complex | np.complexfloating):
+        if np.isnan(cell):
+            return None
+        if cell.imag:
+            return cell
+        cell = cell.real
+    if isinstance(cell, np.longdouble):
+        is_whole = bool(np.isfinite(cell)) and cell == np.rint(cell)
+        return int(cell) if is_whole else float(cell)
+    return cell
 
 
 def _to_text(cell: Any, attribute: Attribute | None) -> str | None:

@@ -17,6 +17,9 @@ from deniable.schema.grid import parse_integer
 # The types of a column whose cells are text.
 TEXT_TYPES = (pl.String, pl.Categorical, pl.Enum)
 
+# Precedes the digits of bytes that are not text.
+_UNDECODED = "\0bytes "
+
 _EPOCH = datetime(1970, 1, 1)
 # Ticks per second, by the first letter of a time unit of polars.
 _TICKS = {"m": 1_000, "u": 1_000_000, "n": 1_000_000_000}
@@ -50,6 +53,27 @@ def decimal_texts(cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     if isinstance(dtype, pl.Decimal) and dtype.scale:
         text = text.str.strip_chars_end("0").str.strip_chars_end(".")
     return text
+
+
+def texts_of_bytes(name: str) -> pl.Expr:
+    """Decode a column of bytes; a cell that is not UTF-8 gets a text of its own.
+
+    One cell of bytes makes a column of texts one of bytes, and the others must stay what they were.
+    """
+    return pl.col(name).map_batches(_decode_cells, return_dtype=pl.String, is_elementwise=True)
+
+
+def _decode_cells(cells: pl.Series) -> pl.Series:
+    texts = [None if cell is None else text_of_bytes(cell) for cell in cells.to_list()]
+    return pl.Series(cells.name, texts, dtype=pl.String)
+
+
+def text_of_bytes(cell: bytes) -> str:
+    """Decode one cell, as ``texts_of_bytes`` does."""
+    try:
+        return cell.decode()
+    except UnicodeDecodeError:
+        return _UNDECODED + cell.hex()
 
 
 def has_text(cell: pl.Expr, dtype: pl.DataType, texts: Sequence[str]) -> pl.Expr:

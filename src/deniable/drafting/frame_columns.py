@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
-import numpy as np
 import polars as pl
 
-from deniable.data.arrow_types import arrow_column_of, contains_type, require_importable
+from deniable.data.arrow_types import arrow_column_of, contains_type, require_importable, to_object
 from deniable.data.dataframes import UNNAMED_TABLE, require_distinct
 from deniable.data.polars_errors import IMPORT_ERRORS
 from deniable.drafting.object_texts import texts_of_objects
@@ -18,11 +17,6 @@ from deniable.errors import DataError
 
 # A frame, column or type of pandas or pyarrow, which need not be installed.
 Foreign: TypeAlias = Any
-
-# Arrow stores some dates in milliseconds.
-_DATE64 = "datetime64[ms]"
-# A cell without a counted text: an object that is none of those that have one.
-_UNSUPPORTED = object()
 
 
 def pandas_columns(source: Foreign, *, private: bool) -> Iterator[pl.Series]:
@@ -52,7 +46,7 @@ def pandas_columns(source: Foreign, *, private: bool) -> Iterator[pl.Series]:
             if not private:
                 raise _mixed_types_error(name) from None
             arrow_column = arrow_column_of(column)
-            cells = column.tolist() if arrow_column is None else map(_to_object, arrow_column)
+            cells = column.tolist() if arrow_column is None else map(to_object, arrow_column)
             yield texts_of_objects(name, cells)
 
 
@@ -71,7 +65,7 @@ def arrow_columns(source: Foreign, *, private: bool) -> Iterator[pl.Series]:
         except IMPORT_ERRORS:
             if not private:
                 raise _mixed_types_error(name) from None
-            yield texts_of_objects(name, map(_to_object, column))
+            yield texts_of_objects(name, map(to_object, column))
 
 
 def _arrow_type_of(column: Foreign) -> Foreign | None:
@@ -108,17 +102,6 @@ def _require_importable(
         raise NotImplementedError
     if column is not None:
         require_importable(column)
-
-
-def _to_object(cell: Foreign) -> object:
-    """Convert an Arrow cell to a Python object, also one that is no date or text of Python."""
-    try:
-        return cell.as_py()
-    except UnicodeDecodeError:
-        return cell.as_buffer().to_pybytes() if hasattr(cell, "as_buffer") else _UNSUPPORTED
-    except (OverflowError, ValueError):
-        is_date = import_module("pyarrow").types.is_date64(cell.type)
-        return np.array(cell.value).astype(_DATE64)[()] if is_date else _UNSUPPORTED
 
 
 def _mixed_types_error(name: str) -> DataError:
