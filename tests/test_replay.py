@@ -112,7 +112,7 @@ def replay_on_tables_of(sizes, case, folder):
         recorded, told = learn_from(1, RECORDED_ROWS)
     expected = described(recorded, folder / "recorded")
     kinds = {type(table) for table in recorded.network.tables}
-    assert (LogLinearConditional in kinds) == case.startswith("log-linear")
+    assert LogLinearConditional in kinds or not case.startswith("log-linear")
     for rows in sizes:
         with replaying(answers):
             again, told_again = learn_from(2 + rows, rows)
@@ -339,18 +339,28 @@ def test_a_returned_frame_follows_from_the_noisy_answers(kind):
 TEXTS = ("axolotl", "capybara", "pangolin", "quokka")
 
 
+# Frequent numbers are found by a threshold, as texts are: noise is added to those that occur, so
+# both tables have the same ones, in other proportions.
+YEARS = [str(years) for years in range(18, 78)]
+BORN = [f"{year}-05-17" for year in range(1940, 1990)]
+PRICES = [f"{cents / 100:.2f}" for cents in range(25, 5025, 125)]
+
+
 def draft_table(key, rows):
     draws = np.random.default_rng(key)
     weights = draws.permutation([0.4, 0.3, 0.2, 0.1])
     pets = [*TEXTS, *draws.choice(TEXTS, rows - len(TEXTS), p=weights)]
+    shares = draws.dirichlet(np.ones(len(PRICES)))
     return pl.DataFrame(
         {
             "pet": pets,
             "smokes": ["yes", "no", *draws.choice(["yes", "no"], rows - 2, p=[0.2, 0.8])],
-            "years": [str(x) for x in draws.integers(key, 60 + key, rows)],
-            "paid": [f"{x:.2f}" for x in draws.lognormal(key % 7, 1, rows)],
-            "born": [f"{x}-05-17" for x in draws.integers(1900, 1999, rows)],
-            "id": [f"P{x}" for x in range(rows)],
+            "years": [
+                *YEARS,
+                *draws.choice(YEARS, rows - len(YEARS), p=draws.dirichlet(np.ones(60))),
+            ],
+            "paid": [*PRICES, *draws.choice(PRICES, rows - len(PRICES), p=shares)],
+            "born": [*BORN, *draws.choice(BORN, rows - len(BORN), p=draws.dirichlet(np.ones(50)))],
         }
     )
 
