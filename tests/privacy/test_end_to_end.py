@@ -180,10 +180,10 @@ def command(monkeypatch, *words):
     assert program.run() == 0
 
 
-RUNS = 2_000
+RUNS = 1_000
 
 
-def test_two_thousand_runs_of_the_command_have_the_law_they_promise(
+def test_a_thousand_runs_of_the_command_have_the_law_they_promise(
     tiny, tiny_files, tmp_path, monkeypatch
 ):
     """The shipped command, real noise, one tiny table: each cell is its count plus the law's
