@@ -22,7 +22,7 @@ def number_flag(flag: str, kind: type, *, least: int | None = None, **settings: 
     Args:
         flag: The flag, such as ``--records``.
         kind: ``int`` or ``float``.
-        least: Smallest number allowed; None: whoever uses the number checks it.
+        least: Smallest number allowed; None: the function that takes the number checks it.
         settings: Further arguments of ``typer.Option``.
     """
     parse = whole_number(flag, least=least) if kind is int else decimal_number(flag)

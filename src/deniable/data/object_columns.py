@@ -70,7 +70,7 @@ def _to_any_text(cell: Any, attribute: Attribute | None) -> str | None:
             return text_of_bytes(cell)
         if attribute is None and _is_other_name(cell):
             return str(cell)
-        text = _to_text(_to_real(cell), attribute)
+        text = _to_text(to_real_number(cell), attribute)
         return text if text is None or text.encode() else ""
     except (TypeError, ValueError, ArithmeticError, NotImplementedError):
         return None if attribute is None else _NO_TEXT
@@ -83,7 +83,7 @@ def _is_other_name(cell: Any) -> bool:
     return is_uuid or (isinstance(cell, time | timedelta) and not _is_missing(cell))
 
 
-def _to_real(cell: Any) -> Any:
+def to_real_number(cell: Any) -> Any:
     """Convert complex numbers and long doubles that are real numbers to those of Python.
 
     One such cell gives its type to a whole column, and the others must stay what they were.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from deniable.data.object_columns import to_real_number
 from deniable.drafting.cell_patterns import UNSUPPORTED_CELL
 
 # Separates the counted text from what it loses.
@@ -143,22 +144,10 @@ def _to_attoseconds(duration: timedelta) -> int:
 
 
 def _to_python(cell: Any) -> Any:
-    """Convert numbers of NumPy to those of Python, and times of pandas to those of NumPy.
-
-    One complex number or long double gives its type to a whole column, so real numbers of these
-    types become what they were before.
-    """
+    """Convert numbers of NumPy to those of Python, and times of pandas to those of NumPy."""
     if isinstance(cell, datetime | timedelta):
         return getattr(cell, "asm8", cell)  # pandas keeps nanoseconds there
-    if isinstance(cell, complex | np.complexfloating):
-        if np.isnan(cell):
-            return None
-        if cell.imag:
-            return cell
-        cell = cell.real
-    if isinstance(cell, np.longdouble):
-        is_whole = bool(np.isfinite(cell)) and cell == np.rint(cell)
-        return int(cell) if is_whole else float(cell)
+    cell = to_real_number(cell)
     if isinstance(cell, np.generic) and cell.dtype.kind not in "Mm":
         return cell.item()
     return cell

@@ -248,7 +248,7 @@ class CoarseResidual:
 
     @property
     def sigma_of_bins(self) -> float:
-        """Standard deviation of a cell between bins, if a group's noise is shared out evenly."""
+        """Standard deviation of a cell between bins, if noise is divided evenly in a group."""
         bins_per_cell = len(self.rows) * len(self.columns) / self.residual.size
         return self.sigma / math.sqrt(max(bins_per_cell, 1.0))
 

@@ -48,7 +48,7 @@ _MAX_ORDERED_GROUPS = 7
 # Groups are as many as keep the noise of Cramér's φ, over all cells of a pair, below this.
 _MAX_PHI_NOISE = 0.2
 # Two-way tables are measured for as many pairs as keep their noise below this share of the rows;
-# for at least so many pairs per attribute.
+# but for at least this many pairs per attribute.
 _TARGET_TABLE_DEVIATION = 1 / 300
 _MIN_PAIRS_PER_ATTRIBUTE = 1.5
 
