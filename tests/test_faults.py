@@ -350,7 +350,8 @@ FAULTS = [
         "        exact = dict(zip(listed.texts, listed.counts, strict=True))\n"
         "        pairs = zip(released, rows[seen].tolist(), strict=True)\n"
         "        texts = dict(sorted(pairs, key=lambda pair: -exact[pair[0]]))",
-        f"{REPLAY}::test_a_private_draft_follows_from_its_noisy_answers",
+        "drafting/test_noisy_histograms.py"
+        "::test_texts_are_released_in_their_own_order_and_after_public_cells",
     ),
     Fault(
         "the rows_max of a private draft is the exact number of rows",
