@@ -41,13 +41,14 @@ format: .venv/.dev  ## reformat the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-coverage: TEST_ARGS := --cov=deniable --cov-branch --cov-report=json:.coverage.json
+coverage: TEST_ARGS := --cov --cov-report=json:.coverage.json
 coverage: test  ## all tests, with branch coverage; fails below the recorded share of a package
 	$(BIN)/python tools/check_coverage.py .coverage.json
 
 # Whole runs, growth and memory take longer: benchmarks/end_to_end.py, growth.py and memory.py.
 bench: .venv/.dev  ## limits on speed, then speed, as ratios measured in one run
 	$(BIN)/python benchmarks/guard.py
+	$(BIN)/python benchmarks/waiting.py
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/scan.py
 

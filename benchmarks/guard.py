@@ -11,7 +11,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 
-from common import OMEGA, K, Limits, simulate, tile, timed
+from common import OMEGA, SCHEMA, K, Limits, simulate, tile, timed
 from scan import SLOWER, by_scan_and_by_hand, cases, demo_seeds
 from speed import candidates_kernel, learn_exactly, learning, run_blocks, scan
 
@@ -27,7 +27,7 @@ HEAVY = ("dp_accounting", "numpy", "pandas", "polars", "pyarrow", "scipy", "skle
 SHOWN = f"""
 import sys
 from deniable.__main__ import run
-sys.argv = ["deniable", "--help"]
+sys.argv = ["deniable", *sys.argv[1:]]
 code = run()
 print(*sorted(set({HEAVY}) & set(sys.modules)), file=sys.stderr)
 sys.exit(code)
@@ -63,13 +63,15 @@ class _Stream:
 
 
 def imports(limits):
-    """``deniable --help`` needs none of the libraries that take long to load."""
-    shown = subprocess.run(
-        [sys.executable, "-c", SHOWN], check=True, capture_output=True, text=True
-    )
-    if shown.stderr.strip():
-        print(f"  loaded: {shown.stderr.strip()}")
-    limits.at_most("heavy libraries that --help loads", len(shown.stderr.split()), 0)
+    """``deniable --help`` needs none of the libraries that take long to load, a plan only NumPy."""
+    for allowed, *arguments in ((0, "--help"), (1, "plan", "--schema", SCHEMA, "--quiet")):
+        shown = subprocess.run(
+            [sys.executable, "-c", SHOWN, *arguments], check=True, capture_output=True, text=True
+        )
+        loaded = shown.stderr.split()
+        if len(loaded) > allowed:
+            print(f"  loaded: {' '.join(loaded)}")
+        limits.at_most(f"heavy libraries that {arguments[0]} loads", len(loaded), allowed)
 
 
 def draws(network, seeds, limits):

@@ -21,6 +21,7 @@ not finish has a line too.
 """
 
 import argparse
+import dataclasses
 import importlib
 import json
 import os
@@ -110,6 +111,11 @@ def joined(attribute, most):
 def release_of_peer(options, folder, schema):
     """Write the records of a peer; return the seconds to fit it."""
     tables = importlib.import_module("deniable.data.table_io")
+    records_of = importlib.import_module("deniable.data.complete_records").decode_records
+    # A peer knows of no constraints: its records may break them.
+    free = dataclasses.replace(schema, constraints=())
+    codec = importlib.import_module("deniable.data.codec").Codec(free)
+    draws = importlib.import_module("deniable.randomness").Keyed(0).at("values")
     codes, _ = tables.read_codes(folder / "train.csv", schema)
     coarser = [joined(attribute, options.most_bins) for attribute in schema.attributes]
     given = np.stack([coarse[codes[:, j]] for j, coarse in enumerate(coarser)], axis=1)
@@ -125,8 +131,8 @@ def release_of_peer(options, folder, schema):
         firsts, widths = np.unique(coarse, return_index=True, return_counts=True)[1:]
         steps = (rng.random(len(drawn)) * widths[drawn[:, j]]).astype(np.int64)
         drawn[:, j] = firsts[drawn[:, j]] + steps
-    records = schema.records(np.asfortranarray(drawn.astype(codes.dtype)), rng)
-    tables.write_table(folder / "records.csv", [records], schema)
+    records = records_of(codec, np.asfortranarray(drawn.astype(codes.dtype)), draws)
+    tables.write_table(folder / "records.csv", [records], free)
     return json.loads((folder / "seconds.json").read_text())
 
 

@@ -55,15 +55,15 @@ FAULTS = [
     Fault(
         "one draw of noise serves all cells",
         "privacy/noise.py",
-        "law.draw(rng, counts.shape)",
-        "law.draw(rng, 1)[0]",
+        "law.table.draw(rng, counts.shape)",
+        "law.table.draw(rng, 1)[0]",
         "privacy/test_noise.py::test_every_cell_has_noise_of_its_own",
     ),
     Fault(
         "one noisy threshold serves a block of candidates",
         "release/deniability_test.py",
-        "k + law.draw(rng, len(plausible))",
-        "k + law.draw(rng, 1)[0]",
+        "k + law.table.draw(rng, len(plausible))",
+        "k + law.table.draw(rng, 1)[0]",
         "release/test_deniability_test.py::test_every_candidate_gets_independent_noise",
     ),
     Fault(
@@ -420,15 +420,15 @@ FAULTS = [
     Fault(
         "half of the noise is drawn and all of it is charged",
         "privacy/noise.py",
-        "law.draw(rng, counts.shape)",
-        "law.draw(rng, counts.shape) // 2",
+        "law.table.draw(rng, counts.shape)",
+        "law.table.draw(rng, counts.shape) // 2",
         f"{REPLAY}::test_noise_has_the_law_of_its_ledger_entry",
     ),
     Fault(
         "noise is drawn once for all tables of a shape",
         "privacy/noise.py",
-        "law.draw(rng, counts.shape)",
-        "add_noise.__dict__.setdefault(f'{law} {counts.shape}', law.draw(rng, counts.shape))",
+        "law.table.draw(rng, counts.shape)",
+        "add_noise.__dict__.setdefault(f'{law} {counts.shape}', law.table.draw(rng, counts.shape))",
         f"{REPLAY}::test_no_two_questions_share_their_noise",
     ),
     Fault(
@@ -448,9 +448,9 @@ FAULTS = [
     Fault(
         "a table without kept rows takes another path",
         "pipeline/api.py",
-        "    learnt = learn_model(parts, run)\n    omegas",
-        '    if not len(table.codes):\n        raise BudgetError("no row is left")\n'
-        "    learnt = learn_model(parts, run)\n    omegas",
+        "    fractions = run.plan.fractions\n",
+        '    if not len(rows):\n        raise BudgetError("no row is left")\n'
+        "    fractions = run.plan.fractions\n",
         f"{REPLAY}::test_rows_that_are_dropped_leave_no_trace[units-outside1]",
     ),
     Fault(
@@ -485,9 +485,9 @@ FAULTS = [
     Fault(
         "the key of the noise follows from the counts",
         "privacy/noise.py",
-        "law.draw(rng, counts.shape)",
-        "law.draw(__import__('deniable').randomness.Keyed(int(abs(counts.sum()))).at('noise'), "
-        "counts.shape)",
+        "law.table.draw(rng, counts.shape)",
+        "law.table.draw(__import__('deniable').randomness.Keyed(int(abs(counts.sum()))).at('noise'),"
+        " counts.shape)",
         "privacy/test_noise.py::test_noise_does_not_depend_on_the_count",
     ),
     Fault(
@@ -531,14 +531,14 @@ FAULTS = [
     ),
     Fault(
         "the command prints the number of rows",
-        "cli/release_summary.py",
+        "cli/output.py",
         '        print_text(count_records(records) + f" in {out}", release.guarantee)',
         '        print_text(f"{release.internal}")',
         f"{REPLAY}::test_a_release_and_what_is_printed_follow_from_the_noisy_answers",
     ),
     Fault(
         "the command prints how many cells a fallback adjusted",
-        "cli/release_summary.py",
+        "cli/output.py",
         '        print_text(count_records(records) + f" in {out}", release.guarantee)',
         "        print_text(f\"{release.internal['adjusted_cells']}\")",
         "cli/test_commands.py::test_how_often_a_fallback_was_used_is_in_the_internal_folder_only",

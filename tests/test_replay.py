@@ -32,7 +32,7 @@ from deniable.privacy.noise_laws import Law, rounded_gaussian
 from deniable.privacy.pairwise_budget import INTERACTIONS_SPEND, gaussian_sigma
 from deniable.randomness import Secret, SystemRng
 from deniable.release import seed_histogram
-from deniable.release.records import KeptRecords
+from deniable.release.generation import KeptRecords
 from deniable.schema.schema import Schema
 from noise_replay import ClaimedSecret, recording, replaying, users_of_noise
 from replay_cases import LEARNT, TESTED, WORLDS

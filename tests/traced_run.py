@@ -3,7 +3,8 @@
     python traced_run.py RESULT.json ARGUMENTS…
 
 A chain counts the functions of the package that are active at once. Comprehensions and lambdas are
-part of the function they are written in. What runs while a module is imported is not counted.
+part of the function they are written in. What runs while a module is imported is not counted, nor
+is the stand-in by which polars is imported on first use: to look up a name of polars is no call.
 The randomness of the operating system is replaced, so that two runs take the same path.
 """
 
@@ -19,6 +20,9 @@ from types import FrameType
 import deniable
 from deniable.__main__ import run
 
+# Modules of the package that only import others, named as in a chain.
+IMPORTERS = {"lazy_polars.py"}
+
 
 class Tracer:
     """Profile function that records modules and the deepest chain of calls."""
@@ -32,7 +36,7 @@ class Tracer:
         if event != "call" or not frame.f_code.co_filename.startswith(self._package):
             return
         chain = list(self._chain(frame))
-        if any(name == "<module>" for _, name in chain):
+        if chain[0][0] in IMPORTERS or any(name == "<module>" for _, name in chain):
             return
         self.modules.add(chain[0][0])
         named = [f"{module}:{name}" for module, name in chain if not name.endswith(">")]

@@ -81,7 +81,8 @@ def _code_of(end: SystemExit, tracker: OutputTracker) -> int:
     """
     code = end.code if isinstance(end.code, int) else 0
     if code == _INTERRUPTED:
-        kept = "finished parts are kept" if "reproduce" in sys.argv else "nothing was written"
+        is_resumable = "reproduce" in sys.argv or {"audit", "--out"} <= set(sys.argv)
+        kept = "finished parts are kept" if is_resumable else "nothing was written"
         print_error("interrupted" if tracker.paths else f"interrupted: {kept}")
         _report_written(tracker)
     return 2 if code == 1 else code

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, get_type_hints
 
 from deniable.errors import ConfigError
-from deniable.files import require_regular_file
+from deniable.files import parse_toml, require_regular_file
 from deniable.option import Option, option_field, without_none
-from deniable.schema.toml_syntax import parse_toml
 
 Mode = Literal["one-shot", "seedless", "tested", "randomized"]
 DataUse = Literal["whole", "split"]
@@ -142,7 +141,7 @@ class Config:
         None,
         "Share of ε for the seed histogram.",
         "Model",
-        default_label="0.03 to 0.1, by a public rule",
+        default_label="0.005 to 0.1, by a public rule",
         bounds=(0.001, 0.9),
         applies_to="one-shot",
         has_flag=False,

@@ -1,16 +1,20 @@
 """Input and output files of a command.
 
-Inputs must be regular files: a pipe, device or socket may block or never end. Outputs are tracked
-once they are in place, so that no message claims otherwise.
+Inputs must be regular files: a pipe, device or socket may block or never end. A TOML document may
+be anyone's: what no document needs is refused. Outputs are tracked once they are in place, so that
+no message claims otherwise.
 """
 
 import os
+import re
 import stat
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from deniable.errors import ConfigError, InputError
 
@@ -21,6 +25,21 @@ _OTHER_KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
 }
+
+# Most parts of a dotted key, such as a.b.c. The parser's time is quadratic in their number, which
+# would be minutes for a key of 100 kilobytes. Our own documents have keys of two parts.
+MAX_KEY_PARTS = 100
+
+_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+# A key with too many parts, or a string or comment, in which dots mean nothing. A bare part is not
+# entered in its middle: the search is linear in the length of the text.
+_LONG_KEY = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""'
+    r"|'''.*?'''"
+    rf"|(?P<key>(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*+\.[ \t]*+){{{MAX_KEY_PARTS}}})"
+    r"""|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|#[^\n]*+""",
+    re.DOTALL,
+)
 
 
 def as_path(value: object, what: str) -> Path:
@@ -55,6 +74,27 @@ def require_regular_file(
     if not stat.S_ISREG(mode):
         kind = _OTHER_KINDS.get(stat.S_IFMT(mode), "something else")
         raise error(f"{path} is {kind}, not a regular file. Save its content as a file first.")
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse a TOML document.
+
+    Raises:
+        ValueError: The text is no TOML, or uses it to excess. The message says what is wrong, and
+            where, in the middle of a sentence: it has no capital and no full stop.
+    """
+    for found in _LONG_KEY.finditer(text):
+        if found["key"] is not None:
+            line = text.count("\n", 0, found.start()) + 1
+            raise ValueError(f"a key has more than {MAX_KEY_PARTS} parts (at line {line})")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(str(error)) from None
+    except (RecursionError, ValueError):
+        raise ValueError(
+            "lists are nested too deeply, or a number has too many digits; no document needs that"
+        ) from None
 
 
 @dataclass

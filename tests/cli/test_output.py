@@ -1,6 +1,7 @@
-"""What commands print: paragraphs, tables, JSON, progress bars."""
+"""What commands print: paragraphs, JSON, progress bars, results."""
 
 import json
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,21 +15,21 @@ from deniable.cli.output import (
     print_list,
     print_text,
     program_name,
+    show_artefact,
     show_metrics,
-    show_plan,
     show_progress,
+    show_release,
     show_verification,
+    summarize_claim,
+    summarize_kept,
 )
 from deniable.cli.terminal import escape
-from deniable.config import Config
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.evaluate import evaluate
-from deniable.pipeline.plan_report import report_plan
-from deniable.pipeline.run_plan import plan_run
-from deniable.schema.schema import Schema
+from deniable.pipeline.api import learn
 from deniable.verification.claims import Check
 from deniable.workers import no_progress
-from worlds import plain_attribute
+from small_runs import synthesize
 
 
 @pytest.mark.parametrize(
@@ -87,12 +88,7 @@ ODD_NAMES = [
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_names_of_columns_are_printed_literally(capsys, name):
-    """A plan died of ``wage [/h]`` and showed ``speed [m/s]`` as ``speed``."""
     shown = escape(name)
-    schema = Schema((plain_attribute(name, 3), plain_attribute("y", 3)), rows_max=1_000)
-    config = Config.assemble({})
-    show_plan(report_plan(plan_run(schema, config), schema, config), show_all=True)
-    assert f"values of {shown} " in capsys.readouterr().out
     print_text(f"Draft in {name}")
     assert capsys.readouterr().out == f"Draft in {shown}\n\n"
     print_json(name=name)
@@ -108,12 +104,8 @@ def test_names_of_columns_are_printed_literally(capsys, name):
     assert f"do not trust {shown}.\n" in printed
 
 
-def test_a_long_name_is_neither_cut_nor_broken(capsys, monkeypatch):
+def test_a_long_path_is_neither_cut_nor_broken(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
-    schema = Schema((plain_attribute("n" * 150, 3), plain_attribute("y", 3)), rows_max=1_000)
-    config = Config.assemble({})
-    show_plan(report_plan(plan_run(schema, config), schema, config), show_all=False)
-    assert capsys.readouterr().out.count("n") >= 150
     print_text("Draft in " + "p/" * 100)
     assert "p/" * 100 in capsys.readouterr().out
 
@@ -167,50 +159,6 @@ def test_a_verification_prints_every_check_and_counts_what_failed(capsys):
     assert "PASS: all 1 checks passed; o is what" in capsys.readouterr().out
 
 
-# Plans
-
-
-def plan_of(m, **options):
-    schema = Schema(tuple(plain_attribute(f"x{i}", 3) for i in range(m)), rows_max=1_000)
-    config = Config.assemble(options)
-    return report_plan(plan_run(schema, config), schema, config)
-
-
-def test_one_way_tables_of_many_attributes_are_one_row(capsys):
-    show_plan(plan_of(20), show_all=False)
-    listed = capsys.readouterr().out
-    assert "values of x19" in listed
-    assert "tables of values" not in listed
-    show_plan(plan_of(21), show_all=False)
-    combined = capsys.readouterr().out
-    assert "21 tables of values" in combined
-    assert "values of x" not in combined
-
-
-def test_the_modes_are_compared_only_on_request(capsys):
-    show_plan(plan_of(3), show_all=False)
-    assert "Add --all to compare the modes." in capsys.readouterr().out
-    show_plan(plan_of(3, k=2), show_all=True)
-    printed = capsys.readouterr().out
-    assert "seeds not covered" in printed
-    assert "impossible" in printed
-    assert "--all" not in printed
-
-
-def test_the_forecast_is_printed_in_words_with_its_warning(capsys):
-    show_plan(plan_of(3, rows_max=50_000), show_all=False)
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "Forecast for 50,000 rows, a guess (rows_max)" in printed
-    assert "about as good as a random sample of" in printed
-    assert "WARNING" not in printed
-    show_plan(plan_of(3, rows_max=2), show_all=False)
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "no dependence stands out from the noise, however strong it is" in printed
-    assert "WARNING: Most of what this run learns will be noise" in printed
-    show_plan(plan_of(3, estimator="clip"), show_all=False)
-    assert "Forecast" not in capsys.readouterr().out
-
-
 def test_a_list_has_a_heading_and_is_wrapped(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "20")
     print_list("Found:", ["one", "some words that are wrapped"])
@@ -230,3 +178,78 @@ def test_an_evaluation_prints_the_relations_and_the_sample_equivalent(
     assert printed.index("Associations") < printed.index("Confidential")
     show_metrics(replace(metrics, findings=None), Path("o"))
     assert capsys.readouterr().out.startswith("Report in o")
+
+
+# The result of a run
+
+WARNING = "WARNING: Most of what was learnt is noise"
+
+
+def test_a_run_reminds_that_costs_add_up(capsys, small_table, small_schema):
+    """Without a guarantee there is no cost; without an artefact, more records are not free."""
+    for mode, epsilon, reminds, free in (
+        ("seedless", 1.0, True, True),
+        ("seedless", math.inf, False, False),
+        ("tested", 1.0, True, False),
+    ):
+        options = {"k": 5, "omega": "3"} if mode == "tested" else {}
+        release = synthesize(small_table, small_schema, mode, 5, epsilon=epsilon, **options)
+        show_release(release, Path("o"), 5, quiet=False, as_json=False)
+        printed = " ".join(capsys.readouterr().out.split())
+        assert ("Costs add up: every other run on the same table" in printed) == reminds
+        assert ("More records from the same artefact cost nothing" in printed) == free
+
+
+def test_only_a_private_release_is_recommended_for_publication(capsys, small_table, small_schema):
+    """Without noise there is nothing that could be published."""
+    for epsilon, recommended in ((1.0, True), (math.inf, False)):
+        release = synthesize(small_table, small_schema, "seedless", 5, epsilon=epsilon)
+        show_release(release, Path("o"), 5, quiet=False, as_json=False)
+        printed = capsys.readouterr().out
+        assert printed.startswith("5 records in o\n")
+        assert ("Publish o/" in printed) == recommended
+        claim = summarize_claim(release.certificate)
+        assert claim["epsilon"] == (
+            "inf" if epsilon == math.inf else release.certificate.cost.epsilon
+        )
+        json.dumps(claim, allow_nan=False)
+
+
+@pytest.mark.parametrize("rows", [2, 2_000])
+def test_what_the_noise_left_is_printed_and_warned_of(capsys, small_table, small_schema, rows):
+    """In words on a terminal, and as figures, words and warnings in JSON; both commands."""
+    table = small_table.head(rows)
+    release = synthesize(table, small_schema, "seedless", 5)
+    artefact = learn(table, small_schema, mode="seedless")
+    out = Path("o")
+    for show in (
+        lambda **more: show_release(release, out, 5, **more),
+        lambda **more: show_artefact(artefact, out, **more),
+    ):
+        show(quiet=False, as_json=False)
+        printed = " ".join(capsys.readouterr().out.split())
+        assert "What the noise left, by the noisy counts alone: - A single value:" in printed
+        assert ("stands out" if rows == 2 else "of 10 pairs of columns show a depend") in printed
+        assert (WARNING in printed) == (rows == 2)
+        show(quiet=False, as_json=True)
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["kept"]["pairs"] <= 10
+        assert answer["kept"]["text"][0].startswith("A single value:")
+        assert len(answer["warnings"]) == (rows == 2)
+        show(quiet=True, as_json=False)
+        assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(("mode", "epsilon"), [("seedless", math.inf), ("tested", 1.0)])
+def test_without_noisy_pairs_nothing_is_said_of_them(
+    capsys, small_table, small_schema, mode, epsilon
+):
+    options = {"k": 5, "omega": "3"} if mode == "tested" else {}
+    release = synthesize(small_table, small_schema, mode, 5, epsilon=epsilon, **options)
+    show_release(release, Path("o"), 5, quiet=False, as_json=False)
+    assert "What the noise left" not in capsys.readouterr().out
+    show_release(release, Path("o"), 5, quiet=False, as_json=True)
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["kept"], answer["warnings"]) == (None, [])
+    if release.artefact is not None:
+        assert summarize_kept(release.artefact) == {"kept": None, "warnings": []}

@@ -8,6 +8,9 @@ import polars as pl
 import pytest
 
 from deniable import __main__ as program
+from deniable.errors import ConfigError
+from deniable.evaluation import evaluate as evaluate_module
+from deniable.evaluation.effort import Effort
 from deniable.schema.schema import Schema
 
 pytestmark = pytest.mark.slow
@@ -134,6 +137,21 @@ def test_evaluate_writes_a_report_and_numbers(run, table, released, tmp_path):
     page = (tmp_path / "report/report.html").read_text()
     assert "<script" not in page
     assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_a_first_report_is_the_default_and_a_thorough_one_an_option(
+    run, table, small_files, monkeypatch
+):
+    efforts = []
+
+    def measure(*_arguments, effort, **_options):
+        efforts.append(effort)
+        raise ConfigError("this is enough")
+
+    monkeypatch.setattr(evaluate_module, "evaluate", measure)
+    args = (table, table, "--schema", small_files / "schema.toml", "--out", "report")
+    assert [run("evaluate", *args, *more)[0] for more in ((), ("--thorough",))] == [2, 2]
+    assert efforts == [Effort.quick(), Effort()]
 
 
 def test_a_public_report_does_not_open_the_real_table(run, released, tmp_path):

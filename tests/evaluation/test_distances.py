@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.evaluation import distances
-from deniable.evaluation.distances import measure_distances, total_variation
+from deniable.evaluation.distances import compare_tables, measure_distances, total_variation
 from deniable.schema.attribute import Attribute
 
 
@@ -42,6 +42,27 @@ def test_a_distance_is_the_largest_difference_of_any_event(width, rng):
     expected = [by_definition(first, second, list(c)) for c in choices]
     assert found.values == pytest.approx(expected)
     assert found.mean == pytest.approx(np.mean(expected))
+
+
+def test_tables_compared_together_have_the_distances_they_have_alone(rng):
+    sizes = (2, 3, 4)
+    one, two, three = (
+        np.stack([rng.integers(0, s, rows) for s in sizes], axis=1).astype(np.uint16)
+        for rows in (40, 30, 50)
+    )
+    reports = []
+    together = compare_tables(
+        attributes_of(sizes),
+        {"x": (one, two), "y": (three, two)},
+        width=2,
+        max_marginals=9,
+        key=0,
+        progress=lambda done, of: reports.append((done, of)),
+    )
+    for name, first in (("x", one), ("y", three)):
+        alone = measure_distances(attributes_of(sizes), first, two, width=2, max_marginals=9, key=0)
+        assert together[name].values == pytest.approx(alone.values)
+    assert reports == [(0, 3)]
 
 
 def test_counting_only_cells_that_occur_changes_nothing(monkeypatch, rng):

@@ -1,6 +1,7 @@
 """deniable evaluate, from tables to files: both editions."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -8,7 +9,7 @@ import pytest
 
 from deniable.errors import ConfigError, DataError, OutputError
 from deniable.evaluation.effort import Effort
-from deniable.evaluation.evaluate import evaluate
+from deniable.evaluation.evaluate import _STAGE_SHARES, WHOLE_REPORT, evaluate
 from deniable.evaluation.report import render
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
@@ -38,6 +39,16 @@ def test_a_public_edition_does_not_read_the_real_table(public):
     assert "is itself a disclosure" in text
     assert "Verdict" not in text
     assert "held-out" not in text
+
+
+def test_the_metrics_and_the_report_state_the_rows_that_were_used(internal):
+    metrics, out = internal
+    found = json.loads((out / "metrics.json").read_text())
+    assert found["effort"]["rows"] == 500
+    assert not found["effort"]["thorough"]
+    assert "This is a first report" in (out / "report.html").read_text()
+    thorough = replace(metrics, findings=replace(metrics.findings, effort=Effort()))
+    assert "This is a first report" not in render(thorough)
 
 
 def test_relations_are_in_the_metrics_and_in_the_report(internal):
@@ -114,7 +125,10 @@ def test_progress_reaches_the_end_of_every_stage(small_table, small_schema):
         progress=lambda stage, done, of: events.append((stage, done, of)),
     )
     stages = list(dict.fromkeys(stage for stage, _, _ in events))
-    assert stages == ["read the tables", "relations", "distances", "learning", "distinguishability"]
+    assert stages == [WHOLE_REPORT, *_STAGE_SHARES]
+    whole = [done for stage, done, of in events if stage == WHOLE_REPORT and of == 100]
+    assert whole == sorted(whole)
+    assert sum(_STAGE_SHARES.values()) == 100
     for stage in stages:
         _, done, of = [one for one in events if one[0] == stage][-1]
         assert done == of

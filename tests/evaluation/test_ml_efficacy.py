@@ -62,6 +62,18 @@ def test_rows_with_a_missing_number_are_not_tested():
     assert found.test_rows == int((codes[:, 1] != 30).sum())
 
 
+def test_intervals_are_those_of_the_test_rows_that_were_used(tables, small_schema):
+    """Fewer test rows, a wider interval: by the square root of their number."""
+    widths = {}
+    for test_rows in (100, 400):
+        effort = Effort(runs=1, rows=100, trees=2, game=10, test_rows=test_rows)
+        found = measure_ml_efficacy(tables, small_schema, effort, target="pet")
+        assert found.test_rows == test_rows
+        low, high = found.scores["linear"]["real"].interval
+        widths[test_rows] = high - low
+    assert 1.5 < widths[100] / widths[400] < 2.5
+
+
 def test_rare_classes_are_merged():
     values = tuple(f"v{i}" for i in range(80))
     schema = Schema(

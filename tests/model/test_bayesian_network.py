@@ -34,6 +34,15 @@ def test_log_probability_is_that_of_the_paper(world):
 
 
 @property_test
+@given(worlds())
+def test_distributions_are_those_whose_logarithms_log_distribution_has(world):
+    for i in range(world.m):
+        found = world.network.distribution(world.codes, i)
+        logarithms = world.network.log_distribution(world.codes, i)
+        np.testing.assert_allclose(found, np.exp(logarithms), rtol=1e-12)
+
+
+@property_test
 @given(worlds(most=3))
 def test_probabilities_of_all_records_sum_to_one(world):
     probabilities = np.exp(world.network.log_probability(world.universe))

@@ -92,6 +92,10 @@ def test_the_logarithms_are_those_of_the_exact_weights(conditional):
     for distribution, row in zip(rows.values(), found, strict=True):
         assert sum(distribution) == 1
         np.testing.assert_allclose(row, [logarithm(p) for p in distribution], atol=1e-13)
+    of_weights = conditional.distribution(groups, len(rows))
+    for distribution, row in zip(rows.values(), of_weights, strict=True):
+        # Two roundings of doubles.
+        np.testing.assert_allclose(row, [float(p) for p in distribution], rtol=2.0**-51)
     for value in range(conditional.values):
         values = np.full(len(rows), value)
         own = conditional.log_probability(groups, values)

@@ -77,6 +77,16 @@ def test_modes_are_compared_for_the_requested_number_too():
     assert [row["records"] for row in compare_modes(Config(), 100)] == [1, 100, 10_000, 1_000_000]
 
 
+def test_without_a_comparison_of_modes_the_rest_is_the_same(small_schema):
+    config = Config()
+    run = plan_run(small_schema, config)
+    whole = report_plan(run, small_schema, config)
+    short = report_plan(run, small_schema, config, compares_modes=False)
+    assert whole["records"]
+    assert whole["trade_off"]
+    assert short == whole | {"records": [], "trade_off": []}
+
+
 def test_a_randomized_test_without_any_epsilon_is_null():
     """k = 2 leaves only t = 1, whose δ is far above 1e-9."""
     assert {row["randomized"] for row in compare_modes(Config(k=2), None)} == {None}

@@ -1,13 +1,22 @@
 """Plans of runs: privacy units of several rows, and the cost of a private draft."""
 
 import math
+import re
+from dataclasses import replace
 
+import polars as pl
 import pytest
 
 import deniable
-from deniable.errors import BudgetError
+from deniable.config import Config
+from deniable.errors import BudgetError, ConfigError
+from deniable.pipeline.run_plan import plan_run, resolve_options
 from deniable.privacy.composition import Guarantee, sequential_composition
+from deniable.schema.attribute import Attribute
 from deniable.schema.schema import DraftCost, Schema
+from deniable.schema.unmodelled_columns import Identifier
+from deniable.verification.verify import verify
+from small_runs import NOISE, synthesize
 from worlds import plain_attribute
 
 
@@ -67,3 +76,123 @@ def test_a_draft_that_leaves_nothing_is_refused(draft):
 def test_without_noise_a_draft_is_no_matter():
     run = deniable.plan(schema(draft=DraftCost(epsilon=3.0, delta=0.1)), epsilon=math.inf)
     assert run.cost.epsilon == math.inf
+
+
+# Options that depend on the schema
+
+
+def with_target(schema, *names):
+    return replace(schema, target=names)
+
+
+@pytest.mark.parametrize(
+    ("in_schema", "option", "chosen"),
+    [
+        ((), None, ()),
+        (("pet",), None, ("pet",)),
+        (("pet",), ["home"], ("home",)),
+        (("pet",), [], ()),
+        ((), ["home", "pet", "home"], ("home", "pet")),
+    ],
+)
+def test_a_target_of_the_options_replaces_that_of_the_schema(
+    small_schema, in_schema, option, chosen
+):
+    schema = with_target(small_schema, *in_schema)
+    resolved = resolve_options(Config.assemble({"target": option}), schema)
+    assert resolved.target == chosen
+    assert resolve_options(resolved, schema) == resolved
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("pets", 'target "pets": the schema has no such column; did you mean "pet"?'),
+        ("zzz", 'target "zzz": the schema has no such column; name a column that is learnt'),
+        ("id", 'target "id": this column is not learnt (type = "identifier")'),
+    ],
+)
+def test_a_target_must_be_a_learnt_column_before_a_row_is_read(small_schema, name, words):
+    """There is no table to read: the fault comes first."""
+    schema = Schema((*small_schema.columns, Identifier(name="id")))
+    for run in (
+        lambda target: deniable.learn("no-such-table.csv", schema, target=target),
+        lambda target: synthesize("no-such-table.csv", schema, "seedless", target=target),
+        lambda target: deniable.plan(schema, target=target),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(words)):
+            run([name])
+
+
+def test_a_target_needs_pairs(small_schema):
+    """The schema's is ignored where the model has none: it is a description, not a request."""
+    with pytest.raises(ConfigError, match="target needs estimator = pairs, and this run has clip"):
+        deniable.plan(small_schema, target=["pet"], estimator="clip")
+    schema = with_target(small_schema, "pet")
+    assert resolve_options(Config.assemble({"estimator": "clip"}), schema).target is None
+
+
+def test_an_estimator_that_can_learn_the_schema_is_chosen():
+    learnt = Attribute(name="x", kind="integer", values=range(90), model="normal")
+    schema = Schema((learnt, plain_attribute("y", 3)))
+    assert resolve_options(Config(), schema).chosen_estimator == "norm-sub"
+    assert resolve_options(Config(estimator="clip"), schema).chosen_estimator == "clip"
+    assert resolve_options(Config(), Schema((plain_attribute("y", 3),))).estimator is None
+
+
+# What a target does
+
+
+def test_pairs_with_a_target_have_half_the_noise_at_the_same_cost(small_schema, small_table):
+    options = {"mode": "seedless", "noise": NOISE}
+    plain = deniable.learn(small_table, small_schema, **options)
+    named = deniable.learn(small_table, with_target(small_schema, "pet"), **options)
+    assert named.certificate.spends == plain.certificate.spends
+    pet = small_schema.names.index("pet")
+    noise = plan_run(small_schema, Config(mode="seedless")).privacy.pairs
+    for artefact, targets in ((plain, []), (named, [pet])):
+        sigmas = artefact.evidence.interaction_sigmas
+        with_pet = {sigma for pair, sigma in sigmas.items() if pet in pair}
+        others = {sigma for pair, sigma in sigmas.items() if pet not in pair}
+        assert len(with_pet) == len(others) == 1
+        ratio = max(others) / max(with_pet)
+        assert ratio == pytest.approx(2.0 if targets else 1.0)
+        # Σ c/σ² is the μ² of the stage, whatever the targets are.
+        groups = [int(own.max()) + 1 for own in artefact.evidence.groups]
+        total = sum(
+            (1 - 1 / groups[i]) * (1 - 1 / groups[j]) / sigma**2 for (i, j), sigma in sigmas.items()
+        )
+        assert total == pytest.approx(noise.mu_interactions**2)
+    fewer, more = (
+        [n for pair, n in artefact.evidence.table_counts.items() if pet in pair]
+        for artefact in (plain, named)
+    )
+    assert sum(more) > sum(fewer)
+
+
+@pytest.mark.parametrize("by_schema", [True, False])
+def test_targets_are_in_the_manifest_and_verified(small_schema, small_table, tmp_path, by_schema):
+    schema = with_target(small_schema, "pet", "home") if by_schema else small_schema
+    options = {} if by_schema else {"target": ["pet", "home"]}
+    release = synthesize(small_table, schema, "one-shot", 20, **options)
+    release.write(tmp_path / "o")
+    assert release.certificate.parameters["target"] == ["pet", "home"]
+    verify(tmp_path / "o").require()
+    plain = synthesize(small_table, small_schema, "one-shot", 20)
+    assert "target" not in plain.certificate.parameters
+
+
+def test_a_target_is_not_the_roundness_of_a_column():
+    text = 'name = "pay"\ntype = "integer"\nmin = 0\nmax = 99\nbins = { width = 20 }\nheaps = [10]'
+    schema = Schema.parse(f"format = 1\n[[attribute]]\n{text}\n")
+    [hidden] = schema.roundness_names
+    assert resolve_options(Config(target=("pay",)), schema).target == ("pay",)
+    with pytest.raises(ConfigError, match="no such column"):
+        resolve_options(Config(target=(hidden,)), schema)
+
+
+def test_a_frame_can_be_learnt_with_a_target(small_schema, small_table):
+    fitted = deniable.Synthesizer(target=["pet"], mode="seedless").fit(
+        small_table, schema=small_schema
+    )
+    assert isinstance(fitted.sample(5), pl.DataFrame)

@@ -20,14 +20,45 @@ from deniable.privacy.plan import SPLIT, make_plan
 from deniable.privacy.randomized_test import plan_randomized_test
 
 
-def facts(*, epsilon=1.0, delta=1e-9, m=5, lengths=1, rows_max=10**6, queries=40):
+def facts(*, epsilon=1.0, delta=1e-9, m=5, lengths=1, rows_max=10**6, queries=40, sizes=()):
     return PublicFacts(
         limit=Guarantee(epsilon=epsilon, delta=delta),
         names=tuple(f"x{i}" for i in range(m)),
         queries=queries,
         rows_max=rows_max,
         lengths=lengths,
+        sizes=sizes,
     )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rows", "lengths", "share"),
+    [
+        (1.0, 1_000, 1, 0.005),
+        (1.0, 25_000, 1, 0.01),
+        (1.0, 25_000, 2, 0.02),
+        (1.0, 10**6, 1, 0.02),  # more than 0.02 costs pairs more than it adds to high orders
+        (0.1, 10**5, 1, 0.005),  # as good as 10,000 rows at ε = 1
+        (0.01, 10**5, 1, 0.01),
+        (1e-5, 10**6, 1, 0.1),  # a smaller share would need a huge table of noise
+        (math.inf, 10, 1, 0.02),
+        (1.0, 10**6, 9, 0.1),
+    ],
+)
+def test_next_to_a_pairwise_model_seeds_get_more_of_epsilon_where_rows_are_many(
+    epsilon, rows, lengths, share
+):
+    asked_for = facts(epsilon=epsilon, rows_max=rows, lengths=lengths, sizes=(2,) * 5)
+    assert default_seeds_share(asked_for, asked_for.limit) == pytest.approx(share)
+
+
+def test_in_a_small_table_seeds_cost_the_pairwise_model_half_a_percent_of_noise():
+    """By the sum of 1/σ², which is μ² of all one-way tables and pairs together."""
+    with_seeds, without = (
+        calibrate(facts(rows_max=1_000, lengths=lengths, sizes=(2,) * 5), facts().limit)
+        for lengths in (1, 0)
+    )
+    assert 1 < without.mu_structure / with_seeds.mu_structure < 1.005
 
 
 @pytest.mark.parametrize(
@@ -41,7 +72,9 @@ def facts(*, epsilon=1.0, delta=1e-9, m=5, lengths=1, rows_max=10**6, queries=40
         (math.inf, 10, 1, 0.03),
     ],
 )
-def test_seeds_get_more_of_epsilon_where_their_noise_would_hide_them(epsilon, rows, lengths, share):
+def test_next_to_the_papers_model_seeds_get_more_where_their_noise_would_hide_them(
+    epsilon, rows, lengths, share
+):
     asked_for = facts(epsilon=epsilon, rows_max=rows, lengths=lengths)
     assert default_seeds_share(asked_for, asked_for.limit) == pytest.approx(share, abs=1e-5)
 

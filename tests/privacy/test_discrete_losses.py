@@ -84,6 +84,17 @@ def test_a_table_is_the_hockey_stick_of_its_outcomes(law, epsilon):
     assert found == pytest.approx(law.delta(epsilon), rel=1e-9)
 
 
+def test_a_table_of_many_weights_has_few_atoms_and_the_same_cost():
+    """Geometric noise has two losses, up to rounding, however many weights its table has."""
+    law = truncated_geometric(0.001, 20_000)
+    found = DiscreteLoss.from_table(table_weights(law))
+    assert len(found.losses) < 100
+    p, q = table_of(law)
+    for epsilon in (0.0, 0.0005, 0.002):
+        exact = hockey_stick(p, q, epsilon)
+        assert delta_of(found, epsilon) == pytest.approx(exact, rel=1e-9)
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1.0, 0.1)])
 def test_a_stated_cost_is_what_it_states(epsilon, delta):
     atoms = DiscreteLoss.from_guarantee(epsilon, delta, times=1)

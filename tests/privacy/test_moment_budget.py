@@ -34,7 +34,7 @@ from deniable.privacy.moment_budget import (
 from deniable.privacy.plan import SPLIT_SEEDLESS, make_plan
 from deniable.randomness import Keyed
 from deniable.release.atomic_files import encode_json, file_hash, pack_npz
-from deniable.release.manifest import add_checksum, ledger_entries
+from deniable.release.manifest import add_checksum, ledger_entry
 from deniable.schema.schema import Schema
 from deniable.verification import second_accountant
 from deniable.verification.manifest_spend import ManifestSpend
@@ -77,7 +77,8 @@ def test_with_gaussian_noise_all_three_cost_exactly_what_a_table_costs(model, de
     near = {"rel": 1.25e-3, "abs": 2e-4}
     whole = compose_spends(table, delta=delta).epsilon
     assert compose_spends(sums, delta=delta).epsilon == pytest.approx(whole, **near)
-    uses = [ManifestSpend.parse(entry) for entry in ledger_entries(sums, delta=delta)]
+    entries = [ledger_entry(spend, compose_spends(spend.alone, delta=delta)) for spend in sums]
+    uses = [ManifestSpend.parse(entry) for entry in entries]
     assert second_accountant.compute_epsilon(uses, delta=delta) == pytest.approx(whole, **near)
 
 

@@ -55,7 +55,7 @@ def test_every_cell_has_noise_of_its_own():
 
 
 def test_that_assertion_notices_one_draw_shared_by_all_cells():
-    noisy = np.full(200_000, 40) + LAW.draw(Keyed(3).at("noise"), 1)
+    noisy = np.full(200_000, 40) + LAW.table.draw(Keyed(3).at("noise"), 1)
     expected = {40 + z: LAW.probability(z) for z in range(-LAW.radius, LAW.radius + 1)}
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
         assert_distribution(Counter(noisy.tolist()), expected)

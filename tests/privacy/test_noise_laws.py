@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from chance import assert_distribution
 from deniable.errors import BudgetError, InvariantError
-from deniable.privacy import noise_laws, noise_tables
+from deniable.privacy import noise_laws
 from deniable.privacy.noise_laws import Law
 from deniable.privacy.noise_tables import TOTAL_WEIGHT
 from deniable.privacy.theorems import gaussian_histogram_cost, geometric_histogram_cost
@@ -80,11 +80,11 @@ def test_long_tables_sum_to_exactly_2_to_the_128_too(law):
 
 def test_draws_keep_the_shape_asked_for():
     rng = Keyed(1).at("noise")
-    drawn = noise_laws.truncated_geometric(1.0, 5).draw(rng, (3, 4, 5))
+    drawn = noise_laws.truncated_geometric(1.0, 5).table.draw(rng, (3, 4, 5))
     assert drawn.shape == (3, 4, 5)
     assert drawn.dtype == np.int64
-    assert noise_laws.exact().draw(rng, (0, 7)).shape == (0, 7)
-    assert noise_laws.exact().draw(SystemRng(), 5).tolist() == [0] * 5
+    assert noise_laws.exact().table.draw(rng, (0, 7)).shape == (0, 7)
+    assert noise_laws.exact().table.draw(SystemRng(), 5).tolist() == [0] * 5
 
 
 def literal_law(name, **of):
@@ -119,11 +119,20 @@ def test_every_weight_is_the_definition_rounded_to_the_nearest_unit(law):
     assert (moved + abs(beyond)) / 2 <= law.tv * TOTAL_WEIGHT
 
 
+@pytest.mark.parametrize("sigma", [10.3, 50.0, 400.5])
+def test_the_variance_of_long_gaussian_tables_needs_no_table(sigma):
+    law = noise_laws.rounded_gaussian(sigma)
+    found = law.variance
+    assert "table" not in vars(law)
+    z = np.arange(law.radius + 1.0)
+    assert found == pytest.approx(2 * float(z**2 @ law.table.probabilities()), rel=1e-13)
+
+
 @pytest.mark.parametrize("law", BOUNDED_LONG_LAWS, ids=str)
 def test_doubles_move_a_long_table_by_less_than_its_tv_allows(law, monkeypatch):
     """Against the same law weighed in decimals, which the test above holds to the definition."""
     here = law.table.weights()
-    monkeypatch.setattr(noise_tables, "MAX_DECIMAL_RADIUS", noise_laws.MAX_RADIUS)
+    monkeypatch.setattr(noise_laws, "MAX_DECIMAL_RADIUS", noise_laws.MAX_RADIUS)
     fine = getattr(noise_laws, law.name)(**dict(law.parameters))
     assert law.relative_error == 0
     pairs = zip(here, fine.table.weights(), strict=True)
@@ -268,14 +277,14 @@ def moved(g, z):
 @pytest.mark.parametrize("law", [SMALL_LAWS[i] for i in (1, 4, 7, 9)], ids=str)
 def test_draws_come_up_as_often_as_the_table_says(law):
     """False-alarm rate 1e-6, over the choice of key."""
-    drawn = law.draw(Keyed(7).at("noise"), 300_000)
+    drawn = law.table.draw(Keyed(7).at("noise"), 300_000)
     assert_distribution(Counter(drawn.tolist()), {z: law.probability(z) for z in both_sides(law)})
 
 
 def test_that_assertion_notices_a_scale_five_percent_too_wide():
     """The test above is worth something only if a wrong scale fails it."""
     law, wrong = noise_laws.discrete_laplace(1.0), noise_laws.discrete_laplace(0.95)
-    drawn = wrong.draw(Keyed(7).at("noise"), 300_000)
+    drawn = wrong.table.draw(Keyed(7).at("noise"), 300_000)
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
         assert_distribution(
             Counter(drawn.tolist()), {z: law.probability(z) for z in both_sides(law)}

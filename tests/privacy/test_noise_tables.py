@@ -133,7 +133,7 @@ def test_a_draw_takes_one_word_but_for_ties():
             return Keyed(5).at("noise").words(size)
 
     rng = Counting()
-    noise_laws.rounded_gaussian(25.4).draw(rng, 100_000)
+    noise_laws.rounded_gaussian(25.4).table.draw(rng, 100_000)
     assert rng.asked == 100_000
 
 

@@ -83,7 +83,7 @@ def test_the_lower_bound_is_above_n_as_rarely_as_it_says():
     """Pr{n_low > n} ≤ β, and not much less: the bound is not wasteful."""
     noise = PaperStructure(entropy=exact(), records=discrete_laplace(0.2), beta=0.01)
     n, trials = 1_000, 200_000
-    noisy = n + noise.records.draw(Keyed(4).at("noise"), trials)
+    noisy = n + noise.records.table.draw(Keyed(4).at("noise"), trials)
     above = sum(noise.lower_bound(int(number)) > n for number in noisy)
     assert above / trials <= 0.01 + 5 * math.sqrt(0.01 / trials)
     assert above > 0

@@ -12,7 +12,7 @@ from deniable.privacy.accountant import compose_on_grid
 from deniable.privacy.calibration import PublicFacts
 from deniable.privacy.composition import Guarantee, random_partition
 from deniable.privacy.ledger import PARTS, compose_spends, privacy_losses
-from deniable.privacy.plan import SPLIT, SPLIT_SEEDLESS, make_plan, total_cost
+from deniable.privacy.plan import SPLIT, SPLIT_SEEDLESS, make_plan, split_cost
 from deniable.privacy.randomized_test import plan_randomized_test
 from worlds import property_test
 
@@ -140,7 +140,7 @@ def test_under_a_split_the_cost_is_theorem_10_of_its_parts():
     ]
     assert plan.cost == random_partition(parts)
     assert plan.cost.epsilon < max(cost.epsilon for _, cost in parts) + 1e-9
-    assert total_cost(plan.spends, delta=1e-9, fractions=SPLIT) == plan.cost
+    assert split_cost(plan.spends, delta=1e-9, fractions=SPLIT) == plan.cost
 
 
 def test_under_a_split_seeds_that_cost_nothing_leave_their_share_to_the_others():

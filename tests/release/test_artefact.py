@@ -18,7 +18,7 @@ from deniable.model.bayesian_network import ConditionalTable
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.randomness import Keyed
 from deniable.release import artefact as module
-from deniable.release import artefact_evidence
+from deniable.release import artefact_arrays
 from deniable.release.artefact import load
 from deniable.release.atomic_files import file_hash, pack_npz
 from deniable.release.generation import BLOCK
@@ -549,7 +549,7 @@ def test_the_number_of_pairs_is_compared_before_they_are_listed():
     tracemalloc.start()
     try:
         with pytest.raises(ArtefactError, match="another number of pairs"):
-            artefact_evidence._list_pairs(groups, 1)
+            artefact_arrays._list_pairs(groups, 1)
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()

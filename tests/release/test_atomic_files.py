@@ -21,6 +21,7 @@ from deniable.release.atomic_files import (
     hash_files,
     make_file,
     make_folder,
+    new_file,
     pack_npz,
     require_free,
     staged,
@@ -418,3 +419,20 @@ def test_small_files_are_written_as_they_are(tmp_path):
     assert (tmp_path / "a").read_bytes() == b"\x00\xff"
     write_json(tmp_path / "c", {"a": 1})
     assert json.loads((tmp_path / "c").read_text()) == {"a": 1}
+
+
+def test_a_new_file_is_made_for_what_its_block_writes(tmp_path):
+    with new_file(tmp_path / "table"):
+        assert (tmp_path / "table").read_bytes() == b""
+        (tmp_path / "table").write_text("x")
+    assert (tmp_path / "table").read_text() == "x"
+
+
+def test_only_what_the_system_refuses_is_an_output_error(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OutputError, match="cannot be written"), new_file(tmp_path / "file" / "t"):
+        pass
+    with pytest.raises(OutputError, match="No space left"), new_file(tmp_path / "t"):
+        raise OSError(errno.ENOSPC, "full")
+    with pytest.raises(BudgetError, match="too few passed"), new_file(tmp_path / "t"):
+        raise BudgetError("too few passed")

@@ -1,6 +1,7 @@
 """Records generated from an artefact: their law, with and without constraints; read twice."""
 
 from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -9,15 +10,18 @@ import pytest
 import definitions
 from chance import assert_distribution
 from deniable.arrays import CODE
-from deniable.errors import ConfigError, SchemaError
+from deniable.errors import ConfigError, InvariantError, SchemaError
 from deniable.randomness import Keyed
 from deniable.release.generation import (
     _MAX_REDRAWS,
     BLOCK,
     GeneratedRecords,
+    KeptRecords,
     always_feasible,
+    decode_blocks,
     draw_feasible,
 )
+from deniable.release.prefix_distribution import combine_levels, combine_prefixes
 from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
 from worlds import codes_of, constrained, impossible, is_possible, records_of, small_world
 
@@ -77,7 +81,24 @@ def artefact_law(omegas) -> dict:
     return total
 
 
-def generated(omegas, feasible=always_feasible, key=KEY, pair_masks=None) -> Counter:
+def combined_law(omega: int) -> dict:
+    """A prefix with its combined weight, and the rest drawn."""
+    network, model = small_world()
+    (level,) = [level for level in kept_prefixes().levels if level.length == 3 - omega]
+    combined = combine_prefixes(network, level, {})
+    total = dict.fromkeys(model.universe(), Fraction(0))
+    for prefix, weight in zip(combined.prefixes, combined.weights, strict=True):
+        seed = [0, 0, 0]
+        for place, code in zip(model.order[: 3 - omega], prefix.tolist(), strict=True):
+            seed[place] = code
+        share = Fraction(int(weight), int(combined.weights.sum()))
+        for y in total:
+            total[y] += share * definitions.synthesis_probability(model, y, tuple(seed), omega)
+    assert sum(total.values()) == 1
+    return total
+
+
+def generated(omegas, feasible=always_feasible, key=KEY, pair_masks=None, **more) -> Counter:
     network = small_world()[0]
     levels = [level for level in kept_prefixes().levels if 3 - level.length in omegas]
     records = GeneratedRecords(
@@ -88,6 +109,7 @@ def generated(omegas, feasible=always_feasible, key=KEY, pair_masks=None) -> Cou
         number=BLOCK,
         feasible=feasible,
         pair_masks=pair_masks or {},
+        **more,
     )
     counts: Counter = Counter()
     for block in records.blocks():
@@ -101,6 +123,16 @@ def test_an_artefact_generates_records_of_its_law(omegas):
     """The first block is stratified, so frequencies scatter less than independent draws; a wrong
     probability shows all the same. False-alarm rate 1e-6 each, fixed key."""
     assert_distribution(generated(omegas), artefact_law(omegas))
+
+
+@pytest.mark.parametrize("omega", [1, 2])
+def test_a_model_of_pairs_generates_records_of_the_combined_law(omega):
+    """Another law than that of the noisy counts alone. False-alarm rate 1e-6, fixed key."""
+    levels = [level for level in kept_prefixes().levels if level.length == 3 - omega]
+    counts = generated((omega,), prefixes=combine_levels(small_world()[0], levels, {}))
+    assert_distribution(counts, combined_law(omega))
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(counts, artefact_law((omega,)))
 
 
 @pytest.mark.parametrize("omegas", [(1,), (3,), (1, 2, 3)])
@@ -214,3 +246,33 @@ def test_records_can_be_read_twice_on_any_number_of_workers(number):
 def test_no_records_are_refused():
     with pytest.raises(ConfigError, match="records = 0: ask for at least 1"):
         some_records(0)
+
+
+# Records are read any number of times, and decoded
+
+
+@dataclass(frozen=True)
+class BrokenRecords:
+    """One block, then an error: fewer records than announced."""
+
+    codes: np.ndarray
+    number: int
+    error: Exception | None = None
+
+    def blocks(self):
+        yield self.codes
+        if self.error is not None:
+            raise self.error
+
+
+def test_kept_records_are_the_same_at_every_reading(small_codes):
+    kept = KeptRecords.collect([small_codes[:3], small_codes[3:]], columns=small_codes.shape[1])
+    assert kept.number == len(small_codes)
+    for _ in range(2):
+        assert np.array_equal(np.concatenate(list(kept.blocks())), small_codes)
+
+
+def test_fewer_records_than_announced_are_a_bug(small_schema, small_codes):
+    records = BrokenRecords(small_codes, len(small_codes) + 1)
+    with pytest.raises(InvariantError, match="records were generated"):
+        list(decode_blocks(records, small_schema, Keyed(1)))

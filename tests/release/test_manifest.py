@@ -18,7 +18,7 @@ from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import Spend, compose_spends
 from deniable.privacy.noise_laws import discrete_laplace, exact
 from deniable.randomness import Keyed
-from deniable.release.manifest import Certificate, json_number, ledger_entries, round_up
+from deniable.release.manifest import Certificate, json_number, ledger_entry, round_up
 from perturbation_model import PerturbationModel
 from worlds import property_test
 
@@ -229,8 +229,8 @@ def test_only_infinity_becomes_text():
 def test_each_entry_is_a_spend_with_its_cost_alone_rounded_up():
     law = discrete_laplace(0.3)
     spend = Spend(what="counts of x", part="parameters", law=law)
-    (entry,) = ledger_entries([spend], delta=1e-9)
     alone = compose_spends((spend,), delta=1e-9)
+    entry = ledger_entry(spend, alone)
     assert entry["law"] == {"name": "discrete_laplace", "epsilon": 0.3}
     assert (entry["what"], entry["part"], entry["sensitivity"]) == ("counts of x", "parameters", 1)
     assert alone.epsilon <= entry["epsilon"] <= alone.epsilon * (1 + 1e-5)
@@ -243,7 +243,8 @@ def test_entries_of_equal_noise_cost_the_same_and_each_keeps_its_name():
         Spend(what="b", part="seeds", law=discrete_laplace(0.3)),
         Spend(what="c", part="seeds", law=discrete_laplace(0.3), l0_sensitivity=2),
     ]
-    one, two, three = ledger_entries(spends, delta=1e-9)
+    costs = [compose_spends(spend.alone, delta=1e-9) for spend in spends]
+    one, two, three = map(ledger_entry, spends, costs)
     assert [entry["what"] for entry in (one, two, three)] == ["a", "b", "c"]
     assert one["epsilon"] == "inf"
     assert 0.29 < two["epsilon"] < 0.31

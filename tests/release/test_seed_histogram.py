@@ -69,7 +69,7 @@ def kept_by_definition(words, table, sizes, order, length, *, k):
     kept = {}
     for cell in product(*[range(sizes[i]) for i in order[:length]]):
         c = sum(tuple(record[i] for i in order[:length]) == cell for record in table)
-        noisy = c + int(LAW.draw(Listed([words[cell]]), 1)[0])
+        noisy = c + int(LAW.table.draw(Listed([words[cell]]), 1)[0])
         if noisy >= k + LAW.radius:
             kept[cell] = noisy
     return kept

@@ -71,7 +71,8 @@ def table(rows: int = 3_000) -> pl.DataFrame:
 
 TABLE = table()
 # So many configurations that a table has two parents, and that a distribution has no table.
-USUAL = {"epsilon": 4.0, "delta": 1e-6, "k": 50, "omega": "2", "max_cost": 40}
+# Prefixes have three attributes: of two, the model knows all that their counts could change.
+USUAL = {"epsilon": 4.0, "delta": 1e-6, "k": 50, "omega": "1", "max_cost": 40, "seeds_share": 0.3}
 
 
 def make(folder: Path, *, records: int = 300, file_format: str = "csv", **options: Any) -> Path:

@@ -12,7 +12,7 @@ from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise.fit import refit_network
 from deniable.pipeline.api import learn
 from deniable.randomness import Keyed
-from deniable.release.artefact_evidence import describe_computer
+from deniable.release.artefact_arrays import describe_computer
 from deniable.verification.refit import (
     compare_fit,
     compare_tables,

@@ -15,7 +15,7 @@ from deniable.errors import VerificationError
 from deniable.privacy import noise_laws
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import Spend, compose_spends
-from deniable.release.manifest import ledger_entries
+from deniable.release.manifest import ledger_entry
 from deniable.verification import second_accountant
 from deniable.verification.manifest_spend import ManifestSpend
 from deniable.verification.second_accountant import (
@@ -261,8 +261,7 @@ def test_many_loss_values_are_rounded_up_to_a_grid(monkeypatch):
 
 
 def use_of(spend):
-    (entry,) = ledger_entries((spend,), delta=1e-6)
-    read = ManifestSpend.parse(entry)
+    read = ManifestSpend.parse(ledger_entry(spend, compose_spends(spend.alone, delta=1e-6)))
     each = None if spend.each is None else (spend.each.epsilon, spend.each.delta)
     return replace(read, each=each)
 

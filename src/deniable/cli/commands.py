@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deniable.cli.number_flags import number_flag
+from deniable.cli.audit_commands import audit
 from deniable.cli.options import (
     OUTPUT_PANEL,
     DraftEpsilon,
@@ -23,9 +23,11 @@ from deniable.cli.options import (
     TablePath,
     TableRows,
     Target,
+    Thorough,
     Workers,
     app,
     given_options,
+    number_flag,
     output_option,
     with_options,
 )
@@ -33,19 +35,21 @@ from deniable.cli.output import (
     count_records,
     print_json,
     print_text,
+    show_artefact,
     show_draft,
     show_metrics,
-    show_plan,
     show_progress,
+    show_release,
     show_verification,
+    summarize_claim,
 )
-from deniable.cli.release_summary import show_artefact, show_release, summarize_claim
+from deniable.cli.plan_tables import show_plan
 from deniable.files import current_tracker
 
 if TYPE_CHECKING:
     from deniable.reproduction.experiments import Setup
 
-__all__ = ["app"]
+__all__ = ["app", "audit"]
 
 _DEMO_RECORDS = 10_000
 _EMBEDDED_NOTE = (
@@ -159,7 +163,9 @@ def plan(
 
     config, known = Config.assemble(given_options(options)), Schema.read(schema)
     run = plan_run(known, config, records=records)
-    report = report_plan(run, known, config, records=records, rows=rows)
+    report = report_plan(
+        run, known, config, records=records, rows=rows, compares_modes=show_all or as_json
+    )
     if as_json:
         print_json(**report)
     elif not quiet:
@@ -211,6 +217,7 @@ def evaluate(
         Literal["internal", "public"],
         typer.Option(help="internal: measured on real rows, confidential; public: may be shared."),
     ] = "internal",
+    thorough: Thorough = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -219,6 +226,7 @@ def evaluate(
     An internal report discloses something about the real table and must not leave. A public report
     is made from the manifest and the records alone.
     """
+    from deniable.evaluation.effort import Effort
     from deniable.evaluation.evaluate import evaluate as measure
     from deniable.schema.schema import Schema
 
@@ -231,6 +239,7 @@ def evaluate(
             target=target,
             out=out,
             edition=edition,
+            effort=Effort() if thorough else Effort.quick(),
             progress=progress,
         )
     if as_json:

@@ -1,7 +1,6 @@
-"""What commands print: progress bars, JSON, tables, paragraphs."""
+"""What commands print: progress bars, JSON, paragraphs, and the result of each command."""
 
 import dataclasses
-import io
 import shutil
 import sys
 import textwrap
@@ -13,28 +12,20 @@ from typing import TYPE_CHECKING, Any
 from deniable.cli.terminal import escape, escape_json, print_line, unescaped_errors
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from deniable.drafting.draft import Draft
     from deniable.evaluation.metrics import Metrics
+    from deniable.release.artefact import Artefact
+    from deniable.release.manifest import Certificate
+    from deniable.release.release import Release
     from deniable.verification.claims import Check
     from deniable.workers import Progress
 
-# Tables of one-way counts that are still listed one by one.
-_MAX_LISTED_STAGES = 20
 # Notes of a draft that are printed; the others are in the schema.
 _MAX_NOTES_SHOWN = 10
-# Short names of noise laws.
-_LAW_NAMES = {
-    "rounded_gaussian": "Gaussian",
-    "discrete_laplace": "Laplace",
-    "truncated_geometric": "geometric",
-    "truncated_discrete_gaussian": "bounded Gaussian",
-}
-# Columns of the narrowest terminal that lines are wrapped for, and of the widest table: up to that
-# width, names of columns are not broken, even on a narrower terminal.
+# Printed after a run that read the table. Nothing is stored about earlier runs.
+COSTS_ADD_UP = "Costs add up: every other run on the same table adds its own ε and δ to these."
+# Columns of the narrowest terminal that lines are wrapped for.
 _MIN_WIDTH = 20
-_MAX_TABLE_WIDTH = 140
 
 
 @contextmanager
@@ -90,19 +81,19 @@ def print_json(**content: Any) -> None:
 def print_text(*paragraphs: str) -> None:
     """Print paragraphs, wrapped to the width of the terminal, each with an empty line after it."""
     for paragraph in paragraphs:
-        _print_wrapped(paragraph)
+        print_wrapped(paragraph)
         print_line()
 
 
 def print_list(heading: str, items: Iterable[str]) -> None:
     """Print a heading and a list below it, wrapped, with an empty line after them."""
-    _print_wrapped(heading)
+    print_wrapped(heading)
     for item in items:
-        _print_wrapped(f"- {item}", indent="  ")
+        print_wrapped(f"- {item}", indent="  ")
     print_line()
 
 
-def _print_wrapped(text: str, *, indent: str = "") -> None:
+def print_wrapped(text: str, *, indent: str = "") -> None:
     """Print a text literally, wrapped at spaces: names and paths are never cut.
 
     Args:
@@ -119,25 +110,6 @@ def _print_wrapped(text: str, *, indent: str = "") -> None:
     )
     for line in lines:
         print_line(line)
-
-
-def _print_table(table: "Table") -> None:
-    """Print a table without colours; its cells are literal texts."""
-    from rich.console import Console
-
-    drawn = io.StringIO()
-    console = Console(file=drawn, width=_MAX_TABLE_WIDTH, force_terminal=False, color_system=None)
-    console.width = max(shutil.get_terminal_size().columns, console.measure(table).maximum)
-    console.print(table)
-    for line in drawn.getvalue().splitlines():
-        print_line(line.rstrip())
-
-
-def _add_row(table: "Table", *cells: str) -> None:
-    """Add a row of literal cells: no markup, no emoji codes, no control characters."""
-    from rich.text import Text
-
-    table.add_row(*(Text(escape(cell)) for cell in cells))
 
 
 def show_draft(draft: "Draft", out: Path, *, show_all: bool, quiet: bool, as_json: bool) -> None:
@@ -167,6 +139,82 @@ def show_draft(draft: "Draft", out: Path, *, show_all: bool, quiet: bool, as_jso
     print_text(f"Next: {program_name()} plan --schema {out}")
 
 
+def summarize_claim(certificate: "Certificate") -> dict[str, Any]:
+    """Summarize the guarantee of a release, for JSON."""
+    from deniable.release.manifest import json_number
+
+    return {
+        "mode": certificate.mode,
+        "epsilon": json_number(certificate.cost.epsilon),
+        "delta": certificate.cost.delta,
+        "guarantee": certificate.sentence,
+    }
+
+
+def summarize_kept(artefact: "Artefact | None") -> dict[str, Any]:
+    """Summarize what a model kept by its own noisy counts, for JSON: figures, and in words."""
+    kept = None if artefact is None else artefact.kept
+    figures = None if kept is None else {**kept.document(), "text": list(kept.sentences)}
+    return {"kept": figures, "warnings": [kept.warning] if kept and kept.warning else []}
+
+
+def show_release(
+    release: "Release", out: Path, records: int, *, quiet: bool, as_json: bool
+) -> None:
+    """Print the result of a run: the guarantee, and what may be published."""
+    if as_json:
+        claim, kept = summarize_claim(release.certificate), summarize_kept(release.artefact)
+        print_json(records=records, folder=str(out), **claim, **kept)
+    elif not quiet:
+        print_text(count_records(records) + f" in {out}", release.guarantee)
+        if release.artefact is not None:
+            _show_kept(release.artefact)
+        if release.certificate.claims_privacy:
+            print_text(_advise(release.certificate, out))
+            free = " More records from the same artefact cost nothing."
+            print_text(COSTS_ADD_UP + (free if release.artefact is not None else ""))
+            print_text(f"Next: {program_name()} verify {out}")
+
+
+def show_artefact(artefact: "Artefact", out: Path, *, quiet: bool, as_json: bool) -> None:
+    """Print the result of ``learn``: the guarantee, what was kept, and what to do next."""
+    if as_json:
+        claim = summarize_claim(artefact.certificate)
+        print_json(artefact=str(out), **claim, **summarize_kept(artefact))
+    elif not quiet:
+        print_text(f"Artefact in {out}", artefact.guarantee)
+        _show_kept(artefact)
+        if artefact.certificate.claims_privacy:
+            print_text(COSTS_ADD_UP)
+        print_text(f"Next: {program_name()} generate {out} --records 10000 --out records.csv")
+
+
+def _show_kept(artefact: "Artefact") -> None:
+    """Print what the model kept, by its own noisy counts; warn if most of it is noise."""
+    kept = artefact.kept
+    if kept is not None:
+        print_list("What the noise left, by the noisy counts alone:", kept.sentences)
+        print_text(*([f"WARNING: {kept.warning}"] if kept.warning else []))
+
+
+def _advise(certificate: "Certificate", out: Path) -> str:
+    """Advise whether a release may be published."""
+    kept = f"Keep {out}.internal/ confidential. {out}/manifest.json lists the costs."
+    requested = float(certificate.parameters["epsilon"])
+    if certificate.cost.epsilon > requested:
+        return (
+            f"WARNING: ε = {certificate.cost.epsilon:g} exceeds the requested ε = {requested:g}. "
+            "The paper's formula meets the request; the true cost does not (docs/guarantee.md). "
+            f"{kept}"
+        )
+    if certificate.mode == "tested":
+        return (
+            f"{out}/ is plausibly deniable, not differentially private: decide whether that "
+            f"suffices before you publish it. {kept}"
+        )
+    return f"Publish {out}/. {kept}"
+
+
 def show_metrics(metrics: "Metrics", out: Path) -> None:
     """Print the verdict of an evaluation, and where its report is."""
     if metrics.findings is not None:
@@ -175,61 +223,10 @@ def show_metrics(metrics: "Metrics", out: Path) -> None:
         verdict, relations = metrics.findings.verdict, metrics.findings.relations
         print_text(f"{verdict.grade.capitalize()}. {verdict.headline}")
         for sentence in () if relations is None else describe_relations(relations):
-            _print_wrapped(f"- {sentence}", indent="  ")
+            print_wrapped(f"- {sentence}", indent="  ")
         print_line()
         print_text("Confidential: the report is measured on real rows.")
     print_text(f"Report in {out}/report.html, numbers in {out}/metrics.json")
-
-
-def show_plan(report: dict[str, Any], *, show_all: bool) -> None:
-    """Print the plan of a run; with ``show_all``, also what other modes would cost."""
-    asked, cost = report["asked"], report["cost"]
-    print_text(
-        f"Mode {report['mode']}, data use {report['data_use']}: ε = {asked['epsilon']}, "
-        f"δ = {asked['delta']} requested; the run costs ε = {cost['epsilon']}, "
-        f"δ = {cost['delta']}."
-    )
-    if report["asked"]["epsilon"] != "inf" and cost["epsilon"] > asked["epsilon"]:
-        print_text("WARNING: the run costs more than requested; only the true cost is claimed.")
-    if report["draft"] is not None:
-        draft = report["draft"]
-        print_text(
-            f"The private draft of the schema has cost ε = {draft['epsilon']}, "
-            f"δ = {draft['delta']}, part of this total."
-        )
-    if report["stages"]:
-        _print_wrapped("Noise of every stage, and its cost if it were alone:")
-        _print_table(_stage_table(report["stages"]))
-    _show_forecast(report["forecast"])
-    if report["threshold"] is not None:
-        print_text(
-            f"A combination of values is copied only if its noisy count is at least "
-            f"{report['threshold']} (k = {report['k']} plus the noise bound {report['r']})."
-        )
-    if report["test"] is not None:
-        test = report["test"]
-        print_text(
-            f"Randomized test of {test['records']:,} records: k = {test['k']}, ε0 = "
-            f"{test['epsilon0']:.4g}, t = {test['t']}, {test['dummies']} dummy seeds. Each costs "
-            f"ε = {test['each']['epsilon']}, δ = {test['each']['delta']}; all of them "
-            f"ε = {test['cost']['epsilon']}."
-        )
-    if show_all:
-        _print_wrapped(f"Cost in ε of N records, by mode (k = {report['k']}):")
-        _print_table(_mode_table(report["records"]))
-    if show_all or report["mode"] == "randomized":
-        _print_wrapped("One candidate of the randomized test; a larger t lowers ε and raises δ:")
-        _print_table(_trade_off_table(report["trade_off"]))
-    if not show_all:
-        _print_wrapped("Add --all to compare the modes.")
-
-
-def _show_forecast(forecast: dict[str, Any] | None) -> None:
-    if forecast is None:
-        return
-    heading, *sentences = forecast["text"]
-    print_list(heading, sentences)
-    print_text(*(f"WARNING: {warning}" for warning in forecast["warnings"]))
 
 
 def show_verification(
@@ -249,96 +246,22 @@ def show_verification(
         inexact += check.passed and not check.exact
         result = ("PASS" if check.exact else "INEXACT") if check.passed else "FAIL"
         # The indent keeps a text from a manifest from looking like a line of this report.
-        _print_wrapped(f"{result}  {check.name}: {check.explanation}", indent=" " * 6)
+        print_wrapped(f"{result}  {check.name}: {check.explanation}", indent=" " * 6)
     print_line()
-    _print_wrapped("Not checked, because files alone cannot show it:")
+    print_wrapped("Not checked, because files alone cannot show it:")
     for sentence in unknown:
-        _print_wrapped(f"  - {sentence}", indent=" " * 4)
+        print_wrapped(f"  - {sentence}", indent=" " * 4)
     if failed:
         print_line()
-        _print_wrapped(f"FAIL: {failed} of {total} checks failed; do not trust {place}.")
+        print_wrapped(f"FAIL: {failed} of {total} checks failed; do not trust {place}.")
     elif inexact:
         print_line()
-        _print_wrapped(
+        print_wrapped(
             f"{inexact} of {total} checks of {place} have a tolerance for another platform"
             f"{', which was accepted' if accepted else ''}."
         )
         # On a line of its own, so that it is the last one however long the path is.
-        _print_wrapped(f"{'PASS, but ' if accepted else ''}NOT VERIFIED EXACTLY")
+        print_wrapped(f"{'PASS, but ' if accepted else ''}NOT VERIFIED EXACTLY")
     else:
         print_line()
-        _print_wrapped(f"PASS: all {total} checks passed; {place} is what its manifest states.")
-
-
-def _stage_table(stages: list[dict[str, Any]]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE)
-    for name in ("stage", "cells per row", "noise", "std. dev.", "ε if alone"):
-        is_name = name == "stage"
-        table.add_column(
-            name, justify="left" if is_name else "right", no_wrap=not is_name, overflow="fold"
-        )
-    for row in _group_one_way(stages):
-        several = row["number"] > 1
-        _add_row(
-            table,
-            f"{row['number']} {row['what']}" if several else row["what"],
-            f"{row['moved'] * row['number']:,}",
-            _LAW_NAMES.get(row["law"]["name"], row["law"]["name"]),
-            row.get("deviations", f"{row['noise_deviation']:,.1f}"),
-            row.get("epsilons", f"{row['epsilon']:.4f}{' each' if several else ''}"),
-        )
-    return table
-
-
-def _group_one_way(stages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Combine the one-way tables of many attributes into one row."""
-    values = [row for row in stages if row["what"].startswith("values of ")]
-    if len(values) <= _MAX_LISTED_STAGES:
-        return stages
-    deviations = [row["noise_deviation"] for row in values]
-    epsilons = [row["epsilon"] for row in values]
-    combined = {
-        **values[0],
-        "what": "tables of values",
-        "number": len(values),
-        "deviations": f"{min(deviations):,.0f}–{max(deviations):,.0f}",
-        "epsilons": f"{min(epsilons):.3f}–{max(epsilons):.3f}",
-    }
-    return [combined, *(row for row in stages if row not in values)]
-
-
-def _mode_table(rows: list[dict[str, Any]]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE)
-    table.add_column("N", justify="right")
-    for mode in ("one-shot", "seedless", "randomized", "tested"):
-        table.add_column(mode, justify="right")
-    for row in rows:
-        randomized = row["randomized"]
-        _add_row(
-            table,
-            f"{row['records']:,}",
-            str(row["one-shot"]),
-            str(row["seedless"]),
-            "impossible" if randomized is None else f"{randomized:,.4g} + model",
-            "seeds not covered",
-        )
-    return table
-
-
-def _trade_off_table(rows: list[dict[str, Any]]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE)
-    for name in ("t", "ε", "δ"):
-        table.add_column(name, justify="right")
-    step = max(1, len(rows) // 7)
-    for row in rows[::step]:
-        _add_row(table, str(row["t"]), f"{row['epsilon']:.4g}", f"{row['delta']:.3g}")
-    return table
+        print_wrapped(f"PASS: all {total} checks passed; {place} is what its manifest states.")

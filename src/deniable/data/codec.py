@@ -11,8 +11,14 @@ import numpy as np
 import polars as pl
 
 from deniable.arrays import Codes, Counts
-from deniable.data.adjusted_cells import AdjustedCells, AdjustedCounts
-from deniable.data.batches import EncodedBatch, RowOwners, find_all_faults, iter_batches
+from deniable.data.batches import (
+    AdjustedCells,
+    AdjustedCounts,
+    EncodedBatch,
+    RowOwners,
+    find_all_faults,
+    iter_batches,
+)
 from deniable.data.cell_faults import CellFault
 from deniable.data.column_encoder import CellOrigin, ColumnEncoder
 from deniable.data.declared_columns import MAX_ITEMS_IN_MESSAGE, require_columns
@@ -162,19 +168,21 @@ class Codec:
                 continue
             if attribute.is_numeric:
                 series.append(_numeric_values(attribute, codes[:, j], positions[:, j]))
-            elif name in self._listed_integers:
-                indices = codes[:, j].astype(np.intp)
-                series.append(pl.Series(name, self._listed_integers[name].take(indices)))
+            elif isinstance(listed := self._listed_values[name], np.ndarray):
+                series.append(pl.Series(name, listed.take(codes[:, j].astype(np.intp))))
             else:
                 series.append(pl.Series(name, codes[:, j]))
-                texts.append(pl.lit(self._listed_values[name]).gather(pl.col(name)).alias(name))
+                texts.append(pl.lit(listed).gather(pl.col(name)).alias(name))
         # All in one call: each call to polars has to wait for its threads.
         return pl.DataFrame(series).with_columns(texts) if texts else pl.DataFrame(series)
 
     @cached_property
-    def _listed_values(self) -> dict[str, pl.Series]:
-        """The value of each code of the attributes without a grid; null for a missing cell."""
-        lists = {}
+    def _listed_values(self) -> dict[str, pl.Series | Counts]:
+        """The value of each code of the attributes without a grid; null for a missing cell.
+
+        An array if all are integers.
+        """
+        lists: dict[str, pl.Series | Counts] = {}
         for attribute in self.attributes:
             if not attribute.is_numeric:
                 values = [False, True] if attribute.kind == "boolean" else attribute.values
@@ -182,17 +190,9 @@ class Codec:
                 listed = pl.Series(
                     attribute.name, [*values, *missing], dtype=value_dtype(attribute)
                 )
-                lists[attribute.name] = listed
+                is_plain = listed.dtype == pl.Int64 and not missing
+                lists[attribute.name] = listed.to_numpy() if is_plain else listed
         return lists
-
-    @cached_property
-    def _listed_integers(self) -> dict[str, Counts]:
-        """The attributes of ``_listed_values`` that are all integers, as arrays."""
-        return {
-            name: listed.to_numpy()
-            for name, listed in self._listed_values.items()
-            if listed.dtype == pl.Int64 and not listed.null_count()
-        }
 
     def _require_valid(self, codes: Codes) -> None:
         if codes.ndim != 2 or codes.shape[1] != len(self.attributes):
@@ -236,13 +236,14 @@ def encode_cells(codec: Codec, frame: pl.LazyFrame, source: CellSource) -> Encod
     frame = _bytes_as_texts(codec, frame)
     fits = True
     try:
-        columns, expressions = _plan_columns(codec, frame, source)
+        columns, owner = _plan_columns(codec, frame, source)
     except DataError:
         fits = False
     if not fits:
         # pandas gives a column whose cells are all missing the type float, whatever it describes.
         frame = _empty_columns_as_null(frame)
-        columns, expressions = _plan_columns(codec, frame, source)
+        columns, owner = _plan_columns(codec, frame, source)
+    expressions = [*(column.code() for column in columns), *owner]
     spool, owners = CodeSpool(len(codec.attributes)), RowOwners(_unit_column(codec))
     adjusted = AdjustedCells.of(columns)
     for computed in iter_batches(frame, [*expressions, *adjusted.expressions()]):
@@ -274,13 +275,12 @@ def _bytes_as_texts(codec: Codec, frame: pl.LazyFrame) -> pl.LazyFrame:
 def _plan_columns(
     codec: Codec, frame: pl.LazyFrame, source: CellSource
 ) -> tuple[list[ColumnEncoder], list[pl.Expr]]:
-    """Build the encoders of the columns, and the expressions for their codes and the owner."""
+    """Build the encoders of the columns, and the expression for the owner, if there is one."""
     schema = frame.collect_schema()
     columns = _column_encoders(codec, schema, source)
-    expressions = [column.code() for column in columns]
-    if codec.owner is not None:
-        expressions.append(owner_expression(codec.owner, schema, table_name=source.table_name))
-    return columns, expressions
+    if codec.owner is None:
+        return columns, []
+    return columns, [owner_expression(codec.owner, schema, table_name=source.table_name)]
 
 
 def _empty_columns_as_null(frame: pl.LazyFrame) -> pl.LazyFrame:

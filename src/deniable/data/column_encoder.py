@@ -54,6 +54,7 @@ class ColumnEncoder:
         heaping: If given, encode the roundness of the numbers instead; every cell has one.
         is_text: Whether the cells are text.
         is_lenient: Whether every cell of every type has a code.
+        is_always_missing: Whether the only valid cell is a missing one.
         grid: Grid that parses numbers and dates; None for text and booleans.
     """
 
@@ -64,6 +65,7 @@ class ColumnEncoder:
     heaping: Heaping | None = None
     is_text: bool = field(init=False, repr=False, compare=False)
     is_lenient: bool = field(init=False, repr=False, compare=False)
+    is_always_missing: bool = field(init=False, repr=False, compare=False)
     grid: Grid | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -72,7 +74,10 @@ class ColumnEncoder:
         object.__setattr__(self, "is_text", isinstance(self.dtype, TEXT_TYPES))
         object.__setattr__(self, "is_lenient", attribute.fallback is not None)
         object.__setattr__(self, "grid", grid)
-        always_fits = self.dtype == pl.Null or self._is_always_missing or self.is_lenient
+        always_missing = self.required_code is not None
+        always_missing &= self.required_code == attribute.missing_code
+        object.__setattr__(self, "is_always_missing", always_missing)
+        always_fits = self.dtype == pl.Null or self.is_always_missing or self.is_lenient
         if not (always_fits or _accepts_dtype(self)):
             raise DataError(_describe_wrong_dtype(self.attribute, self.dtype))
 
@@ -81,23 +86,19 @@ class ColumnEncoder:
         """Whether the type of the column fits the attribute; else its cells have texts only."""
         return self.dtype == pl.Null or _accepts_dtype(self)
 
-    def code(self) -> pl.Expr:
-        """Encode each cell as a 16-bit code, ``NO_CODE`` if invalid; named like the column."""
+    def code(self, *, use_fallback: bool = True) -> pl.Expr:
+        """Encode each cell as a 16-bit code, ``NO_CODE`` if invalid; named like the column.
+
+        Args:
+            use_fallback: Whether invalid cells have the attribute's fallback, if it has one.
+        """
         if self.heaping is not None and self.grid is not None:
             if not self.is_parsed:
                 return pl.lit(0, dtype=pl.UInt16).alias(self.heaping.attribute.name)
             position = self.grid.positions(parse_cells(self, self.grid))
             return self.heaping.roundness(position, _encode_bin(self.attribute, position))
-        code = self.code_without_fallback()
-        if self.is_lenient:
-            is_invalid = code.is_null() | (code == NO_CODE)
-            code = pl.when(is_invalid).then(self.attribute.fallback).otherwise(code)
-        return code.fill_null(NO_CODE).cast(pl.UInt16).alias(self.attribute.name)
-
-    def code_without_fallback(self) -> pl.Expr:
-        """Encode each cell; null or ``NO_CODE`` if it is invalid."""
         code: pl.Expr
-        if self._is_always_missing:
+        if self.is_always_missing:
             code = pl.when(_is_empty(self)).then(self.required_code)
         elif not self.is_parsed:
             code = _encode_other_type(self)
@@ -107,23 +108,21 @@ class ColumnEncoder:
             code = _encode_boolean(self)
         else:
             code = _encode_category(self)
-        if self.required_code is None:
-            return code
-        return pl.when(code == self.required_code).then(code)
+        if self.required_code is not None:
+            code = pl.when(code == self.required_code).then(code)
+        if use_fallback and self.is_lenient:
+            is_invalid = code.is_null() | (code == NO_CODE)
+            code = pl.when(is_invalid).then(self.attribute.fallback).otherwise(code)
+        return code.fill_null(NO_CODE).cast(pl.UInt16).alias(self.attribute.name)
 
     def fault(self) -> pl.Expr:
         """Diagnose each cell: the index of its fault in ``FAULT_KINDS``, null if it is valid."""
         is_well_formed = pl.lit(value=True)
-        if self.grid is not None and not self._is_always_missing:
+        if self.grid is not None and not self.is_always_missing:
             is_well_formed = parse_cells(self, self.grid).is_not_null()
         kind = pl.when(_is_empty(self)).then(0).when(~is_well_formed).then(1).otherwise(2)
         name = self.attribute.name
         return pl.when(self.code() == NO_CODE).then(kind).cast(pl.UInt8).alias(name)
-
-    @property
-    def _is_always_missing(self) -> bool:
-        missing_code = self.attribute.missing_code
-        return missing_code is not None and self.required_code == missing_code
 
 
 def _accepts_dtype(column: ColumnEncoder) -> bool:

@@ -16,7 +16,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from deniable.arrays import Codes, Counts
-from deniable.data.adjusted_cells import AdjustedCounts
+from deniable.data.batches import AdjustedCounts
 from deniable.data.codec import CellSource, Codec, EncodedTable, encode_cells
 from deniable.data.complete_records import format_csv_cells, record_dtypes, released_columns
 from deniable.data.csv_reader import read_csv

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
-from scipy.special import ndtr, ndtri
 
 from deniable.arrays import Counts
 from deniable.drafting.cell_texts import CountedTexts
@@ -234,6 +233,8 @@ def text_threshold(sigma: float, delta: float) -> int:
     A text of one row reaches it with a probability of at most ``delta``:
     Pr[1 + Z ≥ τ] = Φ(-(τ - 3/2) / σ) for a normal variable rounded to Z.
     """
+    from scipy.special import ndtr, ndtri  # noqa: PLC0415 - slow to import
+
     threshold = math.ceil(1.5 - sigma * float(ndtri(delta)))
     while float(ndtr(-(threshold - 1.5) / sigma)) > delta:
         threshold += 1

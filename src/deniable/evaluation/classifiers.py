@@ -25,6 +25,9 @@ LEARNER_TITLES = {
     "linear": "Logistic regression",
 }
 _LOGISTIC_MAX_ITERATIONS = 300
+# Training rows times trees from which a forest uses all cores; below, starting threads takes longer
+# than training.
+_MIN_PARALLEL_WORK = 50_000
 
 
 def learner_title(name: str, task: Task) -> str:
@@ -48,7 +51,8 @@ def fit_predict(
     """
     if len(np.unique(labels)) < 2:  # some learners reject a single class
         return np.full(len(test), float(labels[0]))
-    learner = _new_learner(name, task, trees=trees, key=key)
+    workers = count_cores() if trees * len(labels) >= _MIN_PARALLEL_WORK else 1
+    learner = _new_learner(name, task, trees=trees, key=key, workers=workers)
     with warnings.catch_warnings():
         # Convergence warnings do not matter here.
         warnings.simplefilter("ignore")
@@ -56,7 +60,7 @@ def fit_predict(
     return predicted.astype(np.float64)
 
 
-def _new_learner(name: str, task: Task, *, trees: int, key: int) -> Any:
+def _new_learner(name: str, task: Task, *, trees: int, key: int, workers: int) -> Any:
     """Create an unfitted learner."""
     from sklearn import ensemble, tree  # type: ignore[import-untyped] # noqa: PLC0415 - slow
 
@@ -66,7 +70,7 @@ def _new_learner(name: str, task: Task, *, trees: int, key: int) -> Any:
         return kind(random_state=key)
     if name == "forest":
         kind = ensemble.RandomForestClassifier if classes else ensemble.RandomForestRegressor
-        return kind(n_estimators=trees, random_state=key, n_jobs=count_cores())
+        return kind(n_estimators=trees, random_state=key, n_jobs=workers)
     if name == "ada":
         kind = ensemble.AdaBoostClassifier if classes else ensemble.AdaBoostRegressor
         return kind(random_state=key)

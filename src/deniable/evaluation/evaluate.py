@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from deniable.arrays import Codes
 from deniable.data.table_io import read_codes
 from deniable.errors import ConfigError, DataError
-from deniable.evaluation.distances import Distances, measure_distances
+from deniable.evaluation.distances import Distances, compare_tables
 from deniable.evaluation.distinguishability import measure_distinguishability
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.marginals import measure_marginals
@@ -28,9 +29,21 @@ from deniable.workers import Progress, no_progress
 
 # Marginals to compare, by name: attributes per marginal, and the maximum number of marginals.
 _WIDTHS = {"attributes": (1, 10**9), "pairs": (2, 10**9), "triples": (3, 50)}
+# Progress of the whole report: the stages of an evaluation, and about how much of its time each
+# takes, of 100. Learning takes most of the time, above all for a target with many classes.
+WHOLE_REPORT = "whole report"
+_STAGE_SHARES = {
+    "verify the release": 12,
+    "read the tables": 6,
+    "relations": 6,
+    "distances": 12,
+    "learning": 50,
+    "distinguishability": 10,
+    "small groups": 4,
+}
 # Strongest associations within the released records that are listed.
 _MAX_STRONGEST = 10
-_DEFAULT_EFFORT = Effort()
+_FIRST_REPORT = Effort.quick()
 
 
 def evaluate(
@@ -42,7 +55,7 @@ def evaluate(
     target: str | None = None,
     out: str | Path | None = None,
     edition: Edition = "internal",
-    effort: Effort = _DEFAULT_EFFORT,
+    effort: Effort = _FIRST_REPORT,
     progress: Progress = no_progress,
 ) -> Metrics:
     """Measure the utility of released records, and optionally write a report.
@@ -57,7 +70,8 @@ def evaluate(
         out: A new folder for report.html and metrics.json; None: write nothing.
         edition: "internal" for people who may see the real table. "public" for everyone: it uses
             only the manifest and the released records.
-        effort: Number of runs and their sizes.
+        effort: Number of runs and their sizes: by default those of a first report, in seconds.
+            ``Effort()`` is a thorough evaluation, in minutes.
         progress: Called with a stage, the work done and the total.
 
     Raises:
@@ -81,7 +95,7 @@ def evaluate(
             holdout=holdout,
             target=target,
             effort=effort,
-            progress=progress,
+            progress=_with_whole_report(progress),
         )
     if out is not None:
         write_report(metrics, Path(out))
@@ -130,7 +144,9 @@ def _evaluate_internal(
     progress: Progress,
 ) -> Metrics:
     """Measure the release against real rows."""
+    progress("verify the release", 0, 1)
     claim = read_claim(synthetic)
+    progress("verify the release", 1, 1)
     progress("read the tables", 0, 1)
     codes, released = _read_rows(real, schema), _read_rows(synthetic, schema)
     other = None if holdout is None else _read_rows(holdout, schema)
@@ -183,7 +199,9 @@ def _measure_findings(
     game = measure_distinguishability(
         tables, effort, progress=_stage_progress(progress, "distinguishability")
     )
+    progress("small groups", 0, 1)
     groups = measure_subgroups(schema.attributes, tables)
+    progress("small groups", 1, 1)
     return Findings(
         rows=rows,
         held_out=tables.held_out,
@@ -217,17 +235,14 @@ def distances_by_width(
     }
     found: dict[str, dict[str, Distances]] = {}
     for at, (name, (width, max_marginals)) in enumerate(widths.items()):
-        found[name] = {}
-        for place, (side, (first, second)) in enumerate(compared.items()):
-            progress(len(compared) * at + place, len(compared) * len(widths))
-            found[name][side] = measure_distances(
-                schema.attributes,
-                first,
-                second,
-                width=width,
-                max_marginals=max_marginals,
-                key=key,
-            )
+        found[name] = compare_tables(
+            schema.attributes,
+            compared,
+            width=width,
+            max_marginals=max_marginals,
+            key=key,
+            progress=_part_progress(progress, at, len(widths)),
+        )
     progress(1, 1)
     return found
 
@@ -242,3 +257,22 @@ def _read_rows(source: object, schema: Schema) -> Codes:
 
 def _stage_progress(progress: Progress, name: str) -> Callable[[int, int], None]:
     return lambda done, of: progress(name, done, of)
+
+
+def _with_whole_report(progress: Progress) -> Progress:
+    """Report each stage, and next to it the whole report, for an estimate of the time left."""
+    before = dict(zip(_STAGE_SHARES, accumulate(_STAGE_SHARES.values(), initial=0), strict=False))
+
+    def report(stage: str, done: int, of: int) -> None:
+        share = _STAGE_SHARES[stage] * done / max(1, of)
+        progress(WHOLE_REPORT, round(before[stage] + share), 100)
+        progress(stage, done, of)
+
+    return report
+
+
+def _part_progress(
+    progress: Callable[[int, int], None], at: int, parts: int
+) -> Callable[[int, int], None]:
+    """Report the progress of one of several equal parts."""
+    return lambda done, of: progress(at * of + done, parts * of)

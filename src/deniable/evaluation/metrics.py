@@ -1,7 +1,7 @@
 """Metrics of a release: the result of an evaluation and its JSON form, metrics.json."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Literal
 
@@ -63,6 +63,7 @@ class Findings:
         return {
             "verdict": self.verdict.document(),
             "rows": dict(self.rows),
+            "effort": {**asdict(self.effort), "thorough": self.effort.is_thorough},
             "relations": None if self.relations is None else self.relations.document(),
             "distances": distances,
             "learning": None if self.learning is None else self.learning.document(),

@@ -1,7 +1,7 @@
 """Machine learning efficacy: train on released records, test on real ones (Sec. 6.3, Table 3)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -26,7 +26,7 @@ _MAX_NUMERIC_CLASSES = 20
 # A forest stores the share of every class in every leaf, so the rarest classes are merged.
 _MAX_CLASSES = 50
 # Random streams of the key, apart from those of the reference tables and of distinguishability.
-_ROWS_STREAM, _NOISE_STREAM = 100, 10_000
+_TEST_STREAM, _ROWS_STREAM, _NOISE_STREAM = 99, 100, 10_000
 
 # Entries of a private classifier's results that are not accuracies (Table 4).
 PRIVATE_PARAMETERS = ("epsilon", "penalty")
@@ -64,7 +64,7 @@ class MlEfficacy:
         private: By loss, then by method: ``private["logistic"]["objective perturbation"]``. Empty
             unless the target has two classes.
         rows: Maximum number of training rows.
-        test_rows: Number of test rows.
+        test_rows: Number of test rows; the intervals are for the choice of these rows.
         runs: Number of runs.
         held_out: Whether the test rows were held out from the release.
     """
@@ -137,6 +137,8 @@ def measure_ml_efficacy(
         ConfigError: The schema has no such attribute, or only one attribute.
     """
     column = target_column(schema, target)
+    rng = Keyed(effort.key).at("records", _TEST_STREAM)
+    tables = replace(tables, test=sample_rows(tables.test, effort.test_rows, rng))
     learning_task = LearningTask.of(tables, schema, column, effort)
     scores: dict[str, dict[str, Score]] = {}
     # The private classifiers of Table 4 take about as long as one more learner.

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from deniable.evaluation.audit_link import audit_section, find_audit
 from deniable.evaluation.html import Markup, paragraph, section, table, tag
 from deniable.evaluation.metrics import DISCLOSURE, Metrics
 from deniable.evaluation.relations_section import relations_section, released_relations_section
@@ -31,14 +32,16 @@ def write_report(metrics: Metrics, folder: Path) -> None:
     An internal edition is accessible to its owner only.
     """
     confidential = metrics.edition == "internal"
+    page = render(metrics, audit=find_audit(Path(folder), metrics.edition))
     with staged_folder(Path(folder), confidential=confidential) as stage:
-        write_files(stage, {"report.html": render(metrics).encode()})
+        write_files(stage, {"report.html": page.encode()})
         write_json(stage / "metrics.json", metrics.document())
 
 
-def render(metrics: Metrics) -> str:
-    """Render the report as an HTML page."""
-    return html_page(_TITLE, _report_body(metrics))
+def render(metrics: Metrics, *, audit: Path | None = None) -> str:
+    """Render the report as an HTML page, with a link to the audit page, if there is one."""
+    body = [*_report_body(metrics), *([] if audit is None else [audit_section(audit)])]
+    return html_page(_TITLE, [*body, _footer(metrics)])
 
 
 def html_page(title: str, body: Sequence[Markup]) -> str:
@@ -69,7 +72,6 @@ def _report_body(metrics: Metrics) -> list[Markup]:
             _guarantee_section(metrics.claim),
             released_relations_section(metrics.strongest),
             _columns_section(metrics),
-            _footer(metrics),
         ]
     return [
         *head,
@@ -88,7 +90,6 @@ def _report_body(metrics: Metrics) -> list[Markup]:
         distinguishability_section(found.game),
         subgroups_section(found.groups),
         method_section(found, records=metrics.records),
-        _footer(metrics),
     ]
 
 

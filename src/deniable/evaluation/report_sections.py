@@ -28,6 +28,12 @@ _BOX_CAPTION = (
     "Line: smallest to largest distance. Box: the middle half of the distances. Bar: median."
 )
 
+_FIRST_REPORT = (
+    " This is a first report: scores of models trained on more rows are higher, for real rows and "
+    "released records alike, and a classifier tells more records apart. The option --thorough "
+    "trains more models on more rows; distances, relations and groups stay the same."
+)
+
 # Names in the report.
 _COMPARED_TITLES = {
     "released": "Released records",
@@ -270,13 +276,14 @@ def method_section(found: Findings, *, records: int) -> Markup:
     effort = found.effort
     tables = [("released records", records), *found.rows.items()]
     rows = [[name, f"{number:,}"] for name, number in tables]
+    first = "" if effort.is_thorough else _FIRST_REPORT
     return section(
         "Method",
         table(["table", "rows"], rows),
         paragraph(
             f"Models were trained on at most {effort.rows:,} rows; random forests have "
-            f"{effort.trees} trees. Random choices use key {effort.key}. Small numbers are 95 % "
-            f"confidence intervals: Wilson intervals for shares, the jackknife over "
+            f"{effort.trees} trees.{first} Random choices use key {effort.key}. Small numbers are "
+            f"95 % confidence intervals: Wilson intervals for shares, the jackknife over "
             f"{JACKKNIFE_GROUPS} groups of rows for distances. Models see each column as the "
             "schema's codes; linear models use one-hot encoding.",
         ),

@@ -4,26 +4,29 @@ A deniability test suppresses rare values, and noise hides small counts. Both af
 first, which a mean over all records does not show.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from typing import Self
 
 import numpy as np
 
-from deniable.arrays import Codes, Counts, Reals
-from deniable.counting.contingency import QueryAxis, cell_indices
-from deniable.evaluation.distances import total_variation
+from deniable.arrays import Counts, Reals
+from deniable.counting.contingency import ContingencyTable, QueryAxis
+from deniable.counting.local import count
 from deniable.evaluation.marginals import value_label
 from deniable.evaluation.reference_tables import EvaluationTables
 from deniable.schema.attribute import Attribute
+from deniable.workers import count_cores
 
 # Ranges [least, below) of how often a pair of values occurs in the reference.
 _RARITY_BANDS = ((0, 1), (1, 10), (10, 50), (50, 200), (200, 1_000), (1_000, None))
 # Groups are reported if they have enough reference rows and their attribute has few values.
 MIN_GROUP_ROWS = 50
 _MAX_GROUP_VALUES = 40
-# Larger tables are counted sparsely: only cells that occur.
-_MAX_DENSE_CELLS = 2**20
+# Non-empty cells, at most, of the two-way tables that are counted at the same time.
+_MAX_CELLS_PER_BATCH = 2**22
 # Standard errors; large enough that no group of a wide table is called lost by chance.
 _LOST_Z_SCORE = 4.5
 
@@ -103,33 +106,58 @@ class SubgroupFindings:
 def measure_subgroups(
     attributes: Sequence[Attribute], tables: EvaluationTables
 ) -> SubgroupFindings:
-    """Measure how well rare pairs of values and small groups are represented."""
-    found = [
-        group
+    """Measure how well rare pairs of values and small groups are represented.
+
+    Everything follows from the two-way tables of all pairs of columns, which are counted once.
+    """
+    distances = {
+        column: _GroupDistances.empty(attribute.size)
         for column, attribute in enumerate(attributes)
         if attribute.size <= _MAX_GROUP_VALUES
-        for group in _measure_subgroups(attributes, tables, column)
-    ]
-    found.sort(key=lambda group: group.loss, reverse=True)
-    return SubgroupFindings(bands=_measure_bands(attributes, tables), subgroups=tuple(found))
-
-
-def _measure_bands(
-    attributes: Sequence[Attribute], tables: EvaluationTables
-) -> tuple[RarityBand, ...]:
-    first, second = tables.ceiling
+    }
     shares = np.zeros((3, len(_RARITY_BANDS)))
     pairs = list(combinations(range(len(attributes)), 2))
-    for pair in pairs:
-        query = tuple(QueryAxis(i) for i in pair)
-        released, reference, one, two = (
-            cell_indices(attributes, codes, query)
-            for codes in (tables.released, tables.reference, first, second)
-        )
+    for pair, counts in _count_pairs(attributes, tables, pairs):
+        reference, released, first, second = counts
         shares[0] += _band_shares(reference, reference)
-        shares[1] += _band_shares(two, one)
+        shares[1] += _band_shares(second, first)
         shares[2] += _band_shares(reference, released)
-    shares /= max(1, len(pairs))
+        if not any(column in distances for column in pair):
+            continue
+        dense = [table.dense() for table in counts]
+        for axis, column in enumerate(pair):
+            if column in distances:
+                distances[column].add([np.moveaxis(table, axis, 0) for table in dense])
+    found = [
+        group
+        for column, measured in distances.items()
+        for group in _subgroups_of(attributes[column], tables, column, measured)
+    ]
+    found.sort(key=lambda group: group.loss, reverse=True)
+    bands = _rarity_bands(shares / max(1, len(pairs)))
+    return SubgroupFindings(bands=bands, subgroups=tuple(found))
+
+
+def _count_pairs(
+    attributes: Sequence[Attribute], tables: EvaluationTables, pairs: Sequence[tuple[int, ...]]
+) -> Iterator[tuple[tuple[int, ...], list[ContingencyTable]]]:
+    """Count pairs of columns in the reference, the release and the two tables of real rows."""
+    compared = (tables.reference, tables.released, *tables.ceiling)
+    rows = max(map(len, compared))
+    cells = [min(rows, math.prod(attributes[i].size for i in pair)) for pair in pairs]
+    batch = np.cumsum(cells) // _MAX_CELLS_PER_BATCH
+    for number in np.unique(batch):
+        chosen = [pairs[at] for at in np.flatnonzero(batch == number).tolist()]
+        queries = [tuple(QueryAxis(i) for i in pair) for pair in chosen]
+        counted = {
+            id(codes): count(attributes, codes, queries, workers=count_cores())
+            for codes in compared
+        }
+        for at, pair in enumerate(chosen):
+            yield pair, [counted[id(codes)][at] for codes in compared]
+
+
+def _rarity_bands(shares: Reals) -> tuple[RarityBand, ...]:
     return tuple(
         RarityBand(
             least=least,
@@ -142,49 +170,68 @@ def _measure_bands(
     )
 
 
-def _band_shares(reference: Counts, rows: Counts) -> Reals:
-    """Compute the share of ``rows`` in each band, by the count of their cell in ``reference``.
-
-    Both arguments hold the cell index of each row.
-    """
-    occurrences = _occurrences(reference, rows)
+def _band_shares(reference: ContingencyTable, rows: ContingencyTable) -> Reals:
+    """Compute the share of ``rows`` in each band, by the count of their cell in ``reference``."""
+    occurrences = _occurrences(reference, rows.cells)
     band = np.searchsorted([least for least, _ in _RARITY_BANDS], occurrences, side="right") - 1
-    shares: Reals = np.bincount(band, minlength=len(_RARITY_BANDS)) / max(1, len(rows))
+    counts = np.bincount(band, weights=rows.counts, minlength=len(_RARITY_BANDS))
+    shares: Reals = counts / max(1, rows.records)
     return shares
 
 
-def _occurrences(reference: Counts, rows: Counts) -> Counts:
-    """Count how often the cell of each row occurs in ``reference``."""
-    if (cells := int(max(reference.max(), rows.max())) + 1) <= _MAX_DENSE_CELLS:
-        return np.bincount(reference, minlength=cells)[rows]
-    found, counts = np.unique(reference, return_counts=True)
-    place = np.minimum(np.searchsorted(found, rows), len(found) - 1)
-    return np.where(found[place] == rows, counts[place], 0)
+def _occurrences(reference: ContingencyTable, cells: Counts) -> Counts:
+    """Look up how often each cell occurs in ``reference``."""
+    place = np.minimum(np.searchsorted(reference.cells, cells), len(reference.cells) - 1)
+    return np.where(reference.cells[place] == cells, reference.counts[place], 0)
 
 
-def _measure_subgroups(
-    attributes: Sequence[Attribute], tables: EvaluationTables, column: int
+@dataclass(frozen=True)
+class _GroupDistances:
+    """Sums, over the other columns, of distances within each group of rows.
+
+    Attributes:
+        released: Distance between released records and the reference.
+        reals: Distance between two tables of real rows.
+    """
+
+    released: Reals
+    reals: Reals
+
+    @classmethod
+    def empty(cls, groups: int) -> Self:
+        return cls(np.zeros(groups), np.zeros(groups))
+
+    def add(self, tables: Sequence[Counts]) -> None:
+        """Add one other column: reference, release and two of real rows, groups by values."""
+        shares = [table / np.maximum(table.sum(axis=1, keepdims=True), 1) for table in tables]
+        reference, released, first, second = shares
+        self.released[:] += 0.5 * np.abs(reference - released).sum(axis=1)
+        self.reals[:] += 0.5 * np.abs(first - second).sum(axis=1)
+
+
+def _subgroups_of(
+    attribute: Attribute, tables: EvaluationTables, column: int, distances: _GroupDistances
 ) -> list[Subgroup]:
+    """List the groups of one column that have enough reference rows."""
+    reference, released, first, second = (
+        np.bincount(codes[:, column], minlength=attribute.size)
+        for codes in (tables.reference, tables.released, *tables.ceiling)
+    )
+    others = max(1, tables.reference.shape[1] - 1)
     found = []
-    for code in range(attributes[column].size):
-        inside = [
-            codes[codes[:, column] == code]
-            for codes in (tables.reference, tables.released, *tables.ceiling)
-        ]
-        reference, released, first, second = inside
-        if len(reference) < MIN_GROUP_ROWS:
-            continue
-        share = len(reference) / len(tables.reference)
-        kept = len(released) / max(1, len(tables.released))
+    for code in np.flatnonzero(reference >= MIN_GROUP_ROWS).tolist():
+        share = int(reference[code]) / len(tables.reference)
+        kept = int(released[code]) / max(1, len(tables.released))
+        real_rows = min(first[code], second[code])
         found.append(
             Subgroup(
-                attribute=attributes[column].name,
-                value=value_label(attributes[column], code),
-                rows=len(reference),
+                attribute=attribute.name,
+                value=value_label(attribute, code),
+                rows=int(reference[code]),
                 share=share,
                 released=kept,
-                distance=_mean_distance(attributes, reference, released, column),
-                chance=_mean_distance(attributes, first, second, column),
+                distance=float(distances.released[code]) / others if kept else 1.0,
+                chance=float(distances.reals[code]) / others if real_rows else 1.0,
                 is_lost=_is_lost(share, kept, (len(tables.reference), len(tables.released))),
             )
         )
@@ -195,18 +242,3 @@ def _is_lost(share: float, kept: float, sizes: tuple[int, int]) -> bool:
     """Check whether less than half of a share is left and chance cannot explain it."""
     error = np.sqrt(sum(share * (1 - share) / max(1, size) for size in sizes))
     return kept < share / 2 and share - kept > _LOST_Z_SCORE * float(error)
-
-
-def _mean_distance(
-    attributes: Sequence[Attribute], first: Codes, second: Codes, column: int
-) -> float:
-    if not (len(first) and len(second)):
-        return 1.0
-    others = [j for j in range(len(attributes)) if j != column]
-    distances = [
-        total_variation(
-            *(np.bincount(c[:, j], minlength=attributes[j].size) for c in (first, second))
-        )
-        for j in others
-    ]
-    return float(np.mean(distances)) if distances else 0.0

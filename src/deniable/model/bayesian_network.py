@@ -360,6 +360,14 @@ class Network:
             score += by_group[:, group_of]
         return score
 
+    def distribution(self, codes: Codes, i: int) -> Reals:
+        """Compute Pr{x_i = l | its parents}: records by values."""
+        table = self.tables[i]
+        if isinstance(table, LogLinearConditional):
+            return table.distribution(self._parent_groups(codes, i), len(codes))
+        found: Reals = table.probabilities[self.configuration(codes, i)]
+        return found
+
     def log_distribution(self, codes: Codes, i: int) -> Reals:
         """Compute ln Pr{x_i = l | its parents}: records by values."""
         table = self.tables[i]

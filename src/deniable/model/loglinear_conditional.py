@@ -200,6 +200,16 @@ class LogLinearConditional:
                 found[batch] = bins.T[:, self.bins] + within
         return found
 
+    def distribution(self, groups: Sequence[Indices], records: int) -> Reals:
+        """Compute Pr{value | parents}: records by values; the same digits on every computer."""
+        found = np.empty((records, self.values))
+        within = self.within * 2.0**-_LOG2_BIN_TOTAL
+        for batch in _batches(records):
+            own = len(found[batch])
+            weights = self._weights([group[batch] for group in groups], records=own)
+            found[batch] = (weights / weights.sum(axis=0)).T[:, self.bins] * within
+        return found
+
     def _weights(self, groups: Sequence[Indices], records: int = 1) -> Counts:
         """Compute the integer weight of each bin: bins by records of one batch."""
         number = len(groups[0]) if groups else records

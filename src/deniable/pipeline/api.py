@@ -1,5 +1,6 @@
 """The Python API, and the order of a run: plan, read, learn, generate, certify, hand over."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
@@ -7,6 +8,7 @@ from typing import Unpack
 from deniable.arrays import Codes
 from deniable.config import Config, Options
 from deniable.counting.local import count_prefixes
+from deniable.data.dataframes import FrameKind
 from deniable.data.partition import limit_rows_per_unit, split_records
 from deniable.data.table_io import InputTable, read_table
 from deniable.errors import BudgetError, ConfigError, SchemaError
@@ -14,14 +16,14 @@ from deniable.model.learnt_model import LearntModel
 from deniable.model.protocol import GenerativeModel
 from deniable.model.seed_based import NetworkModel
 from deniable.pipeline.certificate import certify
-from deniable.pipeline.learn_model import learn_model
-from deniable.pipeline.resolved_options import resolve_options
-from deniable.pipeline.run_plan import Run, RunPlan, plan_run
+from deniable.pipeline.learn_model import fit_to_prefixes, learn_model
+from deniable.pipeline.run_plan import Run, RunPlan, plan_run, resolve_options
 from deniable.pipeline.seed_modes import builtin_source, own_model_source, release_candidates
 from deniable.privacy.ledger import PARTS, Ledger, Spend
 from deniable.randomness import Keyed, Randomness, Secret
 from deniable.release.artefact import Artefact, load
 from deniable.release.generation import require_record_count
+from deniable.release.prefix_distribution import pool_of_longest
 from deniable.release.release import Release
 from deniable.release.seed_histogram import SeedHistogram, choose_omega, learn_histogram
 from deniable.schema.schema import Schema
@@ -77,7 +79,10 @@ def learn(
     planned = plan_run(schema, config)
     _require_confirmed(schema, config)
     run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
-    return _learn_artefact(read_rows(source, run), run)
+    table = read_rows(source, run)
+    run.progress("learn the model", 0, 1)
+    parts = partition_rows(table.codes, run)
+    return make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
 
 
 def generate(
@@ -155,9 +160,11 @@ def synthesize(
     _require_confirmed(schema, config)
     run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
     table = read_rows(source, run)
+    run.progress("learn the model", 0, 1)
+    parts = partition_rows(table.codes, run)
     if run.plan.mode in ("tested", "randomized"):
-        return _test_candidates(table, run, records=records, model=model)
-    artefact = _learn_artefact(table, run)
+        return _test_candidates(table, parts, run, records=records, model=model)
+    artefact = make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
     release = generate(artefact, records, key=key, workers=config.workers)
     return replace(release, internal=_confidential_counts(table))
 
@@ -199,14 +206,20 @@ def partition_rows(rows: Codes, run: Run) -> dict[str, Codes]:
     return empty | split_records(rows, shares, run.randomness.at("split"))
 
 
-def _learn_artefact(table: InputTable, run: Run) -> Artefact:
-    """Learn the model, then the seed histogram; check the ledger against the plan; certify."""
-    run.progress("learn the model", 0, 1)
-    parts = partition_rows(table.codes, run)
-    learnt = learn_model(parts, run)
-    omegas = _resolve_omegas(learnt, run)
-    histogram, spent = _learn_seeds(parts["seeds"], learnt, omegas, run)
+def make_artefact(learnt: LearntModel, seeds: Codes, kind: FrameKind, run: Run) -> Artefact:
+    """Learn the seed histogram of a model; check the ledger against the plan; certify.
+
+    Args:
+        learnt: The model.
+        seeds: The rows of D_S. Confidential.
+        kind: The kind of data frame that the table came in.
+        run: The run.
+    """
+    omegas = resolve_omegas(learnt, run)
+    histogram, spent = _learn_seeds(seeds, learnt, omegas, run)
     Ledger((*learnt.spends, *spent)).require_equal(run.plan.privacy.spends)
+    prefixes = pool_of_longest(learnt.network, histogram, run.schema.pair_masks)
+    learnt = fit_to_prefixes(learnt, prefixes, run)
     certificate = certify(run, omegas=omegas, extra={})
     run.progress("learn the model", 1, 1)
     return Artefact(
@@ -216,11 +229,11 @@ def _learn_artefact(table: InputTable, run: Run) -> Artefact:
         omegas=omegas,
         histogram=histogram,
         certificate=certificate,
-        kind=table.kind,
+        kind=kind,
     )
 
 
-def _resolve_omegas(learnt: LearntModel, run: Run) -> tuple[int, ...]:
+def resolve_omegas(learnt: LearntModel, run: Run) -> tuple[int, ...]:
     """Take the planned values of ω, or choose one from the noisy model."""
     if run.plan.omegas:
         return run.plan.omegas
@@ -248,16 +261,19 @@ def _learn_seeds(
 
 
 def _test_candidates(
-    table: InputTable, run: Run, *, records: int, model: GenerativeModel | None
+    table: InputTable,
+    parts: Mapping[str, Codes],
+    run: Run,
+    *,
+    records: int,
+    model: GenerativeModel | None,
 ) -> Release:
     """Release records that each passed a deniability test against the table: the paper's modes."""
-    run.progress("learn the model", 0, 1)
-    parts = partition_rows(table.codes, run)
     if run.plan.mode == "tested" and not len(parts["seeds"]):
         raise BudgetError("no record went to the seeds: use --data-use whole, or a larger table")
     if model is None:
         learnt = learn_model(parts, run)
-        built_in = NetworkModel(learnt.network, _resolve_omegas(learnt, run))
+        built_in = NetworkModel(learnt.network, resolve_omegas(learnt, run))
         candidates = builtin_source(built_in, parts["seeds"], run, records=records)
         Ledger((*learnt.spends, *candidates.spends)).require_equal(run.plan.privacy.spends)
     else:

@@ -9,9 +9,10 @@ from deniable.errors import InvariantError
 from deniable.pipeline.run_plan import Run, RunPlan
 from deniable.privacy import wording
 from deniable.privacy.composition import Guarantee
+from deniable.privacy.ledger import compose_spends
 from deniable.privacy.paper_noise import paper_records_cost
 from deniable.privacy.wording import round_up
-from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, Certificate, ledger_entries
+from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, Certificate, ledger_entry
 
 # The cost of a run that guarantees nothing.
 NO_GUARANTEE = Guarantee(epsilon=math.inf, delta=0.0)
@@ -54,7 +55,9 @@ def certify(
         sentence=sentence,
         cost=cost,
         assumptions=ASSUMPTIONS if claims_something else (),
-        spends=ledger_entries(spends, delta=config.delta),
+        spends=[
+            ledger_entry(spend, compose_spends(spend.alone, delta=config.delta)) for spend in spends
+        ],
         accountants=[
             {
                 "name": ACCOUNTANT,

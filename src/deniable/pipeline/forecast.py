@@ -11,8 +11,7 @@ from deniable.config import Config
 from deniable.errors import ConfigError
 from deniable.model.pairwise.measure import apportion, choose_layout, count_measured_pairs
 from deniable.model.pairwise.noise_level import ColumnNoise, NoiseLevel, PairNoises, noise_level
-from deniable.pipeline.resolved_options import resolve_options
-from deniable.pipeline.run_plan import RunPlan
+from deniable.pipeline.run_plan import RunPlan, resolve_options
 from deniable.privacy.pairwise_budget import PairNoise, gaussian_sigma
 from deniable.schema.schema import Schema
 

@@ -1,6 +1,7 @@
 """Learn a model from the parts of the data, with noise: the default, or the paper's."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from deniable.arrays import Codes
@@ -9,9 +10,16 @@ from deniable.counting.local import count
 from deniable.model.learnt_model import LearntModel
 from deniable.model.pairwise.denoise import table_weights
 from deniable.model.pairwise.fit import fit_network
-from deniable.model.pairwise.measure import measure_pairwise, measure_tables, with_bins
+from deniable.model.pairwise.measure import (
+    PairwiseMeasurements,
+    measure_pairwise,
+    measure_tables,
+    with_bins,
+)
 from deniable.pipeline.learn_paper_model import learn_paper_model
 from deniable.pipeline.run_plan import Run
+from deniable.privacy.ledger import Spend
+from deniable.privacy.pairwise_budget import PairNoise
 from deniable.schema.attribute import Attribute
 from deniable.workers import count_cores
 
@@ -29,6 +37,43 @@ def learn_model(parts: Mapping[str, Codes], run: Run) -> LearntModel:
     laws, attributes = run.plan.privacy.pairs, run.schema.attributes
     if laws is None:
         return learn_paper_model(parts, run)
+    measured, spends = measure_counts(parts, run, laws)
+    return LearntModel(
+        network=fit_network(measured, attributes, max_cost=run.config.max_configurations),
+        evidence=measured,
+        seeds=round(measured.records * run.plan.ratio("seeds", "structure")),
+        spends=tuple(spends),
+    )
+
+
+def fit_to_prefixes(learnt: LearntModel, prefixes: Codes | None, run: Run) -> LearntModel:
+    """Fit what follows the prefixes again, given those that records will have.
+
+    Post-processing: no cost. It was fitted to prefixes that the model draws. Unchanged without
+    prefixes, and for the paper's model, whose tables are counted.
+    """
+    if prefixes is None or not isinstance(learnt.evidence, PairwiseMeasurements):
+        return learnt
+    network = fit_network(
+        learnt.evidence,
+        run.schema.attributes,
+        max_cost=run.config.max_configurations,
+        prefixes=prefixes,
+    )
+    return replace(learnt, network=network)
+
+
+def measure_counts(
+    parts: Mapping[str, Codes], run: Run, laws: PairNoise
+) -> tuple[PairwiseMeasurements, list[Spend]]:
+    """Measure all noisy counts of the default model; no later step reads the rows but the seeds'.
+
+    Args:
+        parts: The rows of each part. Confidential.
+        run: The run.
+        laws: The noise of each stage.
+    """
+    attributes = run.schema.attributes
     workers = run.config.workers or count_cores()
     rng = run.randomness.at("noise")
     count_values = partial(count, attributes, parts["structure"], workers=workers)
@@ -51,9 +96,4 @@ def learn_model(parts: Mapping[str, Codes], run: Run) -> LearntModel:
         count_bins = count_pairs(with_bins(attributes, measured.bins))
         measured, more = measure_tables(rng, count_bins, measured, weights, laws)
         spends += more
-    return LearntModel(
-        network=fit_network(measured, attributes, max_cost=run.config.max_configurations),
-        evidence=measured,
-        seeds=round(measured.records * run.plan.ratio("seeds", "structure")),
-        spends=tuple(spends),
-    )
+    return measured, spends

@@ -7,10 +7,11 @@ from deniable.config import Config
 from deniable.pipeline.forecast import forecast_run
 from deniable.pipeline.run_plan import RunPlan
 from deniable.privacy.composition import Guarantee
+from deniable.privacy.ledger import compose_spends
 from deniable.privacy.randomized_test import cheapest_test
 from deniable.privacy.theorems import candidate_cost, trade_off
 from deniable.privacy.wording import round_up
-from deniable.release.manifest import json_number, ledger_entries
+from deniable.release.manifest import json_number, ledger_entry
 from deniable.schema.schema import Schema
 
 # Numbers of records for which the modes are compared, besides the requested one.
@@ -24,6 +25,7 @@ def report_plan(
     *,
     records: int | None = None,
     rows: int | None = None,
+    compares_modes: bool = True,
 ) -> dict[str, Any]:
     """Report the plan of a run: its stages, a forecast, and the cost of other choices.
 
@@ -33,6 +35,8 @@ def report_plan(
         config: Its options.
         records: The number of records, if known.
         rows: The number of rows of the table, if known, for the forecast.
+        compares_modes: Whether the cost of other choices is computed, which takes longer than the
+            rest; without it ``records`` and ``trade_off`` are empty.
     """
     forecast = forecast_run(run, schema, config, rows=rows)
     seeds = run.privacy.seeds
@@ -48,8 +52,8 @@ def report_plan(
         "r": seeds.radius if seeds is not None else None,
         "threshold": config.k + seeds.radius if seeds is not None else None,
         "test": _test(run),
-        "records": compare_modes(config, records),
-        "trade_off": _trade_off(config),
+        "records": compare_modes(config, records) if compares_modes else [],
+        "trade_off": _trade_off(config) if compares_modes else [],
     }
 
 
@@ -58,14 +62,14 @@ def _stages(run: RunPlan, config: Config) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     if config.epsilon == math.inf:
         return rows
-    listed = ledger_entries(run.privacy.spends, delta=config.delta)
-    for spend, entry in zip(run.privacy.spends, listed, strict=True):
+    for spend in run.privacy.spends:
         if spend.what.startswith("counts of ") and rows and rows[-1]["what"] == "tables of counts":
             rows[-1]["number"] += 1
             continue
         counts = spend.what.startswith("counts of ")
         what = "tables of counts" if counts else spend.what
         deviation = round(math.sqrt(spend.law.variance), 3)
+        entry = ledger_entry(spend, compose_spends(spend.alone, delta=config.delta))
         rows.append({**entry, "what": what, "number": 1, "noise_deviation": deviation})
     return rows
 

@@ -5,12 +5,11 @@ It is the single source of the privacy cost for ``plan``, ``synthesize`` and the
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from deniable.config import Config, Mode, parse_omega
 from deniable.errors import BudgetError, ConfigError
 from deniable.model.paper.correlation import entropy_queries
-from deniable.pipeline.resolved_options import resolve_options
 from deniable.privacy.calibration import PublicFacts
 from deniable.privacy.composition import Guarantee, row_limit, sequential_composition, unit_cost
 from deniable.privacy.ledger import Part
@@ -18,8 +17,8 @@ from deniable.privacy.moment_budget import TableModel
 from deniable.privacy.plan import Plan, make_plan, split_fractions
 from deniable.privacy.randomized_test import RandomizedTest, cheapest_test, plan_randomized_test
 from deniable.randomness import Randomness
-from deniable.release.generation import require_record_count
 from deniable.schema.schema import Schema
+from deniable.schema.target_columns import find_target_fault
 from deniable.workers import Progress, no_progress
 
 # The share of ε and δ for the randomized test of the records; the model has the rest.
@@ -68,6 +67,29 @@ class RunPlan:
         return shares.get(part, shares[other]) / shares[other]
 
 
+def resolve_options(config: Config, schema: Schema) -> Config:
+    """Choose the options that were not given by the schema; refuse those that do not fit it.
+
+    The estimator must be able to learn the schema. Targets of the options replace the schema's;
+    an empty list removes them. Resolving twice changes nothing.
+
+    Raises:
+        ConfigError: A target is not a learnt column, or the model has no pairs.
+    """
+    if config.estimator is None and any(a.model != "histogram" for a in schema.attributes):
+        config = replace(config, estimator="norm-sub")
+    if config.target is None:
+        return replace(config, target=schema.target) if config.uses_pairs else config
+    if config.target and (fault := find_target_fault(schema.columns, config.target)):
+        raise ConfigError(fault)
+    if config.target and not config.uses_pairs:
+        raise ConfigError(
+            f"target needs estimator = pairs, and this run has {config.chosen_estimator}: leave "
+            "--target out, or use --estimator pairs"
+        )
+    return replace(config, target=tuple(dict.fromkeys(config.target)))
+
+
 def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> RunPlan:
     """Plan a run within the requested ε and δ.
 
@@ -81,6 +103,10 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         BudgetError: The requested guarantee cannot be met.
     """
     if records is not None:
+        from deniable.release.generation import (  # noqa: PLC0415 - loads the sampler
+            require_record_count,
+        )
+
         require_record_count(records)
     config = resolve_options(config, schema)
     mode = _mode(config)

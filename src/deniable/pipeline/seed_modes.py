@@ -17,8 +17,7 @@ from deniable.release.deniability_test import (
     pass_deterministic_test,
     pass_randomized_test,
 )
-from deniable.release.generation import BLOCK, Feasible, Kernel, always_feasible
-from deniable.release.records import KeptRecords
+from deniable.release.generation import BLOCK, Feasible, KeptRecords, Kernel, always_feasible
 from deniable.release.seed_mechanism import (
     SCAN_BLOCK,
     DeniabilityTest,

@@ -112,10 +112,10 @@ def compose_losses(
     largest = float(discrete.losses.max())
     high = largest + mu * mu / 2 + mu * math.sqrt(-2 * math.log(left / 2)) + 1e-9
 
-    def enough(epsilon: float) -> bool:
-        return mixture_delta(epsilon=epsilon, mu=mu, discrete=discrete) <= delta
-
-    return Guarantee(epsilon=upper_bound(smallest_sufficient(enough, high)), delta=delta)
+    smallest = smallest_sufficient(
+        lambda epsilon: mixture_delta(epsilon=epsilon, mu=mu, discrete=discrete) <= delta, high
+    )
+    return Guarantee(epsilon=upper_bound(smallest), delta=delta)
 
 
 def compose_on_grid(losses: Sequence[PrivacyLoss], *, delta: float, interval: float) -> Guarantee:

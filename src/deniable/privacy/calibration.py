@@ -5,7 +5,7 @@ Calibration uses public facts only. It never sees the data.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from deniable.errors import BudgetError
 from deniable.privacy import noise_laws
@@ -32,11 +32,19 @@ from deniable.privacy.pairwise_budget import PairNoise, pair_noise, pairwise_sha
 from deniable.privacy.theorems import structure_noise
 
 # Budget shares, fixed before any data is read: the seed histogram's smallest and largest share of
-# ε, its share of δ, and the structure's share of the μ² that remains for the model.
-SEEDS_EPSILON_SHARES = (0.03, 0.1)
-SEEDS_DELTA_SHARE = 0.5
+# ε, its share of δ, and the structure's share of the μ² that remains for the model. A tenth of δ
+# costs the model 2 % less noise than a half, and raises r by a tenth.
+SEEDS_EPSILON_SHARES = (0.005, 0.1)
+SEEDS_DELTA_SHARE = 0.1
 STRUCTURE_SHARE = 0.1
-# Target bound on the noise of a prefix count, as a share of the rows.
+# Next to a pairwise model: rows times ε for which seeds would have all of ε, their largest share
+# for each prefix length, and the least ε of a length, which bounds the table of its noise.
+_SEEDS_ROWS = 2_500_000
+_MAX_SHARE_PER_LENGTH = 0.02
+_MIN_EPSILON_PER_LENGTH = 1e-4
+# Next to the paper's model: the smallest share, and the target bound on the noise of a prefix
+# count, as a share of the rows.
+_MIN_SHARE_OF_PAPER_MODEL = 0.03
 _SEEDS_NOISE_SHARE = 1 / 10
 # Resolutions of S to try, finest first: 2^bits units per bit of entropy.
 _ENTROPY_BITS = (4, 3, 2, 1, 0)
@@ -97,10 +105,27 @@ def calibrate(facts: PublicFacts, limit: Guarantee) -> NoiseScales:
     """Choose the noise of every stage so that all stages together cost about ``limit``."""
     if facts.fractions is not None:
         return _calibrate_split(facts, facts.fractions, limit)
-    test = facts.test
+    test, seeds, discrete = facts.test, None, DiscreteLoss.zero()
     if test is not None and test.each is not None and exceeds_grid(test.each, test.times):
-        return _calibrate_all_rows(replace(facts, test=None), _limit_after_test(limit, test))
-    return _calibrate_all_rows(facts, limit)
+        limit, test = _limit_after_test(limit, test), None
+    if facts.lengths:
+        share = facts.seeds_share or default_seeds_share(facts, limit)
+        seeds = noise_laws.bounded_noise(
+            epsilon=share * limit.epsilon,
+            delta=SEEDS_DELTA_SHARE * limit.delta,
+            lengths=facts.lengths,
+        )
+        discrete = DiscreteLoss.from_table(table_weights(seeds)).self_compose(facts.lengths)
+    if test is not None and test.each is not None:
+        each = test.each
+        discrete = DiscreteLoss.from_guarantee(each.epsilon, each.delta, times=test.times)
+    epsilon = limit.epsilon
+    mu = _largest_mu(lambda mu: mixture_delta(epsilon=epsilon, mu=mu, discrete=discrete), limit)
+    if not facts.sizes:
+        return _calibrate_tables(facts, limit, mu, seeds, discrete)
+    return NoiseScales(
+        mu_structure=mu, counts=noise_laws.exact(), seeds=seeds, pairs=_pair_noise_at(facts, mu)
+    )
 
 
 def _limit_after_test(limit: Guarantee, test: Spend) -> Guarantee:
@@ -117,22 +142,22 @@ def _limit_after_test(limit: Guarantee, test: Spend) -> Guarantee:
     return Guarantee(epsilon=left, delta=half)
 
 
-def _calibrate_all_rows(facts: PublicFacts, limit: Guarantee) -> NoiseScales:
-    """Minimize the noise within the limit, if all rows serve every stage."""
-    epsilon, aim = limit.epsilon, limit.delta * (1 - 2 * TABLE_DELTA_SHARE)
-    seeds, discrete = _seeds_and_test(facts, limit)
+def _calibrate_tables(
+    facts: PublicFacts,
+    limit: Guarantee,
+    mu_gaussian: float,
+    seeds: Law | None,
+    discrete: DiscreteLoss,
+) -> NoiseScales:
+    """Choose Laplace or Gaussian noise for the tables of a graph, whichever is less.
 
-    def gaussian_delta_at(mu: float) -> float:
-        return mixture_delta(epsilon=epsilon, mu=mu, discrete=discrete)
-
-    mu_gaussian = _largest_mu(gaussian_delta_at, aim)
-    if facts.sizes:
-        return NoiseScales(
-            mu_structure=mu_gaussian,
-            counts=noise_laws.exact(),
-            seeds=seeds,
-            pairs=_pair_noise_at(facts, mu_gaussian),
-        )
+    Args:
+        facts: The public facts.
+        limit: The limit of all stages together.
+        mu_gaussian: μ of all Gaussian noise within the limit.
+        seeds: The noise of the seed histogram.
+        discrete: The loss of the seed histogram, or of the tested records.
+    """
     tables = len(facts.names)
     structure_share = STRUCTURE_SHARE if facts.queries else 0.0
 
@@ -142,9 +167,11 @@ def _calibrate_all_rows(facts: PublicFacts, limit: Guarantee) -> NoiseScales:
     def laplace_delta_at(mu: float) -> float:
         laplace = DiscreteLoss.from_laplace(table_mu(mu)).self_compose(tables)
         mu_structure = mu * math.sqrt(structure_share)
-        return mixture_delta(epsilon=epsilon, mu=mu_structure, discrete=discrete.compose(laplace))
+        return mixture_delta(
+            epsilon=limit.epsilon, mu=mu_structure, discrete=discrete.compose(laplace)
+        )
 
-    mu_laplace = _largest_mu(laplace_delta_at, aim)
+    mu_laplace = _largest_mu(laplace_delta_at, limit)
     excess = laplace_excess(facts.models)
     if excess * math.sqrt(2) / table_mu(mu_laplace) <= 1 / table_mu(mu_gaussian):
         mu, counts = mu_laplace, noise_laws.discrete_laplace(table_mu(mu_laplace))
@@ -153,35 +180,32 @@ def _calibrate_all_rows(facts: PublicFacts, limit: Guarantee) -> NoiseScales:
     return NoiseScales(mu_structure=mu * math.sqrt(structure_share), counts=counts, seeds=seeds)
 
 
-def _seeds_and_test(facts: PublicFacts, limit: Guarantee) -> tuple[Law | None, DiscreteLoss]:
-    """Choose the noise of the seed histogram; compose its loss, or that of the tested records."""
-    seeds, discrete = None, DiscreteLoss.zero()
-    if facts.lengths:
-        share = facts.seeds_share or default_seeds_share(facts, limit)
-        seeds = noise_laws.bounded_noise(
-            epsilon=share * limit.epsilon,
-            delta=SEEDS_DELTA_SHARE * limit.delta,
-            lengths=facts.lengths,
-        )
-        discrete = DiscreteLoss.from_table(table_weights(seeds)).self_compose(facts.lengths)
-    if facts.test is not None and facts.test.each is not None:
-        each = facts.test.each
-        discrete = DiscreteLoss.from_guarantee(each.epsilon, each.delta, times=facts.test.times)
-    return seeds, discrete
-
-
 def default_seeds_share(facts: PublicFacts, limit: Guarantee) -> float:
     """Choose the seeds' share of ε from public facts.
 
-        10 · lengths · ln(1/δ) / (rows · ε),  at least 0.03, at most 0.1
+    Next to a pairwise model, for each prefix length:
+
+        rows · ε / 2,500,000,  at least 0.005 and at least 0.0001 / ε, at most 0.02
+
+    Kept prefixes add what pairs leave unexplained, which needs many rows; in a small table they
+    would only cost. Next to the paper's model, which knows less of pairs:
+
+        10 · lengths · ln(1/δ) / (rows · ε),  at least 0.03
 
     The noise of a prefix count is at most about lengths · ln(1/δ) / (the seeds' ε). This share
-    keeps that bound at a tenth of the rows. A larger share costs the model more than it helps
-    the seeds.
+    keeps that bound at a tenth of the rows. Both are at most 0.1.
+
+    Privacy:
+        Covers: reads public facts only, so that the plan is fixed before a row is read.
     """
     smallest, largest = SEEDS_EPSILON_SHARES
-    reach = facts.lengths * math.log(1 / limit.delta) / limit.epsilon
-    return min(largest, max(smallest, reach / (_SEEDS_NOISE_SHARE * facts.rows_max)))
+    if not facts.sizes:
+        reach = facts.lengths * math.log(1 / limit.delta) / limit.epsilon
+        share = reach / (_SEEDS_NOISE_SHARE * facts.rows_max)
+        return min(largest, max(_MIN_SHARE_OF_PAPER_MODEL, share))
+    useful = min(facts.rows_max * limit.epsilon / _SEEDS_ROWS, _MAX_SHARE_PER_LENGTH)
+    each = max(useful, smallest, _MIN_EPSILON_PER_LENGTH / limit.epsilon)
+    return min(largest, facts.lengths * each)
 
 
 def _pair_noise_at(facts: PublicFacts, mu: float) -> PairNoise:
@@ -236,16 +260,20 @@ def structure_laws(facts: PublicFacts, mu: float) -> tuple[EntropyScale, Law, La
     )
 
 
-def _largest_mu(delta_at: Callable[[float], float], limit: float) -> float:
-    """Find the largest μ with ``delta_at(μ)`` within the limit by bisection, rounded down."""
+def _largest_mu(delta_at: Callable[[float], float], limit: Guarantee) -> float:
+    """Find the largest μ with ``delta_at(μ)`` within the limit by bisection, rounded down.
+
+    Rounding the noise to tables needs a share of δ.
+    """
+    aim = limit.delta * (1 - 2 * TABLE_DELTA_SHARE)
     low, high = 0.0, 1e-3
-    while delta_at(high) <= limit:
+    while delta_at(high) <= aim:
         low, high = high, 2 * high
         if high > 1e6:
             return low
     for _ in range(60):
         half = (low + high) / 2
-        low, high = (half, high) if delta_at(half) <= limit else (low, half)
+        low, high = (half, high) if delta_at(half) <= aim else (low, half)
     if low == 0.0:
         raise BudgetError(
             "no budget is left for the model: seeds and records cost the whole (ε, δ). Ask "

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from scipy.special import erfcx, gammaln, ndtr
 
 from deniable.arrays import Reals
 from deniable.errors import BudgetError
+from deniable.privacy.special_functions import erfcx, log_factorial
 
 # Composed losses are rounded up to this grid, which bounds the number of atoms.
 _LOSS_GRID = 1e-6
@@ -74,16 +74,20 @@ class DiscreteLoss:
 
     @classmethod
     def from_table(cls, weights: Sequence[int]) -> Self:
-        """Loss of a table's noise on a number changed by one; ``weights`` are for -r … r."""
+        """Loss of a table's noise on a number changed by one; ``weights`` are for -r … r.
+
+        Equal losses are one atom: those of geometric noise are ε and -ε, up to rounding.
+        """
         total = sum(weights)
         unshifted = np.array(weights, dtype=np.float64) / total
         shifted = np.concatenate([[0.0], unshifted[:-1]])
         both = (unshifted > 0) & (shifted > 0)
         losses = np.log(unshifted[both] / shifted[both]) + _ROUNDING
         infinity_mass = float(unshifted[shifted == 0].sum())
+        distinct, probabilities = _sum_by_loss(losses, unshifted[both])
         return cls(
-            losses,
-            unshifted[both] * (1 + _ROUNDING),
+            distinct,
+            probabilities * (1 + _ROUNDING),
             infinity_mass=infinity_mass * (1 + _ROUNDING),
         )
 
@@ -125,6 +129,15 @@ class DiscreteLoss:
         return result
 
 
+def _sum_by_loss(losses: Reals, probabilities: Reals) -> tuple[Reals, Reals]:
+    """Merge equal losses; their probabilities are summed with a single rounding."""
+    order = np.argsort(losses)
+    ascending = losses[order]
+    starts = np.flatnonzero(np.diff(ascending, prepend=-np.inf))
+    groups = np.split(probabilities[order], starts)[1:]
+    return ascending[starts], np.array([math.fsum(group.tolist()) for group in groups])
+
+
 def binomial_losses(epsilon: float, *, times: int) -> tuple[Reals, Reals]:
     """Losses (2l - N) ε of N trials of probability e^ε / (1 + e^ε), with their probabilities.
 
@@ -135,10 +148,11 @@ def binomial_losses(epsilon: float, *, times: int) -> tuple[Reals, Reals]:
     mean, reach = times * math.exp(log_p), math.sqrt(350 * times) + 1
     first, last = max(0, math.floor(mean - reach)), min(times, math.ceil(mean + reach))
     hits = np.arange(first, last + 1, dtype=np.float64)
-    log_p_hits = gammaln(times + 1) - gammaln(hits + 1) - gammaln(times - hits + 1)
+    log_of_all = float(log_factorial(np.array([float(times)]))[0])
+    log_p_hits = log_of_all - log_factorial(hits) - log_factorial(times - hits)
     log_p_hits += times * log_p - (times - hits) * epsilon
     # Error bound of the log probabilities and of the losses: some ulp of their terms.
-    error = _ROUNDING * (float(gammaln(times + 1)) + times * (epsilon + 1))
+    error = _ROUNDING * (log_of_all + times * (epsilon + 1))
     kept = log_p_hits > -700
     return (2 * hits[kept] - times) * epsilon + error, np.exp(log_p_hits[kept] + error)
 
@@ -150,8 +164,7 @@ def gaussian_deltas(epsilons: Reals, *, mu: float) -> Reals:
         δ_G(-ε; μ) = 1 - e^-ε + e^-ε δ_G(ε; μ)
 
     Exact up to rounding; rounded up. With a = μ/2 - ε/μ and b = a - μ the second term is
-    ½ e^(-a²/2) erfcx(-b/√2), which has no large factor. For a < 0 the first term is computed
-    likewise.
+    ½ e^(-a²/2) erfcx(-b/√2), which has no large factor. The first term is computed likewise.
     """
     sizes = np.abs(epsilons)
     if mu == 0:
@@ -160,8 +173,9 @@ def gaussian_deltas(epsilons: Reals, *, mu: float) -> Reals:
         # Below -60 the result underflows.
         a = np.maximum(mu / 2 - sizes / mu, -60.0)
         density = 0.5 * np.exp(-a * a / 2)
-        first = np.where(a >= 0, ndtr(a), density * erfcx(-np.minimum(a, 0.0) / math.sqrt(2)))
-        second = density * erfcx((mu - a) / math.sqrt(2))
+        scaled = erfcx(np.concatenate([np.abs(a), mu - a]) / math.sqrt(2))
+        tail, second = density * scaled[: len(a)], density * scaled[len(a) :]
+        first = np.where(a >= 0, 1 - tail, tail)
         # An error of one ulp in a changes e^(-a²/2) by a² ulp.
         deltas = np.maximum(first - second, 0.0) + 2.0**-47 * (2 + a * a) * first
     negative = epsilons < 0

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -68,6 +68,11 @@ class Spend:
             )
 
     @property
+    def alone(self) -> "tuple[Spend]":
+        """This use alone, without its name: equal noise costs the same, and is composed once."""
+        return (replace(self, what="", part="seeds"),)
+
+    @property
     def mu(self) -> float:
         """μ of Gaussian noise: L2 sensitivity of the numbers to one record, divided by σ."""
         return (
@@ -122,8 +127,9 @@ def privacy_losses(spends: Sequence[Spend]) -> list[PrivacyLoss]:
     return losses
 
 
+@lru_cache(maxsize=1)
 def table_weights(law: Law) -> tuple[int, ...]:
-    """List the weights of -r … r."""
+    """List the weights of -r … r. A plan asks three times; at a small ε there are millions."""
     one_side = list(law.table.weights())
     return tuple(one_side[:0:-1] + one_side)
 

@@ -56,5 +56,5 @@ def add_noise(
     spend = Spend(
         what=what, part=part, law=law, sensitivity=sensitivity, l0_sensitivity=l0_sensitivity
     )
-    noisy: Counts = np.clip(counts, -_MAX_COUNT, _MAX_COUNT) + law.draw(rng, counts.shape)
+    noisy: Counts = np.clip(counts, -_MAX_COUNT, _MAX_COUNT) + law.table.draw(rng, counts.shape)
     return noisy, spend

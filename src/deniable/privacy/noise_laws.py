@@ -17,23 +17,17 @@ from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
-from scipy.special import ndtr
 
-from deniable.arrays import Counts
 from deniable.errors import BudgetError, InvariantError
 from deniable.privacy import noise_tables
 from deniable.privacy.composition import Guarantee
-from deniable.privacy.noise_tables import (
-    MAX_DECIMAL_RADIUS,
-    MAX_DECIMAL_RADIUS_NORMAL,
-    TOTAL_WEIGHT,
-    WeightTable,
-)
+from deniable.privacy.noise_tables import TOTAL_WEIGHT, WeightTable
 from deniable.privacy.theorems import gaussian_histogram_cost, geometric_histogram_cost
-from deniable.randomness import Rng
 
-# Largest r of a table.
+# Largest r of a table; and up to which r its weights are computed in decimals, not in doubles.
 MAX_RADIUS = 2**26
+MAX_DECIMAL_RADIUS = 2**15
+MAX_DECIMAL_RADIUS_NORMAL = 2**7  # smaller, because each weight is a series
 
 # Relative and total error of weights computed in doubles. A weight has a relative error of at most
 # (79 · 3 + 16) · 2^-53: the largest exponent is 79, with three roundings in it, and every other
@@ -103,13 +97,14 @@ class Law:
 
     @cached_property
     def variance(self) -> float:
-        """Variance; the mean is zero."""
-        return float(2 * (np.arange(self.radius + 1.0) ** 2 @ self.table.probabilities()))
+        """Variance; the mean is zero.
 
-    def draw(self, rng: Rng, shape: int | tuple[int, ...]) -> Counts:
-        """Draw independent values. Each needs one 64-bit word, rarely a second."""
-        size = shape if isinstance(shape, int) else math.prod(shape)
-        return self.table.draw(rng, size).reshape(shape)
+        That of a rounded normal is σ² + 1/12 (Sheppard's correction). For the σ of a long table,
+        above 10, the difference is below e^-1900, and planning does not need the table.
+        """
+        if self.name == "rounded_gaussian" and self.radius > MAX_DECIMAL_RADIUS_NORMAL:
+            return dict(self.parameters)["sigma"] ** 2 + 1 / 12
+        return float(2 * (np.arange(self.radius + 1.0) ** 2 @ self.table.probabilities()))
 
     def delta(self, epsilon: float, *, shift: int = 1) -> float:
         """Compute δ of adding this noise to a number that one record changes by ``shift``.
@@ -177,12 +172,16 @@ def discrete_laplace(epsilon: float) -> Law:
     what = f"discrete Laplace noise of ε = {epsilon}"
     r = _checked_radius(math.floor(_LAPLACE_RADIUS / epsilon), what)
     cut = 2 * math.exp(-epsilon * (r + 1)) / (1 + math.exp(-epsilon))
+    in_doubles = r > MAX_DECIMAL_RADIUS
+    masses = partial(noise_tables.geometric_masses, epsilon)
     return Law(
         name="discrete_laplace",
         parameters=(("epsilon", epsilon),),
         radius=r,
-        make=partial(noise_tables.geometric_table, epsilon, r, cut_at=None),
-        relative_error=_DOUBLES_RELATIVE_ERROR if r > MAX_DECIMAL_RADIUS else 0.0,
+        make=partial(WeightTable.of_masses, masses, r)
+        if in_doubles
+        else partial(noise_tables.geometric_table, epsilon, r, cut_at=None),
+        relative_error=_DOUBLES_RELATIVE_ERROR if in_doubles else 0.0,
         tv=_table_tv(r, cut=cut),
     )
 
@@ -199,12 +198,16 @@ def truncated_geometric(epsilon: float, r: int) -> Law:
     """
     _require(0 < epsilon < math.inf, f"truncated geometric noise needs 0 < ε < ∞; got {epsilon}")
     r = _checked_radius(r, f"truncated geometric noise with r = {r}")
+    in_doubles = r > MAX_DECIMAL_RADIUS
+    masses = partial(noise_tables.geometric_masses, epsilon)
     return Law(
         name="truncated_geometric",
         parameters=(("epsilon", epsilon), ("r", r)),
         radius=r,
-        make=partial(noise_tables.geometric_table, epsilon, r, cut_at=r),
-        tv=_table_tv(r, doubles=r > MAX_DECIMAL_RADIUS),
+        make=partial(WeightTable.of_masses, masses, r)
+        if in_doubles
+        else partial(noise_tables.geometric_table, epsilon, r, cut_at=r),
+        tv=_table_tv(r, doubles=in_doubles),
     )
 
 
@@ -224,13 +227,17 @@ def rounded_gaussian(sigma: float) -> Law:
     """
     _require(0 < sigma < math.inf, f"rounded Gaussian noise needs 0 < σ < ∞; got {sigma}")
     r = _checked_radius(gaussian_radius(sigma), f"rounded Gaussian noise of σ = {sigma}")
+    in_doubles = r > MAX_DECIMAL_RADIUS_NORMAL
+    masses = partial(noise_tables.rounded_normal_masses, sigma, r)
     return Law(
         name="rounded_gaussian",
         parameters=(("sigma", sigma),),
         radius=r,
-        make=partial(noise_tables.rounded_normal_table, sigma, r),
-        relative_error=_DOUBLES_RELATIVE_ERROR if r > MAX_DECIMAL_RADIUS_NORMAL else 0.0,
-        tv=_table_tv(r, cut=2 * float(ndtr(-(r + 0.5) / sigma))),
+        make=partial(WeightTable.of_masses, masses, r)
+        if in_doubles
+        else partial(noise_tables.rounded_normal_table, sigma, r),
+        relative_error=_DOUBLES_RELATIVE_ERROR if in_doubles else 0.0,
+        tv=_table_tv(r, cut=math.erfc((r + 0.5) / sigma * math.sqrt(0.5))),
     )
 
 
@@ -252,12 +259,16 @@ def truncated_discrete_gaussian(sigma: float, r: int) -> Law:
     """
     _require(0 < sigma < math.inf, f"discrete Gaussian noise needs 0 < σ < ∞; got {sigma}")
     r = _checked_radius(r, f"truncated discrete Gaussian noise with r = {r}")
+    in_doubles = r > MAX_DECIMAL_RADIUS
+    masses = partial(noise_tables.discrete_gaussian_masses, sigma)
     return Law(
         name="truncated_discrete_gaussian",
         parameters=(("sigma", sigma), ("r", r)),
         radius=r,
-        make=partial(noise_tables.discrete_gaussian_table, sigma, r),
-        tv=_table_tv(r, doubles=r > MAX_DECIMAL_RADIUS),
+        make=partial(WeightTable.of_masses, masses, r)
+        if in_doubles
+        else partial(noise_tables.discrete_gaussian_table, sigma, r),
+        tv=_table_tv(r, doubles=in_doubles),
     )
 
 
@@ -273,8 +284,9 @@ def smallest_radius(
     With truncated geometric noise, the default, each of the L ``lengths`` gets ε / L, which is
     optimal (guarantee.md, Theorem 7). The law is ``truncated_geometric(epsilon / lengths, r)``.
     """
-    # Beyond this bound the rounding of the table alone would use half of δ.
-    bound = min(2.0**20, delta * TOTAL_WEIGHT / (2 * lengths * (1 + math.exp(min(epsilon, 700.0)))))
+    # A plan with 2^22 weights takes seconds; beyond the other bound the rounding of the table alone
+    # would use half of δ.
+    bound = min(2.0**22, delta * TOTAL_WEIGHT / (2 * lengths * (1 + math.exp(min(epsilon, 700.0)))))
     low, high, is_enough = 0, 1, False
     while high - low > 1 or not is_enough:
         r = (low + high) // 2 if is_enough else high

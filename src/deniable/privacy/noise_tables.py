@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from functools import partial
 from itertools import accumulate, pairwise
 from typing import Self
 
@@ -27,9 +26,6 @@ TOTAL_WEIGHT = 2**128
 _HALF_WEIGHT = TOTAL_WEIGHT // 2
 _WORD_RANGE = 2**64
 
-# Up to this r weights are computed in decimals, beyond it in doubles.
-MAX_DECIMAL_RADIUS = 2**15
-MAX_DECIMAL_RADIUS_NORMAL = 2**7  # smaller, because each weight is a series
 _DECIMAL_DIGITS = 60
 # Weights in doubles are first scaled to fall short of 2^128 by this share, which exceeds the
 # rounding error of doubles.
@@ -144,16 +140,16 @@ class WeightTable:
         probabilities[0] *= 2
         return probabilities
 
-    def draw(self, rng: Rng, size: int) -> Counts:
+    def draw(self, rng: Rng, shape: int | tuple[int, ...]) -> Counts:
         """Draw independent values: one 64-bit word each, and a second if the first is a tie."""
-        words = rng.words(size)
+        words = rng.words(shape if isinstance(shape, int) else math.prod(shape))
         first = words >> np.uint64(1)
         drawn: Counts = np.searchsorted(self.high, first, side="left")
         tied = np.flatnonzero(self.high.take(drawn) == first)
         if tied.size:
             drawn[tied] = self._resolve_ties(first[tied], rng.words(tied.size))
         drawn *= 1 - 2 * (words & np.uint64(1)).astype(np.int64)
-        return drawn
+        return drawn.reshape(shape)
 
     def _resolve_ties(self, first: Words, second: Words) -> Counts:
         """Select magnitudes of draws whose first word equals that of a cumulative weight."""
@@ -166,10 +162,14 @@ class WeightTable:
         return np.array(magnitudes, dtype=np.int64)
 
 
+def geometric_masses(epsilon: float, z: Reals) -> Reals:
+    """Unnormalized α^|z|, α = e^-ε, in doubles."""
+    masses: Reals = np.exp(-epsilon * z)
+    return masses
+
+
 def geometric_table(epsilon: float, r: int, *, cut_at: int | None) -> WeightTable:
     """Table of α^|z|, α = e^-ε, up to r; normalized for truncation at ``cut_at``."""
-    if r > MAX_DECIMAL_RADIUS:
-        return WeightTable.of_masses(lambda z: np.exp(-epsilon * z), r)
     with localcontext(prec=_DECIMAL_DIGITS):
         alpha = (-Decimal(epsilon)).exp()
         beyond = 0 if cut_at is None else 2 * alpha ** (cut_at + 1)
@@ -177,10 +177,14 @@ def geometric_table(epsilon: float, r: int, *, cut_at: int | None) -> WeightTabl
         return WeightTable.of_integers([round(top := top * alpha) for _ in range(r)])
 
 
+def discrete_gaussian_masses(sigma: float, z: Reals) -> Reals:
+    """Unnormalized exp(-z² / (2 σ²)), in doubles."""
+    masses: Reals = np.exp(-0.5 * (z / sigma) ** 2)
+    return masses
+
+
 def discrete_gaussian_table(sigma: float, r: int) -> WeightTable:
     """Table of exp(-z² / (2 σ²)); each weight is the last one times an odd power of the first."""
-    if r > MAX_DECIMAL_RADIUS:
-        return WeightTable.of_masses(lambda z: np.exp(-0.5 * (z / sigma) ** 2), r)
     with localcontext(prec=_DECIMAL_DIGITS):
         first = (-1 / (2 * Decimal(sigma) ** 2)).exp()
         odd, power, powers = first, Decimal(1), []
@@ -194,8 +198,6 @@ def discrete_gaussian_table(sigma: float, r: int) -> WeightTable:
 
 def rounded_normal_table(sigma: float, r: int) -> WeightTable:
     """Table of Φ((z + ½) / σ) - Φ((z - ½) / σ) up to r ≥ 12.5 σ - ½."""
-    if r > MAX_DECIMAL_RADIUS_NORMAL:
-        return WeightTable.of_masses(partial(_rounded_normal_masses, sigma, r), r)
     with localcontext(prec=_DECIMAL_DIGITS):
         # By the series Φ(x) - ½ = φ(x) Σ x^(2n+1) / (2n+1)!!.
         # 2π to 60 digits; the decimal module has no π.
@@ -214,7 +216,7 @@ def rounded_normal_table(sigma: float, r: int) -> WeightTable:
         )
 
 
-def _rounded_normal_masses(sigma: float, r: int, z: Reals) -> Reals:
+def rounded_normal_masses(sigma: float, r: int, z: Reals) -> Reals:
     """Unnormalized g(z), |z| ≤ r, by the density's Taylor series about z, without cancellation.
 
         g(z) = φ(x) · 2h · Σ_k h^2k He_2k(x) / (2k+1)!,   x = z / σ,   h = 1 / (2σ)

@@ -33,8 +33,8 @@ _EPSILON_FRACTIONS = (1 - 1e-5, 1 - 1e-3, 1 - 1e-2, 0.97, 0.9, 0.8)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """Noise of every stage, all spends, and their total cost.
+class PlannedNoise:
+    """Noise of every stage.
 
     Attributes:
         scale: Unit of the entropies.
@@ -42,8 +42,6 @@ class Plan:
         records: Noise of the number of records.
         counts: Noise of every count of the conditional tables.
         seeds: Bounded noise of the seed histogram, if there is one.
-        spends: All uses of the data.
-        cost: Certified (ε, δ); within the limit, except with the paper's noise.
         paper: The paper's noise, in the paper's profile.
         pairs: Noise of one-way and two-way tables, if those are learnt.
     """
@@ -53,10 +51,21 @@ class Plan:
     records: Law = field(repr=False)
     counts: Law = field(repr=False)
     seeds: Law | None = field(repr=False)
-    spends: tuple[Spend, ...]
-    cost: Guarantee
     paper: PaperNoise | None = None
     pairs: PairNoise | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(PlannedNoise):
+    """Noise of every stage, all spends, and their total cost.
+
+    Attributes:
+        spends: All uses of the data.
+        cost: Certified (ε, δ); within the limit, except with the paper's noise.
+    """
+
+    spends: tuple[Spend, ...]
+    cost: Guarantee
 
 
 def split_fractions(*, seeds: bool, of_paper: bool) -> dict[Part, float]:
@@ -84,9 +93,10 @@ def make_plan(facts: PublicFacts) -> Plan:
         if facts.sizes:
             pairs = pair_noise(facts.sizes, mu_values=math.inf, mu_pairs=math.inf)
         seeds = exact if facts.lengths else None
-        return _plan_with_noise(
-            facts, NoiseScales(mu_structure=math.inf, counts=exact, seeds=seeds, pairs=pairs)
-        )
+        scales = NoiseScales(mu_structure=math.inf, counts=exact, seeds=seeds, pairs=pairs)
+        noise = _planned_noise(facts, scales)
+        spends = planned_spends(facts, noise)
+        return Plan(**vars(noise), spends=spends, cost=Guarantee(epsilon=math.inf))
     if facts.of_paper:
         return _plan_with_paper_noise(facts)
     _require_delta(facts)
@@ -94,73 +104,58 @@ def make_plan(facts: PublicFacts) -> Plan:
     target = min(facts.limit.epsilon, MAX_PLANNED_EPSILON)
     for fraction in _EPSILON_FRACTIONS:
         limit = Guarantee(epsilon=fraction * target, delta=facts.limit.delta)
-        plan = _plan_with_noise(facts, calibrate(facts, limit))
-        if plan.cost.within(facts.limit):
-            return plan
+        noise = _planned_noise(facts, calibrate(facts, limit))
+        spends = planned_spends(facts, noise)
+        if facts.fractions is None:
+            cost = compose_spends(spends, delta=limit.delta)
+        else:
+            cost = split_cost(spends, delta=limit.delta, fractions=facts.fractions)
+        if cost.within(facts.limit):
+            return Plan(**vars(noise), spends=spends, cost=cost)
     raise BudgetError(
         f"ε = {facts.limit.epsilon:g} and δ = {facts.limit.delta:g} cannot be met: the stages "
-        f"would cost ε = {plan.cost.epsilon:.4g}. Ask for a larger δ or ε."
+        f"would cost ε = {cost.epsilon:.4g}. Ask for a larger δ or ε."
     )
 
 
-def planned_spends(
-    facts: PublicFacts,
-    *,
-    scale: EntropyScale,
-    entropy: Law,
-    records: Law,
-    counts: Law,
-    seeds: Law | None,
-    pairs: PairNoise | None = None,
-) -> tuple[Spend, ...]:
+def planned_spends(facts: PublicFacts, noise: PlannedNoise) -> tuple[Spend, ...]:
     """List all uses of the data that a run will make; the ledger must equal them."""
-    spends = [] if pairs is None else pairs.spends(facts.names)
+    spends = [] if noise.pairs is None else noise.pairs.spends(facts.names)
     if facts.queries:
         spends += [
             Spend(
                 what="entropies",
                 part="structure",
-                law=entropy,
-                sensitivity=scale.sensitivity // 2,
+                law=noise.entropy,
+                sensitivity=noise.scale.sensitivity // 2,
                 l0_sensitivity=facts.queries,
             ),
-            Spend(what="number of records", part="structure", law=records),
+            Spend(what="number of records", part="structure", law=noise.records),
         ]
-    if pairs is None:
+    if noise.pairs is None:
         histograms: list[TableModel] = ["histogram"] * len(facts.names)
         models = facts.models or histograms
         for name, model in zip(facts.names, models, strict=True):
-            spends += table_spends(name, model, counts)
-    if seeds is not None:
+            spends += table_spends(name, model, noise.counts)
+    if noise.seeds is not None:
         spends.append(
-            Spend(what="seed prefixes", part="seeds", law=seeds, l0_sensitivity=facts.lengths)
+            Spend(what="seed prefixes", part="seeds", law=noise.seeds, l0_sensitivity=facts.lengths)
         )
     if facts.test is not None:
         spends.append(facts.test)
     return tuple(spends)
 
 
-def _plan_with_noise(facts: PublicFacts, noise: NoiseScales) -> Plan:
-    """Build the plan with this noise and compute its cost."""
-    scale, entropy, records = structure_laws(facts, noise.mu_structure)
-    spends = planned_spends(
-        facts,
+def _planned_noise(facts: PublicFacts, scales: NoiseScales) -> PlannedNoise:
+    """Complete the calibrated noise by that of the entropies."""
+    scale, entropy, records = structure_laws(facts, scales.mu_structure)
+    return PlannedNoise(
         scale=scale,
         entropy=entropy,
         records=records,
-        counts=noise.counts,
-        seeds=noise.seeds,
-        pairs=noise.pairs,
-    )
-    return Plan(
-        scale=scale,
-        entropy=entropy,
-        records=records,
-        counts=noise.counts,
-        seeds=noise.seeds,
-        spends=spends,
-        cost=total_cost(spends, delta=facts.limit.delta, fractions=facts.fractions),
-        pairs=noise.pairs,
+        counts=scales.counts,
+        seeds=scales.seeds,
+        pairs=scales.pairs,
     )
 
 
@@ -172,43 +167,31 @@ def _plan_with_paper_noise(facts: PublicFacts) -> Plan:
             "the paper's formulas need --data-use split, where each row serves one part"
         )
     paper = paper_noise(facts.limit, attributes=len(facts.names), fractions=fractions)
-    without_entropies = replace(facts, queries=0)
-    exact = noise_laws.exact()
-    scale = EntropyScale(rows_max=facts.rows_max, bits=EXACT_BITS)
-    rest = planned_spends(
-        without_entropies,
-        scale=scale,
-        entropy=exact,
-        records=exact,
-        counts=paper.counts,
-        seeds=None,
-    )
-    structure = paper.structure.spends(facts.queries) if facts.queries else ()
-    spends = (*structure, *rest)
-    return Plan(
-        scale=scale,
+    noise = PlannedNoise(
+        scale=EntropyScale(rows_max=facts.rows_max, bits=EXACT_BITS),
         entropy=paper.structure.entropy,
         records=paper.structure.records,
         counts=paper.counts,
         seeds=None,
-        spends=spends,
-        cost=total_cost(spends, delta=facts.limit.delta, fractions=fractions),
         paper=paper,
     )
+    structure = paper.structure.spends(facts.queries) if facts.queries else ()
+    spends = (*structure, *planned_spends(replace(facts, queries=0), noise))
+    cost = split_cost(spends, delta=facts.limit.delta, fractions=fractions)
+    return Plan(**vars(noise), spends=spends, cost=cost)
 
 
-def total_cost(
-    spends: tuple[Spend, ...], *, delta: float, fractions: Mapping[Part, float] | None
+def split_cost(
+    spends: tuple[Spend, ...], *, delta: float, fractions: Mapping[Part, float]
 ) -> Guarantee:
     """Compose all uses of the data, across the parts of a split.
 
     Privacy:
         Neighbours: add or remove one record of the whole table.
-        Covers: all outputs together; with ``fractions``, if each record serves one part, chosen
-            by an independent, secret draw (guarantee.md, Theorem 10).
+        Covers: all outputs together.
+        Assumes: each record serves one part, chosen by an independent, secret draw (guarantee.md,
+            Theorem 10).
     """
-    if fractions is None:
-        return compose_spends(spends, delta=delta)
     # Each part gets δ / Σ p, so that neither term of the theorem's δ' exceeds δ.
     each = delta / sum(fractions.values()) * (1 - 1e-9)
     parts = []

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from scipy.special import logsumexp
 
 from deniable.arrays import Reals
 from deniable.errors import BudgetError
@@ -21,6 +20,7 @@ from deniable.privacy.composition import (
     upper_bound,
     with_total_variation,
 )
+from deniable.privacy.special_functions import log_sum_exp
 
 LaplaceNoise = Literal["discrete", "continuous"]
 
@@ -221,7 +221,7 @@ def gaussian_histogram_cost(
     _require(0 < epsilon < math.inf and r >= 1 and lengths >= 1, _HISTOGRAM_NEEDS)
     _require(0 < sigma < math.inf, f"Gaussian noise needs 0 < σ < ∞; got {sigma}")
     log_g = -0.5 * (np.arange(-r, r + 1) / sigma) ** 2
-    log_g -= logsumexp(log_g)
+    log_g -= log_sum_exp(log_g)
     finite = _finite_loss_delta(log_g[:-1], epsilon=epsilon, sigma=sigma, lengths=lengths)
     infinite = -math.expm1(lengths * math.log1p(-math.exp(log_g[-1])))
     ideal = Guarantee(epsilon=epsilon, delta=min(1.0, (finite + infinite) * (1 + 1e-11)))
@@ -235,7 +235,7 @@ def _finite_loss_delta(log_g: Reals, *, epsilon: float, sigma: float, lengths: i
     # accurate digits, to the centre. The FFT error is about log2(size) ulp of the 2-norm.
     tilt = max(0.0, epsilon / lengths - 1 / (2 * sigma**2))
     log_tilted = log_g + tilt * np.arange(-r, r)
-    log_mass = logsumexp(log_tilted)
+    log_mass = log_sum_exp(log_tilted)
     tilted = np.exp(log_tilted - log_mass)
     size = 2 ** math.ceil(math.log2(2 * r * lengths))
     convolved = np.fft.irfft(np.fft.rfft(tilted, size) ** lengths, size)

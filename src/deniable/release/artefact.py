@@ -32,12 +32,13 @@ from deniable.model.pairwise.kept_dependences import KeptDependences
 from deniable.model.paper.parameters import TableCounts
 from deniable.privacy.wording import format_cost
 from deniable.randomness import Keyed, Randomness
-from deniable.release.artefact_conditionals import conditional_arrays, read_conditional
-from deniable.release.artefact_evidence import (
+from deniable.release.artefact_arrays import (
     Evidence,
+    conditional_arrays,
     describe_evidence,
     evidence_arrays,
     find_kept,
+    read_conditional,
     read_evidence,
     read_groups,
 )
@@ -50,10 +51,10 @@ from deniable.release.atomic_files import (
     write_files,
     write_json,
 )
-from deniable.release.generation import GeneratedRecords, always_feasible
+from deniable.release.generation import GeneratedRecords, always_feasible, decode_blocks
 from deniable.release.manifest import ACCOUNTANT, Certificate, add_checksum, json_number
 from deniable.release.manifest import FORMAT as MANIFEST_FORMAT
-from deniable.release.records import decode_blocks
+from deniable.release.prefix_distribution import combine_levels
 from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
 from deniable.release.untrusted_files import (
     MAX_ARRAYS_BYTES,
@@ -165,7 +166,8 @@ class Artefact:
         self, number: int, randomness: Randomness, *, workers: int | None = None
     ) -> GeneratedRecords:
         """The encoded records of a key, drawn when they are read."""
-        solver = self.schema.constraint_solver
+        solver, masks = self.schema.constraint_solver, self.schema.pair_masks
+        levels = () if isinstance(self.evidence, TableCounts) else self.histogram.levels
         return GeneratedRecords(
             network=self.network,
             histogram=self.histogram,
@@ -173,7 +175,8 @@ class Artefact:
             randomness=randomness,
             number=number,
             feasible=solver.feasible if solver else always_feasible,
-            pair_masks=self.schema.pair_masks,
+            pair_masks=masks,
+            prefixes=combine_levels(self.network, levels, masks),
             workers=workers,
         )
 
@@ -182,8 +185,7 @@ class Artefact:
 
         Without a privacy claim it is confidential: only its owner can read it.
         """
-        confidential = not self.certificate.claims_privacy
-        with staged_folder(Path(folder), confidential=confidential) as stage:
+        with staged_folder(Path(folder), confidential=not self.certificate.claims_privacy) as stage:
             self.write(stage)
 
     def write(self, folder: Path) -> None:

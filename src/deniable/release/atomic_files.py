@@ -193,6 +193,17 @@ def make_file(path: Path, *, confidential: bool = False) -> None:
         _make_file(path, confidential=confidential or _is_private(path.parent))
 
 
+@contextmanager
+def new_file(path: Path) -> Iterator[None]:
+    """Create an empty file, which the block writes; raise an ``OutputError`` if it cannot.
+
+    A new file is as private as its folder; an existing, empty one keeps its mode.
+    """
+    make_file(path)
+    with as_output_error(path):
+        yield
+
+
 def _is_private(folder: Path) -> bool:
     """Whether only its owner can enter a folder."""
     return not folder.stat().st_mode & _GROUP_AND_OTHERS

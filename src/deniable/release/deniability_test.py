@@ -287,4 +287,4 @@ def pass_randomized_test(plausible: Counts, rng: Rng, *, k: int, law: Law) -> Ma
     """
     if k < 1:
         raise ConfigError(f"k = {k}: a deniability test needs k ≥ 1")
-    return plausible >= k + law.draw(rng, len(plausible))
+    return plausible >= k + law.table.draw(rng, len(plausible))

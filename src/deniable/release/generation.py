@@ -1,22 +1,29 @@
 """Generate records from an artefact: kept prefixes in place of seeds, no deniability test.
 
 Records are drawn in numbered blocks. A block depends on nothing but its number and the key, so any
-number of workers draws the same records.
+number of workers draws the same records. They are decoded block by block too.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 import numpy as np
+import polars as pl
 
 from deniable.arrays import Codes, Mask
-from deniable.errors import ConfigError, SchemaError
+from deniable.data.codec import Codec
+from deniable.data.complete_records import decode_records
+from deniable.data.spooled_codes import CodeSpool, row_batches
+from deniable.errors import ConfigError, InvariantError, SchemaError
 from deniable.model.bayesian_network import DrawMethod, Network, empty_codes
 from deniable.randomness import Randomness, Rng
+from deniable.release.prefix_distribution import PrefixDistribution
 from deniable.release.seed_histogram import SeedHistogram
 from deniable.schema.pair_masks import PairMasks, contradictions
-from deniable.workers import count_cores, map_in_order
+from deniable.schema.schema import Schema
+from deniable.workers import Progress, count_cores, map_in_order, no_progress
 
 # The kernel of a block: from its number to the records it releases.
 Kernel = Callable[[int], Codes]
@@ -50,12 +57,49 @@ def always_feasible(records: Codes) -> Mask:
     return np.ones(len(records), dtype=bool)
 
 
+class Records(Protocol):
+    """Encoded records of a release. Every reading yields the same records."""
+
+    @property
+    def number(self) -> int:
+        """The number of records."""
+
+    def blocks(self) -> Iterator[Codes]:
+        """Yield all records, block by block."""
+
+
+@dataclass(frozen=True)
+class KeptRecords:
+    """Records that cannot be drawn again, kept: in memory, or in a temporary file when many."""
+
+    codes: Codes = field(repr=False)
+
+    @classmethod
+    def collect(cls, blocks: Iterable[Codes], *, columns: int) -> "KeptRecords":
+        """Keep the records of all blocks."""
+        spool = CodeSpool(columns)
+        for block in blocks:
+            spool.add(block)
+        return cls(spool.codes())
+
+    @property
+    def number(self) -> int:
+        """The number of records."""
+        return len(self.codes)
+
+    def blocks(self) -> Iterator[Codes]:
+        """Yield the records in blocks of equal size, unrelated to those they were drawn in."""
+        return row_batches(self.codes)
+
+
 @dataclass(frozen=True, kw_only=True)
 class GeneratedRecords:
     """Records of an artefact and a key, drawn again at every reading.
 
-    Each record draws its ω; then a kept prefix of length m - ω, in proportion to the noisy counts;
-    then the other attributes. Where no prefix was kept for it, or ω = m, it draws all attributes.
+    Each record draws its ω; then a prefix of length m - ω; then the other attributes; all of them
+    if ω = m. The prefix has the combined distribution of kept prefixes and model, where there is
+    one. Otherwise it is a kept prefix, in proportion to the noisy counts, or none was kept for the
+    record and the model draws it.
 
     The first block uses stratified (low-discrepancy) draws, so its frequencies match the model
     more closely than independent draws. In later blocks, beyond a quarter of a million records,
@@ -69,6 +113,7 @@ class GeneratedRecords:
         number: The number of records.
         feasible: The constraints of the schema.
         pair_masks: Those on two attributes, as allowed combinations of codes.
+        prefixes: Kept prefixes combined with the model, by length, where there are such.
         workers: Threads; None: one for each core.
     """
 
@@ -79,6 +124,7 @@ class GeneratedRecords:
     number: int
     feasible: Feasible = field(default=always_feasible, repr=False)
     pair_masks: PairMasks = field(default_factory=dict, repr=False)
+    prefixes: Mapping[int, PrefixDistribution] = field(default_factory=dict, repr=False)
     workers: int | None = None
 
     def __post_init__(self) -> None:
@@ -126,6 +172,11 @@ class GeneratedRecords:
             return records
         records = empty_codes(number, network.attributes)
         columns = list(network.order[:length])
+        if length in self.prefixes:
+            stratified = method == "stratified"
+            records[:, columns] = self.prefixes[length].draw(number, rng, stratified=stratified)
+            self._draw_rest(records, rng, length, method)
+            return records
         kept = self.histogram.of_length(length)
         prefix = kept.draw(number, rng, stratified=method == "stratified")
         free = np.flatnonzero(prefix < 0)
@@ -222,3 +273,27 @@ def draw_seedless(
     records = empty_codes(number, network.attributes)
     network.draw(records, rng, kept=0, method=method)
     return records
+
+
+def decode_blocks(
+    records: Records, schema: Schema, randomness: Randomness, progress: Progress = no_progress
+) -> Iterator[pl.DataFrame]:
+    """Decode records block by block: complete records, numbered from 1.
+
+    Args:
+        records: The encoded records.
+        schema: Their schema.
+        randomness: Draws values within bins and salts identifiers. Bins are public, so it matters
+            for repeatability only.
+        progress: Called after each block.
+    """
+    codec, done = Codec(schema), 0
+    salt = randomness.at("identifiers").words(2).tobytes()
+    progress("records", 0, records.number)
+    for number, block in enumerate(records.blocks()):
+        rng = randomness.at("values", number)
+        yield decode_records(codec, block, rng, first_record=done + 1, salt=salt)
+        done += len(block)
+        progress("records", done, records.number)
+    if done != records.number:
+        raise InvariantError(f"{done:,} records were generated, not {records.number:,}")

@@ -7,12 +7,12 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Self
 
 from deniable.privacy.composition import Guarantee
-from deniable.privacy.ledger import Spend, compose_spends
+from deniable.privacy.ledger import Spend
 from deniable.privacy.wording import neighbouring_relation, protected_unit, round_up
 from deniable.schema.schema import Schema
 
@@ -142,25 +142,18 @@ def json_number(value: Any) -> Any:
     return "inf" if isinstance(value, float) and math.isinf(value) else value
 
 
-def ledger_entries(spends: Sequence[Spend], *, delta: float) -> list[dict[str, Any]]:
-    """List privacy spends as a manifest's ledger does, each with its cost alone."""
-    listed = []
-    for spend in spends:
-        # Equal noise has equal cost: without its name, the cached cost is found.
-        alone = compose_spends((replace(spend, what="", part="seeds"),), delta=delta)
-        listed.append(
-            {
-                "what": spend.what,
-                "part": spend.part,
-                "law": {"name": spend.law.name, **dict(spend.law.parameters)},
-                "sensitivity": spend.sensitivity,
-                "moved": spend.l0_sensitivity,
-                "times": spend.times,
-                "each": _cost_fields(spend.each) if spend.each is not None else None,
-                **_cost_fields(alone),
-            }
-        )
-    return listed
+def ledger_entry(spend: Spend, alone: Guarantee) -> dict[str, Any]:
+    """Describe a privacy spend as a manifest's ledger does, with its cost if it were alone."""
+    return {
+        "what": spend.what,
+        "part": spend.part,
+        "law": {"name": spend.law.name, **dict(spend.law.parameters)},
+        "sensitivity": spend.sensitivity,
+        "moved": spend.l0_sensitivity,
+        "times": spend.times,
+        "each": _cost_fields(spend.each) if spend.each is not None else None,
+        **_cost_fields(alone),
+    }
 
 
 def _cost_fields(cost: Guarantee) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A release: the records, the certificate of their guarantee, and the artefact they came from."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -8,7 +8,7 @@ from typing import Any, Literal
 import polars as pl
 
 from deniable.data.dataframes import Foreign, FrameKind
-from deniable.data.table_io import infer_format
+from deniable.data.table_io import infer_format, write_table
 from deniable.errors import OutputError
 from deniable.randomness import Keyed
 from deniable.release.artefact import Artefact
@@ -17,14 +17,15 @@ from deniable.release.atomic_files import (
     file_hash,
     hash_files,
     make_folder,
+    new_file,
     parquet_writer,
     require_free,
     staged,
     write_files,
     write_json,
 )
+from deniable.release.generation import Records, decode_blocks
 from deniable.release.manifest import Certificate
-from deniable.release.records import Records, decode_blocks, write_records
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, no_progress
 
@@ -75,8 +76,7 @@ class Release:
 
     def frame(self, *, progress: Progress = no_progress) -> Foreign:
         """Return the records, in the kind of data frame that the table came in."""
-        frames = decode_blocks(self.records, self.schema, self.randomness, progress)
-        return self.kind.restore(pl.concat(frames))
+        return self.kind.restore(pl.concat(self._frames(progress)))
 
     def write(
         self,
@@ -98,7 +98,8 @@ class Release:
             Target(path=target, is_folder=True, confidential=confidential),
         ) as (private, public):
             table = public / f"synthetic.{file_format}"
-            write_records(table, self.records, self.schema, self.randomness, progress)
+            with new_file(table):
+                write_table(table, self._frames(progress), self.schema)
             write_files(public, {"schema.toml": self.schema.text().encode()})
             if self.artefact is not None:
                 make_folder(public / "artefact")
@@ -118,9 +119,14 @@ class Release:
             Target(path=manifest, confidential=confidential),
             Target(path=target, confidential=confidential),
         ) as (document, table):
-            write_records(table, self.records, self.schema, self.randomness, progress)
+            with new_file(table):
+                write_table(table, self._frames(progress), self.schema)
             hashes = {target.name: file_hash(table)}
             write_json(document, self._certificate_of(target).document(self.schema, hashes))
+
+    def _frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
+        """The decoded records, block by block."""
+        return decode_blocks(self.records, self.schema, self.randomness, progress)
 
     def _certificate_of(self, table: Path) -> Certificate:
         """The certificate; for Parquet, with the writer, which decides the bytes of the file."""

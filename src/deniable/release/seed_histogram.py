@@ -30,7 +30,7 @@ _AMBIGUOUS_SLOT = -2
 _SAMPLE_RECORDS = 2**15
 _SAMPLE_KEY = 1
 # Fraction of the drawn records whose prefix must be frequent enough.
-_MIN_SHARED_FRACTION = 0.9
+MIN_SHARED_FRACTION = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +203,9 @@ def _distinct_prefixes(
     return seeds[representative][:, columns], sizes
 
 
-def choose_omega(network: Network, *, records: int, threshold: int) -> int:
+def choose_omega(
+    network: Network, *, records: int, threshold: int, min_shared: float = MIN_SHARED_FRACTION
+) -> int:
     """Choose ω: keep the longest prefix that most seeds share with enough others.
 
     Records are drawn from the model. A drawn record's prefix is frequent enough if a table of
@@ -226,6 +228,6 @@ def choose_omega(network: Network, *, records: int, threshold: int) -> int:
     shared_enough = [
         length
         for length, fraction in zip(lengths, fractions, strict=True)
-        if fraction >= _MIN_SHARED_FRACTION
+        if fraction >= min_shared
     ]
     return m - max(shared_enough, default=1)

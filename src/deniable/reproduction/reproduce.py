@@ -19,6 +19,7 @@ from deniable.arrays import Codes
 from deniable.config import parse_omega
 from deniable.data.table_io import read_codes
 from deniable.errors import ConfigError
+from deniable.evaluation.checkpoints import CheckpointFolder, write_atomically
 from deniable.evaluation.ml_efficacy import target_column
 from deniable.evaluation.reference_tables import (
     TEST_SHARE,
@@ -33,7 +34,6 @@ from deniable.pipeline.api import learn
 from deniable.privacy.ledger import Part
 from deniable.privacy.plan import PAPER_SPLIT
 from deniable.randomness import Keyed
-from deniable.reproduction.checkpoints import CheckpointFolder, write_atomically
 from deniable.reproduction.experiments import (
     OMEGA_ROWS,
     RELEASE_ROWS,

@@ -1,8 +1,6 @@
 """Attribute: the domain of a learnt column, its values as integer codes, and its buckets.
 
-The model sees codes only. To add a kind of attribute: a name in ``AttributeKind``, a check in
-``_CHECKS``, a parser in ``toml_reader.py`` and a writer in ``toml_writer.py``. If its cells are
-parsed in a new way, also an expression in ``data/column_encoder.py``.
+The model sees codes only. CONTRIBUTING.md lists what a new kind of attribute needs.
 """
 
 from collections import Counter
@@ -13,10 +11,10 @@ from itertools import pairwise
 from typing import Literal, cast
 
 import numpy as np
-import polars as pl
 
 from deniable.arrays import MAX_DOMAIN_SIZE, Counts, Indices
 from deniable.errors import SchemaError
+from deniable.lazy_polars import pl
 from deniable.schema.grid import FLOAT_INTEGER_LIMIT, INTEGER_LIMIT, Grid, NumericKind
 
 Value = str | int
@@ -378,10 +376,11 @@ def _values_declared_missing(attribute: Attribute) -> Iterable[Value | float]:
             return [text for text in attribute.missing if text.lower() in lower]
         meant: Sequence[Value | float] = attribute.missing_numbers or attribute.missing
         return [value for value in meant if value in known]
-    parsed = pl.Series("parsed", attribute.missing_numbers, strict=False).to_frame()
+    if not (numbers := attribute.missing_numbers):  # then polars need not be loaded
+        return []
+    parsed = pl.Series("parsed", numbers, strict=False).to_frame()
     positions = parsed.select(attribute.grid.positions(pl.col("parsed"))).to_series().to_list()
-    pairs = zip(attribute.missing_numbers, positions, strict=True)
-    return [number for number, position in pairs if position in attribute.values]
+    return [n for n, at in zip(numbers, positions, strict=True) if at in attribute.values]
 
 
 def _require_groups(attribute: Attribute) -> None:

@@ -5,6 +5,8 @@ other characters than letters, digits and underscores is written in backquotes. 
 against this list, never evaluated as Python.
 """
 
+from __future__ import annotations
+
 import ast
 import math
 import re
@@ -12,14 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-import polars as pl
-
 from deniable.errors import SchemaError
+from deniable.lazy_polars import pl
 
 _MAX_FORMULA_LENGTH = 1_000
 _BACKQUOTED = re.compile("`([^`]*)`")
 
-_Operation = Callable[[pl.Expr, pl.Expr], pl.Expr]
+_Operation = Callable[["pl.Expr", "pl.Expr"], "pl.Expr"]
 
 
 def _divide(one: pl.Expr, two: pl.Expr) -> pl.Expr:

@@ -4,6 +4,8 @@ Integers, reals, dates and times are all represented by positions. Only this mod
 between positions, values and text, for single values and for whole columns.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +15,10 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-import polars as pl
 
 from deniable.arrays import Counts
 from deniable.errors import SchemaError
+from deniable.lazy_polars import pl
 
 NumericKind = Literal["integer", "real", "date", "datetime"]
 GridValue = int | float | date

@@ -7,14 +7,16 @@ attribute like any other, with its own noise in the plan. On decoding, a number 
 from those in the bin with that roundness.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import polars as pl
 
 from deniable.arrays import Codes, Counts, Indices
+from deniable.lazy_polars import pl
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
 

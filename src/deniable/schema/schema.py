@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.errors import ConfigError, OutputError, SchemaError
-from deniable.files import require_regular_file
+from deniable.files import parse_toml, require_regular_file
 from deniable.schema.attribute import Attribute, summarize_values
 from deniable.schema.constraint_solver import ConstraintSolver
 from deniable.schema.constraints import Constraint, parse_constraint
@@ -20,7 +20,6 @@ from deniable.schema.heaping import Heaping
 from deniable.schema.pair_masks import PairMasks, find_pair_masks
 from deniable.schema.target_columns import find_target_fault
 from deniable.schema.toml_reader import parse_column, require_keys
-from deniable.schema.toml_syntax import parse_toml
 from deniable.schema.toml_writer import write_column, write_constraint, write_value
 from deniable.schema.unmodelled_columns import (
     Computed,

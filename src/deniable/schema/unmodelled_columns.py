@@ -4,6 +4,8 @@ A released record gets a new identifier, the constant's value, and computed valu
 from its other columns.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,9 +14,8 @@ from math import isfinite
 from string import Formatter
 from typing import ClassVar, Literal, TypeAlias
 
-import polars as pl
-
 from deniable.errors import SchemaError
+from deniable.lazy_polars import pl
 from deniable.schema.attribute import Attribute, Outside
 from deniable.schema.formula import Formula
 from deniable.schema.grid import MAX_DECIMALS, Grid

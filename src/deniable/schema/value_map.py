@@ -4,6 +4,8 @@ A code and its text, or a fine and a coarse category, are pairs of values. An ag
 are steps: the first number of each group.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -12,9 +14,8 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any
 
-import polars as pl
-
 from deniable.errors import SchemaError
+from deniable.lazy_polars import pl
 from deniable.schema.attribute import Attribute
 
 MappedValue = str | int | float | bool

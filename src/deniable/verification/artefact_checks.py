@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from deniable.model.bayesian_network import ConditionalTable
+from deniable.model.bayesian_network import ConditionalTable, Network
 from deniable.model.graph import cost
 from deniable.model.pairwise.denoise import table_weights
+from deniable.model.pairwise.fit import fit_network
 from deniable.model.pairwise.measure import PairwiseMeasurements, apportion, choose_layout
 from deniable.model.pairwise.one_way import value_distributions
 from deniable.model.paper.moments import Moments
@@ -23,7 +24,8 @@ from deniable.privacy.pairwise_budget import PairNoise
 from deniable.release.artefact import Artefact, load
 from deniable.release.atomic_files import encode_json, file_hash
 from deniable.release.manifest import add_checksum
-from deniable.release.seed_histogram import choose_omega
+from deniable.release.prefix_distribution import pool_of_longest
+from deniable.release.seed_histogram import MIN_SHARED_FRACTION, choose_omega
 from deniable.release.untrusted_files import read_json
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
@@ -46,6 +48,9 @@ MANIFEST_FILE = "manifest.json"
 ARTEFACT_FILES = ("artefact.json", "schema.toml", "tables.npz")
 # Parameters in a release's manifest that its artefact's manifest does not have.
 _GENERATION_PARAMETERS = ("records", "key", "writer")
+# Largest difference, between two platforms, of the share of records with a frequent prefix: the
+# average difference of two fitted tables (``refit``), in total variation.
+_OMEGA_TOLERANCE = 0.02
 _OTHER_PLATFORM = (
     "another kind of computer fitted them, so their last digits, and what follows from these, "
     "cannot be compared"
@@ -122,27 +127,41 @@ def _check_model(artefact: Artefact, claims: ManifestClaims) -> str | Inexact:
     parameters, network = claims.parameters, artefact.network
     same = list(artefact.omegas) == parameters["omega"]
     require(same, "ω in the artefact differs from the manifest")
-    if parameters.get("omega_requested") == "auto":
-        _require_chosen_omega(artefact, claims)
     if parameters["graph"] == "learnt" and not claims.is_pairwise:
         costs = [cost(parents, network.attributes) for parents in network.graph.parents]
         require(max(costs) <= parameters["max_cost"], "an attribute's parents exceed max_cost")
     if isinstance(artefact.evidence, PairwiseMeasurements):
         return _check_fit(artefact, artefact.evidence, claims)
+    _require_chosen_omega(artefact, network, claims)
     if parameters["parameters"] == "drawn":
         return "The graph is valid; the tables were drawn at random and cannot be recomputed."
     return _check_tables(artefact, artefact.evidence, claims)
 
 
-def _require_chosen_omega(artefact: Artefact, claims: ManifestClaims) -> None:
-    """Require the ω that is chosen automatically for this model and noisy number of seeds."""
+def _require_chosen_omega(
+    artefact: Artefact, network: Network, claims: ManifestClaims, *, tolerance: float = 0.0
+) -> None:
+    """Require the ω that is chosen automatically, if it was, by model and noisy number of seeds.
+
+    Args:
+        artefact: The artefact.
+        network: The model as it was before there were kept prefixes.
+        claims: The manifest's claims.
+        tolerance: The largest difference of a share of records, if another platform fitted it.
+    """
+    if claims.parameters.get("omega_requested") != "auto":
+        return
     levels = artefact.histogram.levels
-    chosen = choose_omega(
-        artefact.network,
-        records=levels[0].records if levels else 0,
-        threshold=claims.parameters.get("threshold", 1),
+    fewest, most = (
+        choose_omega(
+            network,
+            records=levels[0].records if levels else 0,
+            threshold=claims.parameters.get("threshold", 1),
+            min_shared=MIN_SHARED_FRACTION + difference,
+        )
+        for difference in (-tolerance, tolerance)
     )
-    same = artefact.omegas == (chosen,)
+    same = len(artefact.omegas) == 1 and fewest <= artefact.omegas[0] <= most
     require(same, "ω is not the one that is chosen automatically for this model")
 
 
@@ -197,8 +216,14 @@ def _check_fit(
     """Check a pairwise model: the ledger's noise, and the network refitted to the noisy counts."""
     _require_ledger_noise(measured, claims)
     _require_layout_and_tables(measured, artefact.schema, claims)
-    network = artefact.network
-    exact = compare_fit(measured, network, max_cost=claims.parameters["max_cost"])
+    network, max_cost = artefact.network, claims.parameters["max_cost"]
+    prefixes = pool_of_longest(network, artefact.histogram, artefact.schema.pair_masks)
+    exact = compare_fit(measured, network, max_cost=max_cost, prefixes=prefixes)
+    first, tolerance = network, 0.0
+    if prefixes is not None:
+        first = fit_network(measured, network.attributes, max_cost=max_cost)
+        tolerance = 0.0 if exact else _OMEGA_TOLERANCE
+    _require_chosen_omega(artefact, first, claims, tolerance=tolerance)
     return _describe_match(f"Graph, order and all {len(network.tables)} tables follow", exact=exact)
 
 

@@ -11,13 +11,13 @@ from itertools import chain, starmap
 
 import numpy as np
 
-from deniable.arrays import Indices, Reals
+from deniable.arrays import Codes, Indices, Reals
 from deniable.model.bayesian_network import Conditional, ConditionalTable, Network, empty_codes
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise.fit import fit_network, refit_network
 from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.randomness import Keyed
-from deniable.release.artefact_evidence import describe_computer
+from deniable.release.artefact_arrays import describe_computer
 from deniable.verification.manifest_spend import require
 
 # What `fitted_with` can be; nothing else depends on it if the tables are equal.
@@ -51,19 +51,31 @@ def compare_tables(again: Reals, table: Reals, *, exact: bool) -> bool:
     return difference == 0
 
 
-def compare_fit(measured: PairwiseMeasurements, network: Network, *, max_cost: int) -> bool:
+def compare_fit(
+    measured: PairwiseMeasurements,
+    network: Network,
+    *,
+    max_cost: int,
+    prefixes: Codes | None = None,
+) -> bool:
     """Fit a pairwise model again, and require the same; return whether it is exactly the same.
 
     On another platform than that of the model, a tolerance is allowed.
+
+    Args:
+        measured: The noisy counts.
+        network: The model.
+        max_cost: The largest number of parent configurations of a conditional table.
+        prefixes: Values of the first attributes that later ones were fitted to.
     """
     here = is_this_platform(measured.fitted_with)
-    again = fit_network(measured, network.attributes, max_cost=max_cost)
+    again = fit_network(measured, network.attributes, max_cost=max_cost, prefixes=prefixes)
     difference = _find_difference(again, network)
     if difference is None:
         return True
     # Rounding does not change graph, order or groups, which are compared first.
     require(difference == _OTHER_TABLE and not here, difference)
-    near = refit_network(measured, network, max_cost=max_cost)
+    near = refit_network(measured, network, max_cost=max_cost, prefixes=prefixes)
     for i, bins in enumerate(measured.bins):
         one, two = near.tables[i], network.tables[i]
         if isinstance(one, ConditionalTable) and isinstance(two, ConditionalTable):

@@ -206,11 +206,11 @@ def _verify_folder(folder: Path, subject: Subject, against: object | None) -> Ve
         artefact, artefact_checks = read_artefact(home, claims)
         checks += artefact_checks
     if subject == "release":
-        records, record_checks = read_records(folder, schema, claims)
+        regenerate = None
+        if artefact is not None:
+            regenerate = partial(check_regenerated, artefact, claims, folder)
+        records, record_checks = read_records(folder, schema, claims, regenerate)
         checks += record_checks
-    if artefact is not None and records is not None:
-        regenerate = partial(check_regenerated, artefact, claims, folder)
-        checks.append(run_check("regenerated records", regenerate))
     table_checks: list[Check] = []
     if against is not None:
         rows, _ = read_codes(against, schema)

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from deniable.counting.local import count
-from deniable.model.pairwise.denoise import candidate_parents, denoise_tables, table_weights
+from deniable.model.pairwise.denoise import (
+    CoarseResidual,
+    candidate_parents,
+    denoise_tables,
+    table_weights,
+)
 from deniable.model.pairwise.measure import measure_pairwise, measure_tables, with_bins
+from deniable.model.pairwise.one_way import sum_blocks
+from deniable.model.pairwise.shrinkage import double_centre
 from deniable.privacy.pairwise_budget import TARGET_WEIGHT, pair_noise
 from deniable.randomness import Keyed
 from worlds import codes_of, plain_attribute, records_of
@@ -219,3 +226,57 @@ def test_cells_that_noise_shows_to_be_empty_stay_empty():
         expected = found.records * np.outer(found.bins[0], found.bins[1])
         counts = expected + found.excess_of(0, 1)
         assert (counts[0, 1:] < 0.02 * expected[0, 1:]).all()
+
+
+# Interactions and two-way tables together
+
+
+def coarse_of(residual, *, sigma=10.0, bins=3):
+    """Groups of ``bins`` bins each, with 1,000 records a cell."""
+    a, b = residual.shape
+    rows, columns = (np.repeat(np.arange(number), bins) for number in (a, b))
+    expected = np.full((a, b), 1_000.0)
+    return CoarseResidual(
+        residual=residual, expected=expected, sigma=sigma, rows=rows, columns=columns
+    )
+
+
+def test_an_adjusted_residual_has_the_sums_between_groups():
+    rng = np.random.default_rng(4)
+    coarse = coarse_of(double_centre(rng.normal(size=(3, 4))))
+    residual = double_centre(rng.normal(size=(9, 12)))
+    found = coarse.adjust(residual)
+    np.testing.assert_allclose(
+        sum_blocks(coarse.rows, coarse.columns, found), coarse.residual, atol=1e-9
+    )
+    change = found - residual
+    np.testing.assert_allclose(change[:3, :3], change[0, 0], err_msg="evenly in a group")
+    np.testing.assert_allclose(found.sum(axis=0), 0, atol=1e-9)
+
+
+def test_differences_that_noise_explains_shrink_and_others_stay():
+    """Mean squared error over 200 tables of noise: less than half of the noise is left of it when
+    the table is right; when it is far from the truth, the error is that of the noise."""
+    rng = np.random.default_rng(5)
+    table = np.full((18, 18), 1_000.0 / 9)
+    far = double_centre(500.0 * rng.normal(size=(6, 6)))
+    for truth, low, high in ((np.zeros((6, 6)), 0.2, 0.35), (far, 0.9, 1.1)):
+        error = 0.0
+        for _ in range(200):
+            seen = truth + double_centre(10.0 * rng.normal(size=(6, 6)))
+            found = coarse_of(seen).shrink_toward(table)
+            error += np.square(found.residual - truth).sum() / (25 * 10.0**2) / 200
+        assert low < error < high
+    exact = coarse_of(far, sigma=0.0)
+    np.testing.assert_allclose(exact.shrink_toward(table).residual, far)
+
+
+def test_a_table_adds_no_noise_to_a_pair():
+    """The fit shrinks a pair by its noise: not more because a noisy two-way table was added."""
+    codes, sizes = table_of()
+    both = measure(codes, sizes, mu=0.3, weights=dict.fromkeys(combinations(range(4), 2), 1.0))
+    coarse = replace(both, tables={}, table_counts={})
+    found, alone = (denoise_tables(seen, attributes_of(sizes)) for seen in (both, coarse))
+    assert set(found.excess) == set(combinations(range(4), 2))
+    for i, j in found.excess:
+        assert found.sigma_of(i, j) < min(alone.sigma_of(i, j), both.table((i, j))[1])

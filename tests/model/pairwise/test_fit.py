@@ -13,7 +13,7 @@ from deniable.model.bayesian_network import ConditionalTable
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise import loglinear
 from deniable.model.pairwise.denoise import table_weights
-from deniable.model.pairwise.fit import fit_network, refit_network
+from deniable.model.pairwise.fit import fit_network, pool_records, refit_network
 from deniable.model.pairwise.measure import measure_pairwise, measure_tables, with_bins
 from deniable.privacy.pairwise_budget import pair_noise
 from deniable.randomness import Keyed
@@ -133,6 +133,37 @@ def test_with_little_noise_the_model_is_nearer_than_one_without_edges():
     alone = distance(without_edges(truth), truth)
     for key in range(3):
         assert distance(of_model(fit(ATTRIBUTES, codes, mu=1.0, key=key)), truth) < alone / 2
+
+
+def test_all_parents_agree_on_what_an_attribute_is_fitted_to(monkeypatch):
+    """Targets with different column sums are out of reach: effects would grow without use."""
+    seen = []
+
+    def remember(share, evidence, weights, *, iterations):
+        seen.append((share, evidence, weights.sum()))
+        return loglinear.fit_loglinear(share, evidence, weights, iterations=iterations)
+
+    monkeypatch.setattr("deniable.model.pairwise.fit.fit_loglinear", remember)
+    fit(ATTRIBUTES, correlated(rows=300), mu=0.5)
+    assert max(len(evidence) for _, evidence, _ in seen) > 1, "so that two could disagree"
+    for share, evidence, records in seen:
+        for each in evidence:
+            np.testing.assert_allclose(each.target.sum(axis=0), records * share, rtol=1e-4)
+
+
+def test_a_group_that_the_pool_has_no_record_of_is_fitted_to_finite_counts(monkeypatch):
+    seen = []
+
+    def remember(share, evidence, weights, *, iterations):
+        seen.extend(evidence)
+        return loglinear.fit_loglinear(share, evidence, weights, iterations=iterations)
+
+    monkeypatch.setattr("deniable.model.pairwise.fit.fit_loglinear", remember)
+    monkeypatch.setattr("deniable.model.pairwise.fit._POOL_RECORDS", 4)
+    network = fit(ATTRIBUTES, correlated())
+    assert any((np.bincount(e.groups, minlength=len(e.target)) == 0).any() for e in seen)
+    assert all(np.isfinite(e.target).all() and (e.target > 0).all() for e in seen)
+    assert not np.isnan(network.log_probability(UNIVERSE)).any()
 
 
 def test_noise_creates_no_dependence():
@@ -292,3 +323,36 @@ def test_given_earlier_tables_other_rounding_changes_each_table_alone(monkeypatc
     for i in range(4):
         one, two = (np.exp(n.log_distribution(UNIVERSE, i)) for n in (network, near))
         assert np.abs(one - two).max() < 0.02
+
+
+def test_given_prefixes_later_attributes_have_their_two_way_tables_with_them():
+    """Pairs of a, b and c are independent, but c is their parity; d follows a and, where all are
+    1, b and c too. Fitted to records that have the parity, d has the measured pairs with it."""
+    binary = [plain_attribute(name, 2) for name in "abc"]
+    attributes = (*binary, plain_attribute("d", 4))
+    rng = np.random.default_rng(4)
+    first = rng.integers(0, 2, (20_000, 2))
+    parity = first.sum(axis=1) % 2
+    d = rng.binomial(3, 0.1 + 0.2 * first.sum(axis=1) + 0.3 * parity)
+    codes = codes_of(np.column_stack([first, parity, d]).tolist(), 4)
+    measured = measure(attributes, codes)
+    prefixes = codes[: pool_records(4), :3]
+    off = {}
+    for name, start in (("model", None), ("seeds", prefixes)):
+        network = fit_network(measured, attributes, max_cost=1_000, prefixes=start)
+        drawn = codes.copy(order="F")
+        network.draw(drawn, Keyed(5).at("records"), kept=3)
+        shares = [np.bincount(rows[:, 1] * 4 + rows[:, 3]) / len(rows) for rows in (drawn, codes)]
+        off[name] = np.abs(shares[0] - shares[1]).sum() / 2
+    assert off["seeds"] < 0.015 < off["model"]
+
+
+def test_prefixes_do_not_change_their_own_distributions():
+    measured = measure(ATTRIBUTES, UNIVERSE)
+    prefixes = np.zeros((pool_records(4), 2), dtype=UNIVERSE.dtype)
+    one = fit_network(measured, ATTRIBUTES, max_cost=1_000)
+    two = fit_network(measured, ATTRIBUTES, max_cost=1_000, prefixes=prefixes)
+    for i in one.order[:2]:
+        assert [a.tobytes() for a in parts_of(one.tables[i])] == [
+            b.tobytes() for b in parts_of(two.tables[i])
+        ]

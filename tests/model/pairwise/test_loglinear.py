@@ -153,6 +153,29 @@ def test_a_fit_is_the_same_every_time():
     assert [e.tobytes() for e in one.effects] == [e.tobytes() for e in two.effects]
 
 
+@pytest.mark.parametrize("size", [50.0, 5_000.0])
+def test_the_loss_of_very_large_effects_is_that_of_the_definition(size):
+    """Convex everywhere: clipped logits would make a loss that falls without end."""
+    model, weights = known_model(1, (2, 3), 4), weights_of(1, (2, 3))
+    share, evidence = evidence_of(model, (2, 3), weights, penalty=0.5)
+    problem = _Objective.of(share, evidence, weights)
+    at = size * np.random.default_rng(1).normal(size=(problem.effect_rows + 1) * 4)
+    base, effects = problem.parameters(at)
+    logits = base + effects[evidence[0].groups] + effects[2 + evidence[1].groups]
+    assert np.ptp(logits) > 0.02 * size, "so that large sizes are beyond exp of 32-bit floats"
+    wanted = np.concatenate([each.target for each in evidence])
+    value = weights @ np.logaddexp.reduce(logits, axis=1) - (wanted * effects).sum()
+    value += 0.25 * (effects**2).sum() - (weights.sum() * share * base).sum()
+    found, gradient = problem.loss(at)
+    assert found == pytest.approx(value / weights.sum(), rel=1e-5)
+    fitted = weights[:, None] * softmax(logits)
+    np.testing.assert_allclose(
+        gradient[:4] * weights.sum() / problem.base_scale,
+        fitted.sum(axis=0) - weights.sum() * share,
+        atol=0.01 * weights.sum(),
+    )
+
+
 def test_large_logits_do_not_overflow():
     rows = softmax(np.array([[1e4, 0.0], [-1e4, -1e4]]))
     np.testing.assert_allclose(rows, [[1, 0], [0.5, 0.5]])

@@ -99,7 +99,7 @@ def test_noisy_tables_are_clipped_at_zero(case):
 
 def test_some_of_that_noise_is_below_zero():
     """The test above would be empty if no count were clipped."""
-    noise = discrete_laplace(0.3).draw(Keyed(3).at("noise"), 100)
+    noise = discrete_laplace(0.3).table.draw(Keyed(3).at("noise"), 100)
     assert (noise < 0).sum() > 20
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from deniable.arrays import HalfWords, Indices, Reals
+from deniable.arrays import Codes, HalfWords, Indices, Reals
 from deniable.model.alias_sampling import random_permutation, stable_sort_by, stratified_words
 from deniable.model.bayesian_network import Conditional, ConditionalTable, Network
 from deniable.model.graph import Graph
@@ -17,6 +17,7 @@ from deniable.model.pairwise.denoise import DenoisedTables, candidate_parents, d
 from deniable.model.pairwise.loglinear import LogLinear, ParentEvidence, fit_loglinear, softmax
 from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.model.pairwise.one_way import group_bins, sum_row_groups
+from deniable.model.pairwise.shrinkage import rake
 from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
 
@@ -26,8 +27,10 @@ _POOL_RECORDS = 2**14
 _POOL_RECORDS_OF_WIDE_TABLE = 2**12
 _MAX_ATTRIBUTES_FOR_LARGE_POOL = 60
 _POOL_KEY = 2
-# Steps of a fit; fewer if there are many attributes.
+# Steps of a fit; fewer if there are many attributes, more if it has few effects and is cheap.
 _MAX_ITERATIONS = 60
+_MAX_ITERATIONS_OF_SMALL_FIT = 180
+_MAX_EFFECTS_OF_SMALL_FIT = 600
 _MAX_ITERATIONS_OF_WIDE_TABLE = 30
 # An attribute has at most this many parents, the strongest; their bins are merged into about this
 # many groups.
@@ -41,6 +44,8 @@ _MIN_PENALTY = 0.5
 # Configurations are numbered by 64-bit integers up to this many; beyond, hardly any two records of
 # the pool share one.
 _MAX_NUMBERED_CONFIGURATIONS = 2**40
+# Records that a group of a parent counts as, in addition to those that the pool has.
+_MIN_GROUP_RECORDS = 1e-6
 # The least probability of a cell of the fitted counts, relative to independence.
 _MIN_TARGET_RATIO = 1e-3
 
@@ -54,8 +59,25 @@ class _Parent:
     group_count: int
 
 
+def pool_records(attributes: int) -> int:
+    """The number of records that are drawn from the model while it is fitted."""
+    is_wide = attributes > _MAX_ATTRIBUTES_FOR_LARGE_POOL
+    return _POOL_RECORDS_OF_WIDE_TABLE if is_wide else _POOL_RECORDS
+
+
+def _max_iterations(attributes: int, evidence: Sequence[ParentEvidence]) -> int:
+    if attributes > _MAX_ATTRIBUTES_FOR_LARGE_POOL:
+        return _MAX_ITERATIONS_OF_WIDE_TABLE
+    is_small = sum(each.target.size for each in evidence) <= _MAX_EFFECTS_OF_SMALL_FIT
+    return _MAX_ITERATIONS_OF_SMALL_FIT if is_small else _MAX_ITERATIONS
+
+
 def fit_network(
-    measured: PairwiseMeasurements, attributes: Sequence[Attribute], *, max_cost: int
+    measured: PairwiseMeasurements,
+    attributes: Sequence[Attribute],
+    *,
+    max_cost: int,
+    prefixes: Codes | None = None,
 ) -> Network:
     """Fit a Bayesian network to noisy one-way tables, interactions and two-way tables.
 
@@ -67,14 +89,22 @@ def fit_network(
         measured: The noisy counts.
         attributes: The domain of each column.
         max_cost: The largest number of parent configurations of a conditional table.
+        prefixes: Values of the first attributes, in the order they are drawn, that later ones are
+            to be fitted to: ``pool_records`` rows. The default draws them from the model.
     """
     # The matrices are small: BLAS threads would cost more than they save, and might change the last
     # digits.
     with threadpool_limits(limits=1):
-        return _fit_in_order(measured, tuple(attributes), max_cost)
+        return _fit_in_order(measured, tuple(attributes), max_cost, prefixes=prefixes)
 
 
-def refit_network(measured: PairwiseMeasurements, network: Network, *, max_cost: int) -> Network:
+def refit_network(
+    measured: PairwiseMeasurements,
+    network: Network,
+    *,
+    max_cost: int,
+    prefixes: Codes | None = None,
+) -> Network:
     """Fit each attribute of a network again, given the network's own distributions before it.
 
     Rounding on another kind of computer changes a distribution a little, the records drawn from
@@ -84,9 +114,12 @@ def refit_network(measured: PairwiseMeasurements, network: Network, *, max_cost:
         measured: The noisy counts.
         network: A network that was fitted to them.
         max_cost: The largest number of parent configurations of a conditional table.
+        prefixes: Values of the first attributes, as for ``fit_network``.
     """
     with threadpool_limits(limits=1):
-        return _fit_in_order(measured, network.attributes, max_cost, given=network)
+        return _fit_in_order(
+            measured, network.attributes, max_cost, given=network, prefixes=prefixes
+        )
 
 
 def _fit_in_order(
@@ -94,6 +127,7 @@ def _fit_in_order(
     attributes: tuple[Attribute, ...],
     max_cost: int,
     given: Network | None = None,
+    prefixes: Codes | None = None,
 ) -> Network:
     """Fit one attribute after the other, extending a pool of synthetic records by each.
 
@@ -101,29 +135,30 @@ def _fit_in_order(
     """
     tables = denoise_tables(measured, attributes)
     order = sorted(range(len(attributes)), key=lambda i: (len(tables.bins[i]), i))
-    is_wide = len(attributes) > _MAX_ATTRIBUTES_FOR_LARGE_POOL
-    records = _POOL_RECORDS_OF_WIDE_TABLE if is_wide else _POOL_RECORDS
-    pool = np.zeros((records, len(attributes)), dtype=np.intp, order="F")
+    pool = np.zeros((pool_records(len(attributes)), len(attributes)), dtype=np.intp, order="F")
     rng = Keyed(_POOL_KEY).at("parameters")
-    similarity = random_permutation(records, rng)
+    similarity = random_permutation(len(pool), rng)
     parents: list[tuple[_Parent, ...]] = [()] * len(attributes)
     conditionals: dict[int, Future[Conditional]] = {}
     # Each fit needs the one before it; tables are expanded in the background meanwhile.
     with ThreadPoolExecutor(2) as background:
         for position, i in enumerate(order):
+            if prefixes is not None and position == prefixes.shape[1]:
+                similarity = _take_prefixes(prefixes, order, measured, pool, similarity)
             parents[i] = _choose_parents(tables, measured, attributes, i, order[:position])
             groups = [parent.groups[pool[:, parent.attribute]] for parent in parents[i]]
-            fitted = _fit_attribute(tables, i, parents[i], groups)
+            evidence, weights = _parent_evidence(tables, i, parents[i], groups)
+            iterations = _max_iterations(len(attributes), evidence)
+            fitted = fit_loglinear(tables.bins[i], evidence, weights, iterations=iterations)
             within_bin = tables.values[i] / tables.bins[i][measured.bins[i]]
             limit = min(max_cost, max(_MAX_TABLE_CELLS // attributes[i].size, 1))
             conditionals[i] = background.submit(
                 _make_conditional, fitted, measured.bins[i], within_bin, limit
             )
             if i != order[-1]:
-                distributions, index = _pool_distributions(fitted, parents[i], groups, records)
+                distributions, index = _pool_distributions(fitted, parents[i], groups, len(pool))
                 if given is not None:
-                    first = np.unique(index, return_index=True)[1]
-                    distributions = _given_distributions(given, measured, pool[first], i)
+                    distributions = _given_distributions(given, measured, pool, index, i)
                 words = stratified_words(index, similarity, rng)
                 pool[:, i] = _invert(distributions, index, words)
                 similarity = stable_sort_by(pool[:, i], similarity)
@@ -131,6 +166,20 @@ def _fit_in_order(
     value_groups = tuple(_value_groups(chosen, measured) for chosen in parents)
     graph = Graph(tuple(tuple(parent.attribute for parent in chosen) for chosen in parents))
     return Network(attributes, graph, tuple(order), fitted_tables, value_groups)
+
+
+def _take_prefixes(
+    prefixes: Codes,
+    order: Sequence[int],
+    measured: PairwiseMeasurements,
+    pool: Indices,
+    similarity: Indices,
+) -> Indices:
+    """Replace the first attributes of the pool, in place; return the records by similarity."""
+    for at, j in enumerate(order[: prefixes.shape[1]]):
+        pool[:, j] = measured.bins[j][prefixes[:, at]]
+        similarity = stable_sort_by(pool[:, j], similarity)
+    return similarity
 
 
 def _value_groups(
@@ -186,13 +235,13 @@ def _choose_parents(
     return tuple(chosen)
 
 
-def _fit_attribute(
+def _parent_evidence(
     tables: DenoisedTables,
     child: int,
     parents: Sequence[_Parent],
     groups: Sequence[Indices],
-) -> LogLinear:
-    """Fit the log-linear model of an attribute's bins, given the groups of its parents.
+) -> tuple[list[ParentEvidence], Reals]:
+    """Collect what an attribute's bins are fitted to, and the records with each configuration.
 
     Args:
         tables: The denoised tables.
@@ -200,17 +249,18 @@ def _fit_attribute(
         parents: Its parents.
         groups: For each parent, the group of each record of the pool.
     """
-    is_wide = len(tables.bins) > _MAX_ATTRIBUTES_FOR_LARGE_POOL
-    iterations = _MAX_ITERATIONS_OF_WIDE_TABLE if is_wide else _MAX_ITERATIONS
     if not parents:
-        return fit_loglinear(tables.bins[child], (), np.empty(0), iterations=iterations)
+        return [], np.empty(0)
     first, repeats, _ = _distinct_configurations(parents, groups)
     configurations = [group[first] for group in groups]
     weights: Reals = repeats.astype(np.float64) * (tables.records / len(groups[0]))
+    margin = weights.sum() * tables.bins[child]
     evidence = []
     for parent, in_configurations in zip(parents, configurations, strict=True):
         j = parent.attribute
-        in_pool = np.bincount(in_configurations, weights, minlength=parent.group_count)
+        # A group without records in the pool has hardly any weight, but some: margins are positive.
+        in_pool = np.full(parent.group_count, _MIN_GROUP_RECORDS)
+        np.add.at(in_pool, in_configurations, weights)
         counts = sum_row_groups(parent.groups, tables.records * tables.bins[j][:, None])
         independent = counts * tables.bins[child]
         excess = sum_row_groups(parent.groups, tables.excess_of(j, child))
@@ -221,13 +271,14 @@ def _fit_attribute(
         evidence.append(
             ParentEvidence(
                 groups=in_configurations,
-                # The pool has about the parent's margin: its rows have the table's distributions.
-                target=in_pool[:, None] * table / table.sum(axis=1, keepdims=True),
+                # The pool has about the parent's margin. All parents agree on the child's, or no
+                # θ would reach their targets.
+                target=rake(table * (in_pool / table.sum(axis=1))[:, None], in_pool, margin),
                 expected=expected,
                 penalty=_PENALTY_FACTOR * noise_variance / signal_variance + _MIN_PENALTY,
             )
         )
-    return fit_loglinear(tables.bins[child], evidence, weights, iterations=iterations)
+    return evidence, weights
 
 
 def _pool_distributions(
@@ -261,13 +312,22 @@ def _distinct_configurations(
 
 
 def _given_distributions(
-    given: Network, measured: PairwiseMeasurements, pool: Indices, child: int
+    given: Network, measured: PairwiseMeasurements, pool: Indices, index: Indices, child: int
 ) -> Reals:
-    """Compute the distributions of a child's bins that a network has for the records of a pool."""
+    """Compute the distributions of a child's bins that a network has for the records of a pool.
+
+    Args:
+        given: The network.
+        measured: The noisy counts.
+        pool: The bins of the records.
+        index: The number of each record's distribution: one is computed for each number.
+        child: The attribute.
+    """
+    records = pool[np.unique(index, return_index=True)[1]]
     # A code of each bin: the groups of a network's parents are unions of bins.
-    codes = np.empty(pool.shape, dtype=np.uint16, order="F")
+    codes = np.empty(records.shape, dtype=np.uint16, order="F")
     for j, bins in enumerate(measured.bins):
-        codes[:, j] = np.flatnonzero(np.diff(bins, prepend=-1))[pool[:, j]]
+        codes[:, j] = np.flatnonzero(np.diff(bins, prepend=-1))[records[:, j]]
     by_value = np.exp(given.log_distribution(codes, child))
     return sum_row_groups(measured.bins[child], by_value.T).T
 

@@ -29,8 +29,6 @@ _MAX_SLOPE_RATIO = 0.9
 _MAX_LINE_SEARCH_STEPS = 20
 # Parents are looked up together while they have at most this many joint groups.
 _MAX_JOINT_GROUPS = 512
-# Keeps exponentials of logits within the range of 32-bit floats.
-_MAX_LOGIT = 80.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,14 +174,16 @@ class _Objective:
         base, effects = self.parameters(scaled)
         shares = self.joint @ (self.members @ effects.astype(np.float32))
         shares += base.astype(np.float32)
-        np.clip(shares, -_MAX_LOGIT, _MAX_LOGIT, out=shares)
+        # Not clipped: where no θ reaches the targets, the loss of clipped logits falls without end.
+        largest = shares.max(axis=1)
+        shares -= largest[:, None]
         np.exp(shares, out=shares)
         sums = _row_sums(shares)
         shares /= sums[:, None]
         fitted = self.members.T @ (self.weighted_joint @ shares)
         # Each configuration has one group of the first parent: summed, its rows count all records.
         base_fitted = fitted[: self.first_groups].sum(axis=0, dtype=np.float64)
-        value = float(self.weights @ np.log(sums.astype(np.float64)))
+        value = float(self.weights @ (np.log(sums.astype(np.float64)) + largest))
         value -= float((self.target * effects).sum() + (self.base_target * base).sum())
         value += 0.5 * float((self.penalty * effects * effects).sum())
         gradient = np.empty((self.effect_rows + 1, len(base)))

@@ -39,6 +39,7 @@ def denoise_residuals(
     subspaces = _attribute_subspaces(others, sigma, len(margins))
     for (i, j), residual in others.items():
         denoised = _shrink_residual(residual, subspaces[i], subspaces[j], sigma[i, j])
+        denoised = denoised + keep_outstanding_cells(residual - denoised, sigma[i, j])
         expected = np.outer(margins[i], margins[j]) / margins[i].sum()
         tables[i, j] = rake(expected + denoised, margins[i], margins[j])
     return {pair: tables[pair] for pair in residuals}
@@ -123,6 +124,16 @@ def significant_cells(residual: Reals, sigma: float) -> Mask:
     """Mark the cells above √(2 ln n) σ: about the largest of n cells of pure noise."""
     significant: Mask = residual > sigma * np.sqrt(2 * np.log(residual.size))
     return significant
+
+
+def keep_outstanding_cells(residual: Reals, sigma: float) -> Reals:
+    """Keep the cells that stand out from the noise, above or below zero; set the others to 0.
+
+    A combination of two values that is far too frequent, or missing, has no part in the few
+    directions that singular values keep.
+    """
+    outstanding = significant_cells(np.abs(residual), sigma)
+    return np.where(outstanding, residual, 0.0)
 
 
 def fit_near_deterministic(

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import ndtr
 
 from deniable.arrays import Counts, Indices, Reals
 from deniable.errors import InvariantError
@@ -267,6 +266,8 @@ def fit_table(
 
 def normal_rows(means: Reals, variances: Reals, edges: Reals) -> Reals:
     """Compute bin probabilities under N(mean, variance), truncated to the range: one row each."""
+    from scipy.special import ndtr  # noqa: PLC0415 - slow to import, seldom used
+
     z = (edges - means[:, None]) / np.sqrt(variances)[:, None]
     # Above the mean, use the upper tail: differences of numbers near 1 would lose all digits.
     above = ndtr(-z[:, :-1]) - ndtr(-z[:, 1:])

@@ -1,0 +1,1 @@
+"""Privacy audit: attack the shipped mechanism and its releases, and compare with the bound."""

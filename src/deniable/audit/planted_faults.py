@@ -1,0 +1,150 @@
+"""Faults that an audit must find, planted on purpose: ``deniable audit --mechanism --plant``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from deniable.arrays import Codes, Counts, HalfWords, Reals, Words
+from deniable.errors import ConfigError
+from deniable.pipeline.run_plan import RunPlan
+from deniable.privacy import noise_laws
+from deniable.privacy.noise_laws import Law, rounded_gaussian
+from deniable.privacy.pairwise_budget import gaussian_sigma
+from deniable.privacy.plan import Plan
+from deniable.randomness import Keyed, Randomness, Rng, Stage
+from deniable.release.artefact import Artefact
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
+
+Fault = Literal["half-noise", "fixed-seed", "shared-noise", "row-count", "data-domain", "uncharged"]
+FAULT_WORDS: Mapping[Fault, str] = {
+    "half-noise": "all noise has half of the standard deviation that is charged",
+    "fixed-seed": "the noise of every run comes from one fixed seed",
+    "shared-noise": "all tables of a run get the same noise",
+    "row-count": "the manifest has the exact number of rows",
+    "data-domain": "the domains of the columns are read off the table",
+    "uncharged": "the manifest has a noisy number of rows that no ledger entry pays for",
+}
+# Noise of the uncharged number of rows.
+_UNCHARGED_SIGMA = 0.5
+_FIXED_KEY = 15
+
+
+def parse_fault(text: str | None) -> Fault | None:
+    """Check the name of a fault."""
+    if text is None:
+        return None
+    for fault in FAULT_WORDS:
+        if text == fault:
+            return fault
+    raise ConfigError(f"--plant {text}: the faults are {', '.join(FAULT_WORDS)}")
+
+
+def planted_randomness(fault: Fault | None, noise: Randomness) -> Randomness:
+    """The source of noise of one run, with a faulty one where that is the fault."""
+    if fault == "fixed-seed":
+        return Keyed(_FIXED_KEY)
+    if fault == "shared-noise":
+        return SharedNoise(Keyed.derived(noise.at("noise")))
+    return noise
+
+
+@dataclass(frozen=True)
+class SharedNoise:
+    """Randomness whose every draw begins with the same words: a planted fault."""
+
+    source: Keyed
+    is_secret: ClassVar[bool] = True
+
+    def at(self, stage: Stage, block: int = 0) -> Rng:  # noqa: ARG002 - one stream serves all
+        """Open the stream, which starts again with every draw."""
+        return _RepeatedRng(self.source)
+
+
+@dataclass(frozen=True)
+class _RepeatedRng:
+    source: Keyed
+
+    def words(self, size: int) -> Words:
+        return self.source.at("noise").words(size)
+
+    def half_words(self, size: int) -> HalfWords:
+        return self.source.at("noise").half_words(size)
+
+    def random(self, size: int) -> Reals:
+        return self.source.at("noise").random(size)
+
+    def integers(self, high: int, size: int) -> Counts:
+        return self.source.at("noise").integers(high, size)
+
+
+def planted_plan(fault: Fault | None, plan: RunPlan) -> RunPlan:
+    """The plan of a run whose noise has half of its scale; other faults leave it as it is."""
+    if fault != "half-noise":
+        return plan
+    return replace(plan, privacy=_with_half_noise(plan.privacy))
+
+
+def _with_half_noise(plan: Plan) -> Plan:
+    pairs = plan.pairs
+    if pairs is not None:
+        pairs = replace(
+            pairs,
+            values=tuple(map(_halved, pairs.values)),
+            interactions=_halved(pairs.interactions),
+            tables=_halved(pairs.tables),
+        )
+    return replace(
+        plan,
+        pairs=pairs,
+        counts=_halved(plan.counts),
+        seeds=None if plan.seeds is None else _halved(plan.seeds),
+        spends=tuple(
+            spend if spend.each is not None else replace(spend, law=_halved(spend.law))
+            for spend in plan.spends
+        ),
+    )
+
+
+def _halved(law: Law) -> Law:
+    """The same kind of law with half of the scale; bounded noise keeps its bound."""
+    known = dict(law.parameters)
+    if law.name == "rounded_gaussian":
+        return rounded_gaussian(gaussian_sigma(law) / 2)
+    if law.name == "discrete_laplace":
+        return noise_laws.discrete_laplace(2 * known["epsilon"])
+    if law.name == "truncated_geometric":
+        return noise_laws.truncated_geometric(2 * known["epsilon"], int(known["r"]))
+    if law.name == "truncated_discrete_gaussian":
+        return noise_laws.truncated_discrete_gaussian(known["sigma"] / 2, int(known["r"]))
+    return law
+
+
+def planted_artefact(fault: Fault | None, artefact: Artefact, rows: int, rng: Rng) -> Artefact:
+    """The artefact with a number of rows that it must not have."""
+    extra: dict[str, Any] = {}
+    if fault == "row-count":
+        extra = {"rows": rows}
+    elif fault == "uncharged":
+        extra = {"rows": rows + int(rounded_gaussian(_UNCHARGED_SIGMA).table.draw(rng, 1)[0])}
+    if not extra:
+        return artefact
+    certificate = artefact.certificate
+    parameters = {**certificate.parameters, **extra}
+    return replace(artefact, certificate=replace(certificate, parameters=parameters))
+
+
+def planted_schema(fault: Fault | None, schema: Schema, rows: Codes) -> Schema:
+    """The schema with the domains that occur in the table, where that is the fault."""
+    if fault != "data-domain":
+        return schema
+    columns = list(schema.columns)
+    for i, attribute in enumerate(schema.attributes):
+        seen = np.union1d(rows[:, i], [0, 1])  # a column has at least two values
+        values = tuple(attribute.values[int(v)] for v in seen)
+        columns[columns.index(attribute)] = Attribute(
+            name=attribute.name, kind=attribute.kind, values=values
+        )
+    return replace(schema, columns=tuple(columns))

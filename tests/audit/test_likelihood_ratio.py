@@ -1,0 +1,143 @@
+"""Log likelihood ratios against definitions: single laws, mixtures, and whole artefacts."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from deniable.audit.likelihood_ratio import (
+    MAX_LOG_RATIO,
+    CountStage,
+    TailProbabilities,
+    combine_parts,
+    histogram_ratios,
+    law_ratios,
+    pairwise_stages,
+    table_ratios,
+)
+from deniable.audit.neighbours import diagonal_rows, make_schema
+from deniable.config import Config
+from deniable.pipeline.api import learn
+from deniable.pipeline.run_plan import plan_run
+from deniable.privacy.noise_laws import discrete_laplace, exact, truncated_geometric
+from deniable.randomness import Keyed
+
+
+def test_the_ratio_of_a_law_is_that_of_its_exact_probabilities():
+    law = truncated_geometric(0.7, 3)
+    noise = np.arange(-4, 6)
+    for z, ratio in zip(noise, law_ratios(law, noise), strict=True):
+        with_row, without = law.probability(int(z) - 1), law.probability(int(z))
+        if with_row and without:
+            assert ratio == pytest.approx(math.log(with_row / without))
+        else:
+            expected = 0.0 if with_row == without else MAX_LOG_RATIO if with_row else -MAX_LOG_RATIO
+            assert ratio == expected
+
+
+def test_exact_counts_prove_the_row():
+    assert law_ratios(exact(), np.array([0, 1])).tolist() == [-MAX_LOG_RATIO, MAX_LOG_RATIO]
+
+
+@pytest.mark.parametrize("is_present", [False, True])
+def test_a_gaussian_stage_has_the_ratio_of_two_normal_densities(is_present):
+    shifts = np.array([[1.0, 0.0, 2.0]])
+    noise = np.array([0.3, -1.0, 2.5])
+    stage = CountStage("x", "structure", noise, shifts, variance=2.0)
+    # Noise is measured with the row in the table, if it is there.
+    seen = noise + (shifts[0] if is_present else 0)
+    densities = stats.norm(0, math.sqrt(2)).logpdf
+    expected = (densities(seen - shifts[0]) - densities(seen)).sum()
+    assert stage.log_ratios(np.array([is_present]))[0] == pytest.approx(expected)
+    assert stage.information[0] == pytest.approx(5 / 2)
+
+
+def test_a_split_has_the_ratio_of_a_mixture():
+    ratios = {"structure": np.array([0.5]), "parameters": np.array([-0.2])}
+    fractions = {"structure": 0.3, "parameters": 0.6}
+    expected = math.log(0.1 + 0.3 * math.exp(0.5) + 0.6 * math.exp(-0.2))
+    assert combine_parts(ratios, fractions)[0] == pytest.approx(expected)
+    assert combine_parts(ratios, None)[0] == pytest.approx(0.3)
+
+
+def test_a_prefix_is_hidden_with_the_probability_of_low_noise():
+    law, k = truncated_geometric(0.5, 4), 10
+    tail = TailProbabilities.of(law)
+    for count in (9, 10, 12, 14, 18, 19):
+        hidden = sum(law.probability(z) for z in range(-4, 5) if count + z < k + 4)
+        assert tail.hidden(count, k=k) == pytest.approx(1.0 if count < k else float(hidden))
+
+
+OPTIONS = {"mode": "seedless", "epsilon": 1.0, "delta": 1e-3, "workers": 1}
+SCHEMA = make_schema(3, 4)
+
+
+def frame(rows):
+    values = SCHEMA.attributes[0].values
+    return pl.DataFrame(
+        {name: [values[code] for code in rows[:, i]] for i, name in enumerate(SCHEMA.names)}
+    )
+
+
+def test_under_the_same_noise_the_stages_of_neighbours_show_the_same_noise():
+    """So what a target is said to add to each stage is what the code adds."""
+    base = np.repeat(diagonal_rows(4, 3), 200, axis=0)
+    targets = np.array([[0, 2, 3]], dtype=np.uint16)
+    plan = plan_run(SCHEMA, Config.assemble(OPTIONS)).privacy
+    found = []
+    for rows in (base, np.concatenate([base, targets])):
+        evidence = learn(frame(rows), SCHEMA, noise=Keyed(4), **OPTIONS).evidence
+        found.append(list(pairwise_stages(evidence, SCHEMA.names, rows, targets, plan.pairs)))
+    without, with_row = found
+    assert len(without) == len(with_row) == 9
+    for one, two in zip(without, with_row, strict=True):
+        assert one.noise == pytest.approx(two.noise)
+        assert np.abs(one.noise).max() > 0
+    charged = math.hypot(*(spend.mu for spend in plan.spends))
+    total = sum(float(stage.information[0]) for stage in with_row)
+    assert math.sqrt(total) == pytest.approx(charged, rel=0.01)
+
+
+def test_kept_prefixes_have_the_ratio_of_the_noise_of_their_counts():
+    options = {**OPTIONS, "mode": "one-shot", "omega": "2", "k": 5}
+    law = plan_run(SCHEMA, Config.assemble(options)).privacy.seeds
+    rows = np.repeat(diagonal_rows(4, 3), 5 + 2 * law.radius + 1, axis=0)
+    targets = diagonal_rows(4, 3)[:2]
+    artefact = learn(frame(rows), SCHEMA, noise=Keyed(4), **options)
+    present = np.array([True, False])
+    ratios, noise = histogram_ratios(artefact, rows, targets, present, k=5, law=law)
+    (level,) = artefact.histogram.levels
+    column = artefact.network.order[0]
+    for at, target in enumerate(targets):
+        (count,) = level.counts[level.prefixes[:, 0] == target[column]]
+        others = int((rows[:, column] == target[column]).sum()) - int(present[at])
+        assert ratios[at] == law_ratios(law, np.array([count - others]))[0]
+        assert noise[at] == count - others - present[at]
+
+
+def test_a_prefix_that_is_not_kept_counts_too():
+    options = {**OPTIONS, "mode": "one-shot", "omega": "2", "k": 5}
+    law = plan_run(SCHEMA, Config.assemble(options)).privacy.seeds
+    rows = diagonal_rows(4, 3)[[0, 0, 0, 0]]
+    artefact = learn(frame(rows), SCHEMA, noise=Keyed(4), **options)
+    target, absent = rows[:1], np.array([False])
+    ratios, noise = histogram_ratios(artefact, rows, target, absent, k=5, law=law)
+    hidden = 1 - float(law.probability(law.radius))  # a fifth row is kept by the largest noise only
+    assert ratios[0] == pytest.approx(math.log(hidden))
+    assert noise == []
+
+
+def test_tables_of_a_graph_have_the_ratio_of_their_law():
+    options = {**OPTIONS, "graph": {"column_2": ["column_1"]}, "estimator": "norm-sub"}
+    plan = plan_run(SCHEMA, Config.assemble(options)).privacy
+    rows = diagonal_rows(4, 3)
+    artefact = learn(frame(rows), SCHEMA, noise=Keyed(4), **options)
+    target = np.array([[1, 1, 0]], dtype=np.uint16)
+    absent = np.array([False])
+    found = table_ratios(artefact.network, artefact.evidence, rows, target, absent, law=plan.counts)
+    one, two, three = map(np.asarray, artefact.evidence.tables)
+    noise = [one[0, 1] - 1, two[1, 1] - 0, three[0, 0] - 1]
+    assert plan.counts.name == discrete_laplace(1.0).name
+    assert found[0] == pytest.approx(law_ratios(plan.counts, np.array(noise)).sum())

@@ -1,0 +1,219 @@
+"""The audit of the mechanism: planted faults are found, faults in the source too; it resumes."""
+
+import json
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+from deniable.audit import case_runs, mechanism
+from deniable.audit.case_results import summarize_case
+from deniable.audit.case_runs import measure_block
+from deniable.audit.mechanism import MechanismRuns, audit_mechanism, collect_blocks
+from deniable.audit.neighbours import all_cases, find_case
+from deniable.audit.planted_faults import FAULT_WORDS
+from deniable.errors import ConfigError, OutputError
+from deniable.evaluation.checkpoints import CheckpointFolder
+from deniable.model.pairwise import measure
+from deniable.pipeline import api, learn_model
+from deniable.privacy.noise_tables import WeightTable
+from deniable.privacy.pairwise_budget import PairNoise
+from deniable.workers import no_progress
+
+OPTIONS = {"epsilon": 1.0, "delta": 1e-2}
+# Of each bound: a correct program exceeds one with a probability of 0.01, and with a fixed key
+# always or never. The audit itself is far stricter, and has more runs.
+CONFIDENCE = 0.99
+
+
+def result_of(name, *, blocks=2, **settings):
+    """The result of a few blocks of runs, all complete, with reproducible noise."""
+    case = replace(find_case(name, OPTIONS), complete=settings.pop("complete", 1.0))
+    measured = [asdict(measure_block(case, at, key=11, **settings)) for at in range(blocks)]
+    return summarize_case(case, measured, confidence=CONFIDENCE)
+
+
+@pytest.mark.parametrize("name", ["alone in its cells", "kept prefix"])
+def test_the_shipped_mechanism_is_within_its_promise(name):
+    result = result_of(name)
+    assert result.exceeded == ()
+    assert result.correlation < 4
+
+
+# Blocks of 20 runs in which each fault is found; facts need more than noise does.
+BLOCKS = {"row-count": 4, "data-domain": 4, "uncharged": 8}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULT_WORDS)
+def test_every_planted_fault_is_found_in_few_runs(fault):
+    result = result_of("alone in its cells", blocks=BLOCKS.get(fault, 1), fault=fault)
+    assert result.exceeded
+
+
+def test_less_noise_than_drawn_is_found(monkeypatch):
+    """A fault in the source: every draw has four fifths of its size."""
+    draw = WeightTable.draw
+    smaller = lambda table, *given: np.rint(0.8 * draw(table, *given)).astype(np.int64)  # noqa: E731
+    monkeypatch.setattr(WeightTable, "draw", smaller)
+    result = result_of("many targets", blocks=1, complete=0.0)
+    assert "claimed standard deviation" in " ".join(result.exceeded)
+
+
+def test_scales_of_interactions_that_are_too_small_are_found(monkeypatch):
+    """A fault in the source: σ of every pair is halved, and the ledger does not know."""
+    chosen = measure.interaction_sigmas
+    halved = lambda *given, mu: [sigma / 2 for sigma in chosen(*given, mu=mu)]  # noqa: E731
+    monkeypatch.setattr(measure, "interaction_sigmas", halved)
+    result = result_of("many targets", blocks=1, complete=0.0)
+    assert "interactions of pairs has μ" in " ".join(result.exceeded)
+
+
+def test_a_stage_that_is_not_charged_is_found(monkeypatch):
+    """A fault in the source: plan and ledger both leave the interactions out."""
+    charged, measured = PairNoise.spends, learn_model.measure_pairwise
+    is_other = lambda spend: spend.what != "interactions of pairs"  # noqa: E731
+
+    def measure_pairwise(*given, **settings):
+        found, spends = measured(*given, **settings)
+        return found, list(filter(is_other, spends))
+
+    monkeypatch.setattr(
+        PairNoise, "spends", lambda self, names: list(filter(is_other, charged(self, names)))
+    )
+    monkeypatch.setattr(learn_model, "measure_pairwise", measure_pairwise)
+    # Plans are cached by their public facts: another δ makes a new one.
+    monkeypatch.setitem(OPTIONS, "delta", 0.0123)
+    result = result_of("many targets", blocks=1, complete=0.1)
+    assert "is not charged" in " ".join(result.exceeded)
+
+
+def test_seeds_without_noise_are_found(monkeypatch):
+    """A fault in the source: the histogram of prefixes has exact counts."""
+    learn_histogram = api.learn_histogram
+
+    def without_noise(rng, seeds, counts, **settings):
+        histogram, spent = learn_histogram(rng, seeds, counts, **settings)
+        levels = []
+        for level in histogram.levels:
+            alike = (seeds[:, :1][:, None] == level.prefixes[None]).all(axis=2).sum(axis=0)
+            levels.append(replace(level, counts=alike.astype(np.int64)))
+        return replace(histogram, levels=tuple(levels)), spent
+
+    monkeypatch.setattr(api, "learn_histogram", without_noise)
+    result = result_of("kept prefix", blocks=1)
+    assert "seed prefixes" in " ".join(result.exceeded)
+
+
+def test_more_rows_of_a_person_than_promised_are_found(monkeypatch):
+    """A fault in the source: all rows of a person are used, not three of them."""
+    monkeypatch.setattr(
+        api,
+        "limit_rows_per_unit",
+        lambda codes, units, rng, max_rows: codes,  # noqa: ARG005
+    )
+    result = result_of("people with many rows", blocks=5, complete=0.0)
+    assert result.exceeded
+
+
+TASKS = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+
+
+def fake_block(task):
+    return {"task": list(task)}
+
+
+def test_an_interrupted_audit_keeps_its_blocks_and_resumes(tmp_path):
+    made: list[tuple[str, int]] = []
+
+    def interrupted(task):
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        made.append(task)
+        return fake_block(task)
+
+    measured = MechanismRuns([])
+    folder = CheckpointFolder.open(tmp_path / "out", {"options": {}})
+    with pytest.raises(KeyboardInterrupt):
+        collect_blocks(interrupted, TASKS, measured, folder, workers=1, progress=no_progress)
+    again = []
+
+    def resumed(task):
+        again.append(task)
+        return fake_block(task)
+
+    told = []
+    report = lambda *news: told.append(news)  # noqa: E731
+    collect_blocks(resumed, TASKS, measured, folder, workers=1, progress=report)
+    assert made == TASKS[:2]
+    assert again == TASKS[2:]
+    assert measured.blocks == {name: [fake_block((name, i)) for i in (0, 1)] for name in "ab"}
+    assert told[0] == ("runs", 40, 80)
+    assert told[-1] == ("runs", 80, 80)
+
+
+@pytest.mark.slow
+def test_blocks_are_made_in_processes():
+    measured = MechanismRuns([])
+    collect_blocks(fake_block, TASKS, measured, None, workers=2, progress=no_progress)
+    assert measured.blocks == {name: [fake_block((name, i)) for i in (0, 1)] for name in "ab"}
+
+
+@pytest.fixture
+def few_runs(monkeypatch):
+    monkeypatch.setattr(case_runs, "BLOCK_RUNS", 4)
+    monkeypatch.setattr(mechanism, "BLOCK_RUNS", 4)
+
+
+@pytest.mark.usefixtures("few_runs")
+def test_an_audit_writes_its_page_and_goes_on_with_more_runs(tmp_path):
+    settings = {"workers": 1, "key": 1, "mode": "seedless", "delta": 1e-2}
+    report = audit_mechanism(out=tmp_path / "out", runs=8, **settings)
+    assert report.within
+    document = json.loads((tmp_path / "out" / "audit.json").read_text())
+    assert document["subject"] == "mechanism"
+    assert document["sections"]["many targets"]["runs"] == 16
+    assert "<svg" in (tmp_path / "out" / "audit.html").read_text()
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").iterdir()}
+    audit_mechanism(out=tmp_path / "out", runs=16, **settings)
+    document = json.loads((tmp_path / "out" / "audit.json").read_text())
+    assert document["sections"]["many targets"]["runs"] == 32
+    assert all(path.stat().st_mtime_ns == at for path, at in kept.items())
+    with pytest.raises(OutputError, match="other settings"):
+        audit_mechanism(out=tmp_path / "out", runs=8, **{**settings, "delta": 1e-3})
+
+
+@pytest.mark.usefixtures("few_runs")
+def test_a_planted_fault_is_reported_with_the_runs_it_took():
+    settings = {"workers": 1, "key": 1, "data_use": "split", "delta": 1e-2}
+    report = audit_mechanism(runs=40, plant="half-noise", **settings)
+    assert not report.within
+    assert "It was found in 1 of 1 cases" in report.headline
+    assert report.settings["runs_to_find"] >= 2
+
+
+def test_faults_are_planted_where_there_is_an_artefact():
+    with pytest.raises(ConfigError, match="seedless"):
+        audit_mechanism(plant="half-noise", mode="tested", delta=1e-2)
+
+
+@pytest.mark.usefixtures("few_runs")
+def test_runs_of_other_code_are_not_continued(tmp_path, monkeypatch):
+    settings = {"workers": 1, "key": 1, "data_use": "split", "delta": 1e-2, "runs": 8}
+    audit_mechanism(out=tmp_path / "out", **settings)
+    monkeypatch.setattr(mechanism, "code_fingerprint", lambda: "of other code")
+    with pytest.raises(OutputError, match="other settings"):
+        audit_mechanism(out=tmp_path / "out", **settings)
+
+
+def test_infinite_epsilon_promises_nothing():
+    with pytest.raises(ConfigError, match="promises nothing"):
+        audit_mechanism(epsilon=float("inf"))
+    with pytest.raises(ConfigError, match="the faults are"):
+        audit_mechanism(plant="unknown")
+
+
+def test_a_default_audit_has_two_thousand_runs_of_the_tight_case():
+    tight = max(all_cases(OPTIONS), key=lambda case: case.runs)
+    assert tight.name == "many targets"
+    assert tight.runs == mechanism.DEFAULT_RUNS

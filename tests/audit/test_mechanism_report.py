@@ -1,0 +1,87 @@
+"""The report of a mechanism audit: verdicts in words, documents that are JSON."""
+
+import json
+
+import numpy as np
+import pytest
+
+from deniable.audit.audit_report import render_audit
+from deniable.audit.case_results import promise_of, summarize_case
+from deniable.audit.mechanism_report import case_document, mechanism_report
+from deniable.audit.neighbours import find_case
+from deniable.config import Config
+from deniable.errors import VerificationError
+
+OPTIONS = {"epsilon": 1.0, "delta": 1e-2}
+
+
+def result_of(name, *, mu, runs=400):
+    """A case with made-up scores of a Gaussian mechanism."""
+    case = find_case(name, OPTIONS)
+    rng = np.random.default_rng(2)
+    shape = (runs, len(case.targets))
+    present = np.broadcast_to((np.arange(runs) % 2 == 1)[:, None], shape)
+    scores = mu * (rng.standard_normal(shape) + mu * present)
+    # Noise of a stage as claimed; modes that release records only show none.
+    stages = {"values of column_1": [400.0, 0.0, 400.0, 1_200.0, 0.001]}
+    block = {
+        "present": present.astype(int).tolist(),
+        "scores": scores.tolist(),
+        "first": [],
+        "facts": {str(i): {"x": float(i % 3)} for i in range(runs)},
+        "stages": stages if case.mode in ("seedless", "one-shot") else {},
+        "undeniable": 0,
+    }
+    return summarize_case(case, [block], confidence=0.9999)
+
+
+def report_of(*results, fault=None, needed=None):
+    config = Config.assemble(OPTIONS)
+    return mechanism_report(results, config=config, fault=fault, needed=needed, options=OPTIONS)
+
+
+CHARGED = promise_of(find_case("many targets", OPTIONS)).mu or 0.0
+WITHIN = {
+    name: result_of(name, mu=CHARGED)
+    for name in ("many targets", "kept prefix", "random split", "tested seeds", "private draft")
+}
+
+
+def test_a_kept_promise_has_a_ratio_for_each_case():
+    report = report_of(*WITHIN.values())
+    assert report.within
+    report.require()
+    assert report.headline.startswith("No attack exceeded the promise, in 2,000 runs")
+    words = " ".join(report.findings)
+    assert "of μ charged" in words
+    assert "of what the exact losses allow" in words
+    assert "no differential privacy" in words
+    assert "Lower bound on ε" in words
+
+
+def test_an_exceeded_promise_is_named():
+    report = report_of(result_of("many targets", mu=2 * CHARGED))
+    assert report.headline == "The promise is exceeded: many targets."
+    with pytest.raises(VerificationError, match="many targets"):
+        report.require()
+
+
+def test_a_planted_fault_is_found_or_the_runs_are_named():
+    found = report_of(result_of("many targets", mu=2 * CHARGED), fault="half-noise", needed=25)
+    assert "25 runs each way" in found.headline
+    missed = report_of(WITHIN["many targets"], fault="uncharged")
+    assert "It was not found in 400 runs" in missed.headline
+    assert "times as many runs" in missed.headline
+    assert "--runs" in report_of(WITHIN["random split"], fault="uncharged").headline
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_a_document_is_json_and_a_page_has_its_plots(name):
+    result = WITHIN[name]
+    document = json.loads(json.dumps(case_document(result), allow_nan=False))
+    assert document["runs"] == 400
+    assert document["exceeded"] == []
+    page = render_audit(report_of(result))
+    has_plot = name in ("many targets", "kept prefix", "random split", "private draft")
+    assert ("Trade-off curve" in page) == has_plot
+    assert ("Noise of each stage" in page) == bool(result.stages)

@@ -1,0 +1,126 @@
+"""Likelihood ratios of released numbers: against the definition, and their mean in both worlds."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from audited_tables import NOISE, TABLE, audited_table, codes_of, run_of
+from deniable.audit.membership import (
+    evidence_ratios,
+    known_rows,
+    prefix_ratios,
+    released_prefix_ratios,
+)
+from deniable.audit.retraining import measure_only, pass_probability, retrain
+from deniable.privacy.noise_laws import exact, truncated_geometric
+from deniable.randomness import Keyed
+from deniable.release.seed_histogram import KeptPrefixes
+
+TARGET = np.array([3])
+
+
+def ratio(run, present):
+    codes = codes_of(TABLE)
+    rows = codes if present else np.asfortranarray(np.delete(codes, 3, axis=0))
+    weights = np.ones(len(codes))
+    weights[3] = present
+    evidence, graph = measure_only(rows, run)
+    return evidence_ratios(evidence, graph, known_rows(codes, weights, TARGET, run), run)[0]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mode": "seedless"},
+        {"mode": "seedless", "estimator": "norm-sub"},
+        {"mode": "seedless", "data_use": "split"},
+    ],
+    ids=lambda options: "-".join(map(str, options.values())),
+)
+def test_counts_without_noise_show_the_row(options):
+    run = run_of(epsilon=math.inf, **options)
+    if options.get("data_use") == "split":  # which part a row went to is secret
+        scores = [[ratio(run_number(run, i), p) for i in range(16)] for p in (True, False)]
+        assert np.mean(scores[0]) > np.mean(scores[1])
+        return
+    assert ratio(run, True) > 100
+    assert ratio(run, False) < -100
+
+
+def run_number(run, number):
+    return replace(run, randomness=Keyed.derived(NOISE.at("scan", number)))
+
+
+def test_the_ratio_of_gaussian_counts_has_the_mean_of_its_information():
+    """The log ratio of Gaussian noise is N(± μ²/2, μ²): here of all counts, in both worlds."""
+    run = run_of(epsilon=3.0, delta=1e-3, mode="seedless")
+    mu2 = sum(spend.mu**2 for spend in run.plan.privacy.spends)
+    for present, sign in ((True, 1), (False, -1)):
+        scores = np.array([ratio(run_number(run, i), present) for i in range(25)])
+        error = math.sqrt(mu2 / len(scores))
+        # The interactions' scales are rounded up, so that μ² is a little smaller than charged.
+        assert abs(scores.mean() - sign * mu2 / 2) < 4 * error + 0.05 * mu2
+        assert 0.3 < scores.var() / mu2 < 2.2  # of 25: each side less than once in a thousand
+
+
+def test_a_coin_that_was_not_seen_adds_to_the_uncertainty():
+    run = run_of(epsilon=3.0, delta=1e-3, mode="seedless")
+    codes = codes_of(TABLE)
+    evidence, graph = measure_only(codes, run)
+    sure = known_rows(codes, np.ones(len(codes)), TARGET, run)
+    unsure = known_rows(codes, np.full(len(codes), 0.5), TARGET, run)
+    scale = [abs(evidence_ratios(evidence, graph, known, run)[0]) for known in (sure, unsure)]
+    others, unknown = unsure.others(codes[:, 0].astype(np.intp), 4)
+    same = int((codes[:, 0] == codes[3, 0]).sum()) - 1
+    assert (others[0], unknown[0]) == (same / 2, same / 4)
+    assert np.isfinite(scale).all()
+
+
+def test_the_histogram_ratio_is_that_of_the_law():
+    codes = codes_of(TABLE)
+    run = run_of(epsilon=1.0, k=20)
+    law, order = truncated_geometric(1.0, 4), (0, 1, 2)
+    known = known_rows(codes, np.ones(len(codes)), TARGET, run)
+    count = int((codes[:, 0] == codes[3, 0]).sum())
+    weights = law.table.probabilities()
+
+    def of(noisy):
+        prefixes = codes[TARGET][:, :1] if noisy is not None else codes[:0, :1]
+        counts = np.array([] if noisy is None else [noisy], dtype=np.int64)
+        level = KeptPrefixes(prefixes=prefixes, counts=counts, records=600)
+        return prefix_ratios(level, order, known, k=20, law=law)[0]
+
+    assert of(count) == pytest.approx(math.log(weights[0] / weights[1]))
+    assert of(count - 1) == pytest.approx(math.log(weights[1] / weights[0]))
+    assert of(count + 4) == pytest.approx(100, abs=10)  # out of reach without the row
+    assert of(None) <= 0  # many rows: hardly ever hidden
+
+
+def test_a_prefix_at_the_limit_gives_the_row_away():
+    codes = codes_of(TABLE)
+    count = int((codes[:, 0] == codes[3, 0]).sum())
+    run = run_of(epsilon=math.inf, k=count)
+    known = known_rows(codes, np.ones(len(codes)), TARGET, run)
+    level = KeptPrefixes(
+        prefixes=codes[TARGET][:, :1], counts=np.array([count]), records=len(codes)
+    )
+    assert prefix_ratios(level, (0, 1, 2), known, k=count, law=exact())[0] >= 100
+
+
+def test_released_prefixes_give_away_the_row_that_makes_them_pass():
+    """With exactly k rows of a prefix, a record that has it proves the k-th."""
+    audited = audited_table([0], mode="tested", omega="2", k=100, epsilon=math.inf)
+    codes = audited.codes
+    made = retrain(audited, codes, audited.run_number(1), key=1)
+    column = made.model.network.order[0]
+    rarest = np.argmin(np.where(np.bincount(codes[:, column]) >= 100, 1, np.inf))
+    of_prefix = np.flatnonzero(codes[:, column] == rarest)
+    run = run_of(mode="tested", omega="2", k=len(of_prefix), epsilon=math.inf)
+    known = known_rows(codes, np.ones(len(codes)), of_prefix[:1], run)
+    passes = pass_probability(run)
+    released = codes[of_prefix[:30]]
+    assert released_prefix_ratios(released, made.model, known, passes)[0] > 50
+    none = codes[codes[:, column] != rarest][:30]
+    assert released_prefix_ratios(none, made.model, known, passes)[0] < 0

@@ -1,0 +1,75 @@
+"""Planted faults are what their names say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from deniable.audit.neighbours import find_case, make_schema
+from deniable.audit.planted_faults import (
+    FAULT_WORDS,
+    parse_fault,
+    planted_plan,
+    planted_randomness,
+    planted_schema,
+)
+from deniable.errors import ConfigError
+from deniable.privacy.noise_laws import discrete_laplace, truncated_discrete_gaussian
+from deniable.randomness import Keyed, Secret
+
+OPTIONS = {"epsilon": 1.0, "delta": 1e-3}
+
+
+def test_unknown_faults_are_refused():
+    assert parse_fault(None) is None
+    assert [parse_fault(name) for name in FAULT_WORDS] == list(FAULT_WORDS)
+    with pytest.raises(ConfigError, match="half-noise"):
+        parse_fault("no-noise")
+
+
+@pytest.mark.parametrize("name", ["many targets", "kept prefix"])
+def test_half_of_the_noise_is_half_in_every_stage(name):
+    plan = find_case(name, OPTIONS).plan
+    halved = planted_plan("half-noise", plan)
+    assert planted_plan("row-count", plan) is plan
+    for before, after in zip(plan.privacy.spends, halved.privacy.spends, strict=True):
+        share = after.law.variance / before.law.variance
+        if before.law.name.startswith("truncated"):
+            assert share < 0.5  # it keeps its bound, which cuts the wider law off more
+        else:
+            assert share == pytest.approx(1 / 4, abs=0.005)
+    mu = plan.privacy.pairs.mu_interactions
+    assert halved.privacy.pairs.mu_interactions == pytest.approx(2 * mu)
+
+
+@pytest.mark.parametrize("law", [discrete_laplace(0.2), truncated_discrete_gaussian(9.0, 60)])
+def test_other_laws_are_halved_too(law):
+    plan = find_case("kept prefix", OPTIONS).plan
+    plan = replace(plan, privacy=replace(plan.privacy, counts=law, seeds=law))
+    halved = planted_plan("half-noise", plan).privacy
+    assert halved.counts.variance == pytest.approx(law.variance / 4, rel=0.05)
+    assert halved.seeds.radius <= law.radius
+
+
+def test_shared_noise_begins_anew_with_every_draw():
+    rng = planted_randomness("shared-noise", Keyed(1)).at("noise")
+    assert (rng.words(3) == rng.words(5)[:3]).all()
+    assert (rng.half_words(4) == rng.half_words(4)).all()
+    assert (rng.random(4) == rng.random(4)).all()
+    assert (rng.integers(9, 4) == rng.integers(9, 4)).all()
+    other = planted_randomness("shared-noise", Keyed(2)).at("noise")
+    assert (rng.words(3) != other.words(3)).any()
+
+
+def test_a_fixed_seed_is_the_same_in_every_run():
+    one, two = (planted_randomness("fixed-seed", Secret()).at("noise") for _ in range(2))
+    assert (one.words(3) == two.words(3)).all()
+    assert planted_randomness(None, Keyed(3)) == Keyed(3)
+
+
+def test_domains_of_the_data_have_the_values_that_occur():
+    schema = make_schema(2, 4)
+    rows = np.array([[0, 3], [1, 1]], dtype=np.uint16)
+    planted = planted_schema("data-domain", schema, rows)
+    assert planted.sizes == (2, 3)
+    assert planted_schema("row-count", schema, rows) is schema
