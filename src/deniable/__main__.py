@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 from deniable.cli.library_messages import withheld_messages
@@ -81,11 +82,18 @@ def _code_of(end: SystemExit, tracker: OutputTracker) -> int:
     """
     code = end.code if isinstance(end.code, int) else 0
     if code == _INTERRUPTED:
-        is_resumable = "reproduce" in sys.argv or {"audit", "--out"} <= set(sys.argv)
-        kept = "finished parts are kept" if is_resumable else "nothing was written"
+        kept = "finished parts are kept" if _is_resumable(sys.argv[1:]) else "nothing was written"
         print_error("interrupted" if tracker.paths else f"interrupted: {kept}")
         _report_written(tracker)
     return 2 if code == 1 else code
+
+
+def _is_resumable(arguments: Sequence[str]) -> bool:
+    """Whether this command saves finished parts in its folder."""
+    given = {argument.partition("=")[0] for argument in arguments}
+    if arguments[:1] == ["audit"]:
+        return "--out" in given and bool({"--mechanism", "--schema"} & given)
+    return arguments[:1] == ["reproduce"]
 
 
 def _describe_fault(fault: OSError) -> str:

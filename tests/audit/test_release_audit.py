@@ -50,8 +50,10 @@ def test_the_public_page_shows_no_cell(releases):
     assert "Public edition" in page
 
 
-def test_nothing_promised_is_said(releases):
-    report = audit_release(releases / "none")
+def test_nothing_promised_is_said_and_not_for_sharing(releases, tmp_path):
+    report = audit_release(releases / "none", out=tmp_path / "out")
+    assert report.edition == "internal"
+    assert (tmp_path / "out").stat().st_mode & 0o077 == 0
     assert report.within  # it matches its manifest
     assert "does not promise" in report.headline
     assert "may find every row" in report.findings[1]
@@ -72,6 +74,7 @@ def test_a_changed_release_fails(releases, tmp_path):
     frame.head(40).write_csv(changed / "synthetic.csv")
     report = audit_release(changed)
     assert not report.within
+    assert report.edition == "public"
     assert [part.name for part in report.sections] == ["verification"]
     with pytest.raises(deniable.DeniableError, match="does not match its manifest") as error:
         report.require()

@@ -64,6 +64,8 @@ def test_the_report_is_internal_and_shows_no_cell(audits):
     assert "No evidence of" in page
     written = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
     assert written == json.loads(json.dumps(report.document()))
+    saved = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+    assert saved["table"] not in (folder / "audit.json").read_text(encoding="utf-8") + page
     for name in ("membership", "singling_out", "linkability", "attribute_inference"):
         assert written["sections"][name]["standards"]
 

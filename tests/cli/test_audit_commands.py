@@ -92,7 +92,8 @@ def test_an_interrupted_audit_says_whether_its_parts_are_kept(run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(mechanism, "audit_mechanism", interrupted)
-    found = run("audit", "--mechanism", "--out", "folder")
-    assert found.code == 130
-    assert "finished parts are kept" in found.err
+    for out in (["--out", "folder"], ["--out=folder"]):
+        found = run("audit", "--mechanism", *out)
+        assert found.code == 130
+        assert "finished parts are kept" in found.err
     assert "nothing was written" in run("audit", "--mechanism").err

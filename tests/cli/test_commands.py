@@ -332,6 +332,14 @@ def test_what_plan_says_with_json(deniable, small_files, more):
     assert {"mode", "cost", "stages", "records", "trade_off", "k"} <= set(answer)
 
 
+def test_plan_of_the_randomized_mode_shows_what_records_cost(deniable, small_files):
+    more = ["--mode", "randomized", "--records", 3, "--k", 400, "--delta", 1e-6]
+    result = deniable("plan", "--schema", small_files / "schema.toml", *more)
+    assert "One candidate of the randomized test" in result.out
+    at = result.out.index("One candidate of the randomized test")
+    assert any(line.strip()[:1].isdigit() for line in result.out[at:].splitlines()[1:])
+
+
 def test_plan_agrees_with_the_run(deniable, given):
     planned = deniable("plan", *given[1:], "--k", 20, "--omega", 3, "--json").json
     deniable("synthesize", *given, "--records", 5, "--out", "o", "--k", 20, "--omega", 3)

@@ -55,3 +55,12 @@ def test_an_atomic_write_replaces_a_file_and_leaves_no_temporary_one(tmp_path):
         write_atomically(path, content)
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"{}", b"\xff"])
+def test_a_damaged_cell_is_an_error_that_says_what_to_do(tmp_path, content):
+    folder = CheckpointFolder.open(tmp_path / "out", {})
+    folder.save("one", 1)
+    (tmp_path / "out" / "cells" / "one.json").write_bytes(content)
+    with pytest.raises(OutputError, match="delete it"):
+        folder.load_or_measure("one", lambda: 2)

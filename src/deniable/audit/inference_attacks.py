@@ -16,8 +16,6 @@ from deniable.model.pairwise.one_way import has_order
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
 
-# A difference exceeds its limit if it is above it by this many standard errors.
-_EXCEEDED_ERRORS = 4.3
 # Rows of each kind that are attacked, and released records that the attacker searches.
 ATTACKED_ROWS = 1_000
 _SEARCHED_RECORDS = 20_000
@@ -39,7 +37,8 @@ class AttackComparison:
     """Success of one attack on rows of the table and on control rows. Confidential.
 
     Attributes:
-        name: Name of the attack.
+        name: Name of the attack, or of the column that is inferred.
+        is_column: Whether it is a single column of attribute inference.
         table: Rate of success on rows of the table.
         control: Rate of success on control rows.
         attempts: The number of attempts on either.
@@ -47,13 +46,16 @@ class AttackComparison:
     """
 
     name: str
+    is_column: bool
     table: float
     control: float
     attempts: tuple[int, int]
     interval: Interval
 
     @classmethod
-    def of(cls, name: str, table: Reals, control: Reals) -> "AttackComparison":
+    def of(
+        cls, name: str, table: Reals, control: Reals, *, is_column: bool = False
+    ) -> "AttackComparison":
         """Compare the success of each attempt, from 0 to 1.
 
         The interval is that of Agresti and Caffo: one success and one failure more on either side.
@@ -63,6 +65,7 @@ class AttackComparison:
         half = NORMAL_95 * float(np.sqrt(sum(side.var() / len(side) for side in padded)))
         return cls(
             name=name,
+            is_column=is_column,
             table=float(table.mean()),
             control=float(control.mean()),
             attempts=(len(table), len(control)),
@@ -79,15 +82,11 @@ class AttackComparison:
         """Whether the attack succeeds more often on the table, beyond chance."""
         return self.interval[0] > 0
 
-    def exceeds(self, allowed: float) -> bool:
-        """Whether the difference is above what is allowed: by chance once in 10⁵."""
-        low, high = self.interval
-        return (low + high) / 2 - _EXCEEDED_ERRORS / NORMAL_95 * (high - low) / 2 > allowed
-
     def document(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {
             "name": self.name,
+            "is_column": self.is_column,
             "table": self.table,
             "control": self.control,
             "attempts": list(self.attempts),
@@ -99,6 +98,7 @@ class AttackComparison:
         """Read the JSON form."""
         return cls(
             name=str(saved["name"]),
+            is_column=bool(saved["is_column"]),
             table=float(saved["table"]),
             control=float(saved["control"]),
             attempts=(int(saved["attempts"][0]), int(saved["attempts"][1])),
@@ -183,7 +183,9 @@ def attack_attributes(
         "attribute inference", of_table.mean(axis=1), of_control.mean(axis=1)
     )
     columns = [
-        AttackComparison.of(attributes[secret].name, of_table[:, at], of_control[:, at])
+        AttackComparison.of(
+            attributes[secret].name, of_table[:, at], of_control[:, at], is_column=True
+        )
         for at, secret in enumerate(secrets)
     ]
     return [mean, *columns]

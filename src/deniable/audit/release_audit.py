@@ -63,7 +63,7 @@ def audit_release(
         sections.append(_bounds_section(manifest))
         sections.append(_mechanism_section(path, manifest, mechanism))
     report = AuditReport(
-        edition="public",
+        edition="public" if _claims_privacy(manifest) else "internal",
         subject="release",
         headline=_headline(verified, manifest),
         findings=[part.words[0] for part in sections],
@@ -87,6 +87,12 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
     except ArtefactError:
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def _claims_privacy(manifest: Mapping[str, Any]) -> bool:
+    """Whether a finite ε is claimed. A release without one is confidential, and so is its audit."""
+    guarantee = manifest.get("guarantee")
+    return isinstance(guarantee, dict) and guarantee.get("epsilon") not in (None, "inf")
 
 
 def _sentence(manifest: Mapping[str, Any]) -> str:
@@ -164,9 +170,9 @@ def _bounds_section(manifest: Mapping[str, Any]) -> AuditSection:
             "This holds for every attacker: whoever knows all other rows, sees everything that "
             f"was released and has any computer. It is about the presence of {unit}.",
             f"Whoever must decide for {unit}, present or not with equal chances, is right with "
-            f"probability at most {100 * accuracy:.3g} %. Singling out, linking or inferring a "
-            f"value succeeds at most {100 * advantage:.3g} percentage points more often for "
-            f"{unit} of the table than for one outside.",
+            f"probability at most {100 * accuracy:.3g} %. Any other attack, such as inferring a value, "
+            f"succeeds at most {100 * advantage:.3g} percentage points more often than if {unit} "
+            "were not in the table.",
         ),
         tables=(
             AuditTable(

@@ -25,6 +25,7 @@ from deniable.audit.inference_attacks import (
     attack_linkability,
     attack_singling_out,
 )
+from deniable.audit.mechanism import code_fingerprint
 from deniable.audit.membership_results import MembershipResults, OneRunResult
 from deniable.audit.query_attacks import QueryAttack
 from deniable.audit.retraining import (
@@ -116,7 +117,9 @@ def audit_table(
         progress=progress,
         options=options,
     )
-    cells = CheckpointFolder.open(Path(out), audit.settings)
+    # Kept out of the report: a hash confirms a guess of the whole table.
+    hashes = {"table": audit.table, "holdout": audit.holdout, "code": code_fingerprint()}
+    cells = CheckpointFolder.open(Path(out), audit.settings | hashes)
     report = table_report(
         audit.audited,
         audit.targets,
@@ -138,6 +141,8 @@ class _Preparation:
         control: Rows that are not in the table.
         runs: Retrainings with coins.
         settings: What an interrupted audit must have in common with its continuation.
+        table: Hash of the table.
+        holdout: Hash of the holdout, if there is one.
     """
 
     audited: AuditedTable
@@ -145,6 +150,8 @@ class _Preparation:
     control: Codes
     runs: int
     settings: dict[str, Any]
+    table: str
+    holdout: str | None
 
 
 def _prepare(
@@ -178,13 +185,14 @@ def _prepare(
     chosen = choose_targets(exposure, min(targets, len(rows) // 5), chooser.at("seeds"))
     progress("exposure of rows", 1, 1)
     audited = AuditedTable(codes=rows, targets=chosen.rows, run=run, kind=kind, records=records)
-    settings = _settings(audited, options) | {
-        "table": _digest(codes),
-        "holdout": None if held_out is None else _digest(held_out),
-        "runs": runs,
-    }
     return _Preparation(
-        audited=audited, targets=chosen, control=control, runs=runs, settings=settings
+        audited=audited,
+        targets=chosen,
+        control=control,
+        runs=runs,
+        settings=_settings(audited, options) | {"runs": runs},
+        table=_digest(codes),
+        holdout=None if held_out is None else _digest(held_out),
     )
 
 

@@ -43,7 +43,7 @@ def table_report(
     sections = [_membership_section(membership, audited)]
     if membership.one_run is not None:
         sections.append(_one_run_section(membership))
-    sections += inference_sections(comparisons, epsilon=membership.epsilon, delta=membership.delta)
+    sections += inference_sections(comparisons)
     if posterior is not None:
         sections.append(posterior_section(posterior))
     exceeded = any(part.within is False for part in sections)

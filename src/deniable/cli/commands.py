@@ -163,9 +163,8 @@ def plan(
 
     config, known = Config.assemble(given_options(options)), Schema.read(schema)
     run = plan_run(known, config, records=records)
-    report = report_plan(
-        run, known, config, records=records, rows=rows, compares_modes=show_all or as_json
-    )
+    compares = show_all or as_json or run.mode == "randomized"  # its cost depends on the records
+    report = report_plan(run, known, config, records=records, rows=rows, compares_modes=compares)
     if as_json:
         print_json(**report)
     elif not quiet:

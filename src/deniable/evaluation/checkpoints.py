@@ -55,8 +55,16 @@ class CheckpointFolder:
         return self._file(name).is_file()
 
     def load(self, name: str) -> Any:
-        """Return a saved cell."""
-        return json.loads(self._file(name).read_text(encoding="utf-8"))["cell"]
+        """Return a saved cell.
+
+        Raises:
+            OutputError: The file is damaged.
+        """
+        path = self._file(name)
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))["cell"]
+        except (ValueError, KeyError, TypeError):
+            raise OutputError(f"{path} is damaged; delete it, and it is measured again") from None
 
     def save(self, name: str, cell: Any) -> None:
         """Save a measured cell."""

@@ -18,6 +18,8 @@ _SQUARED_NODES = ((np.arange(14)[::-1, np.newaxis] + 0.5) * _STEP) ** 2  # small
 _NODE_WEIGHTS = np.exp(-_SQUARED_NODES)
 # From here on the pole of the integrand is outside the strip that the midpoint rule can use.
 _POLE_LIMIT = math.pi / _STEP
+# Larger arguments would overflow when squared; the function is then below every caller's error.
+_MAX_ARGUMENT = 1e150
 # log(n!) of smaller n is tabulated; from here on four terms of Stirling's series have an error
 # below 1e-16.
 _STIRLING_FROM = 32
@@ -33,6 +35,7 @@ def erfcx(x: Reals) -> Reals:
     and Reichel, 1968), and the residue of its pole at t = ix. All terms are positive, so nothing
     cancels.
     """
+    x = np.minimum(x, _MAX_ARGUMENT)
     total = (_NODE_WEIGHTS / (_SQUARED_NODES + x * x)).sum(axis=0)
     near = np.minimum(x, _POLE_LIMIT)
     residue = 2 * np.exp(near * (near - 2 * _POLE_LIMIT)) / (1 + np.exp(-2 * _POLE_LIMIT * near))

@@ -100,7 +100,7 @@ def combine_prefixes(
 
     Privacy:
         Covers: reads the noisy model and noisy counts only, so it costs nothing. A prefix that
-            was not kept has a probability that the model alone determines.
+            was not kept is as frequent as the model and the noisy counts of the others make it.
     """
     attributes = network.order[: kept.length]
     sizes = [network.attributes[i].size for i in attributes]
