@@ -170,9 +170,9 @@ def _bounds_section(manifest: Mapping[str, Any]) -> AuditSection:
             "This holds for every attacker: whoever knows all other rows, sees everything that "
             f"was released and has any computer. It is about the presence of {unit}.",
             f"Whoever must decide for {unit}, present or not with equal chances, is right with "
-            f"probability at most {100 * accuracy:.3g} %. Any other attack, such as inferring a value, "
-            f"succeeds at most {100 * advantage:.3g} percentage points more often than if {unit} "
-            "were not in the table.",
+            f"probability at most {100 * accuracy:.3g} %. Any other attack, such as inferring a "
+            f"value, succeeds at most {100 * advantage:.3g} percentage points more often than if "
+            f"{unit} were not in the table.",
         ),
         tables=(
             AuditTable(
