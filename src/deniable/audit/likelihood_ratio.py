@@ -174,7 +174,7 @@ class TailProbabilities:
         return cls(np.cumsum(np.concatenate([one_side[:0:-1], one_side])), law.radius)
 
     def hidden(self, count: int, *, k: int) -> float:
-        """Probability that a prefix of so many rows is not kept."""
+        """Probability that a prefix with this number of rows is not kept."""
         if count < k:
             return 1.0
         largest = k + self.radius - 1 - count  # noise up to this does not reach the threshold

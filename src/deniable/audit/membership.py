@@ -206,7 +206,7 @@ def released_prefix_ratios(
         released: The released records.
         model: The model, with its order and the lengths of prefixes.
         known: What the attacker knows of the rows.
-        passes: The probability that a candidate with so many plausible seeds is released.
+        passes: The probability that a candidate is released, by its number of seeds.
     """
     share, weight = known.shares["seeds"], 1 / len(model.kept)
     per_row = len(released) / max(share * float(known.weights.sum()), 1.0)

@@ -2,7 +2,7 @@
 
 Each of m rows was included by an independent fair coin. An attacker who sees the release guesses
 some of the coins. A mechanism of (ε, δ) bounds the number of correct guesses (Steinke, Nasr and
-Jagielski 2023, Theorem 5.2), so many correct ones bound ε from below, without a second run.
+Jagielski 2023, Theorem 5.2), the number of correct ones bounds ε from below, without a second run.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ _MAX_EPSILON = 50.0
 def correct_guess_probability(
     *, rows: int, guesses: int, correct: int, epsilon: float, delta: float
 ) -> float:
-    """Bound the probability of so many correct guesses, if the mechanism is (ε, δ)-private.
+    """Bound the probability of this number of correct guesses, if the mechanism is (ε, δ)-private.
 
         Pr[correct or more] ≤ β + 2 m δ · max_i α_i / i
         β = Pr[W ≥ correct],  α_i = Pr[correct - i ≤ W < correct],  W ~ Binomial(guesses, p)
@@ -46,7 +46,7 @@ def correct_guess_probability(
 def one_run_epsilon(
     *, rows: int, guesses: int, correct: int, delta: float, confidence: float = CONFIDENCE
 ) -> float:
-    """Bound ε from below at a given δ: the largest ε that so many correct guesses refute."""
+    """Bound ε from below at a given δ: the largest ε that the correct guesses refute."""
 
     def is_refuted(epsilon: float) -> bool:
         chance = correct_guess_probability(

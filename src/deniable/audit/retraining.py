@@ -136,7 +136,7 @@ def artefact_ratios(artefact: Artefact, known: KnownRows, run: Run) -> Reals:
 
 
 def pass_probability(run: Run) -> Callable[[float], float]:
-    """Probability that a candidate with so many plausible seeds passes the deniability test."""
+    """Probability that a candidate passes the deniability test, by its number of seeds."""
     k, test = run.config.k, run.plan.test
     if test is None:
         return lambda plausible: float(plausible >= k)
