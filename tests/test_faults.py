@@ -4,18 +4,23 @@ The source is copied, one line of the copy is changed, and the named test is run
 whose line is no longer there fails too: the list must follow the code.
 """
 
+import importlib.util
+import json
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
+# A process that forks has no threads, of no library.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 # Replays of noisy answers on another table: what a fault of post-processing turns red.
 REPLAY = "test_replay.py"
 # Stages that must draw from the randomness of the run: what a known key turns red.
@@ -85,7 +90,7 @@ FAULTS = [
         "privacy/pairwise_budget.py",
         'part="parameters", law=law, l0_sensitivity=count)',
         'part="parameters", law=law, l0_sensitivity=1)',
-        "privacy/test_pairwise_budget.py",
+        f"{BUDGET}::test_the_squares_of_all_uses_add_up_to_those_of_their_stage",
     ),
     Fault(
         "two-way tables have half of the noise they are charged for",
@@ -151,7 +156,7 @@ FAULTS = [
         "privacy/pairwise_budget.py",
         "math.fsum(w * c for w, c in zip(weights, costs, strict=True))",
         "math.fsum(costs)",
-        f"{MEASURE}::test_one_record_moves_no_number_further_than_it_is_charged_for",
+        f"{MEASURE}::test_one_record_moves_no_number_further_than_it_is_charged_for[targets1]",
     ),
     Fault(
         "the stated entry does not bound the table errors of interactions",
@@ -205,7 +210,7 @@ FAULTS = [
         "data/partition.py",
         "order[rank < max_rows]",
         "order[rank < len(order)]",
-        "data/test_partition.py",
+        "data/test_partition.py::test_at_most_max_rows_of_each_unit_are_kept",
     ),
     Fault(
         "the rows of a unit are bounded and then forgotten",
@@ -261,7 +266,7 @@ FAULTS = [
         "pipeline/seed_modes.py",
         'parameters={"order": [',
         'parameters={"seeds": len(seeds), "order": [',
-        "release/test_manifest.py",
+        "release/test_manifest.py::test_nothing_in_it_depends_on_the_rows[tested-3-20]",
     ),
     Fault(
         "kept cells stand in the order of their first appearance",
@@ -276,7 +281,7 @@ FAULTS = [
         "privacy/entropy_scale.py",
         "return 2 * int(np.ceil(units / 2))",
         "return int(np.ceil(units)) | 1",
-        "privacy/test_entropy_scale.py",
+        "privacy/test_entropy_scale.py::test_the_sensitivity_is_even_and_that_of_lemma_9",
     ),
     Fault(
         "integer noise is charged with the constant of continuous noise",
@@ -305,7 +310,7 @@ FAULTS = [
         "privacy/wording.py",
         "rounding=ROUND_CEILING",
         'rounding="ROUND_HALF_EVEN"',
-        "release/test_manifest.py",
+        "release/test_manifest.py::test_a_number_is_rounded_up_to_six_digits_and_no_further",
     ),
     Fault(
         "ω is chosen with the exact number of rows",
@@ -436,14 +441,14 @@ FAULTS = [
         "data/partition.py",
         "np.lexsort((rng.words(len(units)), units))",
         "np.lexsort((np.arange(len(units)), units))",
-        "data/test_partition.py",
+        "data/test_partition.py::test_every_choice_of_rows_is_equally_likely",
     ),
     Fault(
         "parts are assigned by the number of the row",
         "data/partition.py",
         'drawn = np.searchsorted(bounds, rng.random(len(batch)), side="right")',
         'drawn = np.searchsorted(bounds, np.arange(len(batch)) / 7 % 1, side="right")',
-        "data/test_partition.py",
+        "data/test_partition.py::test_a_record_goes_to_each_part_with_the_stated_probability",
     ),
     Fault(
         "a table without kept rows takes another path",
@@ -553,27 +558,38 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_planted_fault_turns_its_test_red(fault, tmp_path):
-    source = tmp_path / "src"
-    shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+@pytest.fixture(scope="module")
+def warm_tests():
+    """A process that runs one test after another, each against a source of its own."""
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **ONE_THREAD}
+    program = [sys.executable, ROOT / "tests" / "warm_tests.py"]
+    with subprocess.Popen(
+        program, env=environment, cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True
+    ) as process:
+        yield process
+
+
+def plant(fault, folder):
+    """Copy the source, and change one line of the copy."""
+    source = folder / "src"
+    # Compiled files come along: they are those of the source, which is the same but for one line.
+    shutil.copytree(ROOT / "src", source)
     path = source / "deniable" / fault.file
     text = path.read_text(encoding="utf-8")
     assert text.count(fault.line) == 1, "the line to change is not there, or there twice"
     path.write_text(text.replace(fault.line, fault.becomes), encoding="utf-8")
+    Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
+    return source
 
-    def run(folder):
-        return subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
-             ROOT / "tests" / fault.noticed_by],
-            env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=240,
-        )  # fmt: skip
 
-    outcome = run(source)
-    assert outcome.returncode == 1, f"no test failed:\n{outcome.stdout[-2000:]}"
-    assert "1 failed" in outcome.stdout
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_planted_fault_turns_its_test_red(fault, warm_tests, tmp_path):
+    output = tmp_path / "output"
+    test = str(ROOT / "tests" / fault.noticed_by)
+    request = {"source": str(plant(fault, tmp_path)), "test": test, "output": str(output)}
+    warm_tests.stdin.write(json.dumps(request) + "\n")
+    warm_tests.stdin.flush()
+    code = warm_tests.stdout.readline().strip()
+    printed = output.read_text(encoding="utf-8")
+    assert code == "1", f"no test failed, exit code {code}:\n{printed[-2000:]}"
+    assert "1 failed" in printed
