@@ -247,6 +247,7 @@ LEARNT: dict[str, tuple[str, dict[str, Any]]] = {
     "seedless": ("few values", {"mode": "seedless"}),
     "numbers": ("numbers", {"k": 10, "epsilon": 3.0}),
     "numbers, seedless, split": ("numbers", {"mode": "seedless", "data_use": "split"}),
+    "three-way interactions": ("few values", {"mode": "seedless", "epsilon": 30.0}),
     "pairs are chosen": ("many columns", {"mode": "seedless", "epsilon": 0.3}),
     "log-linear, a target": (
         "many columns",

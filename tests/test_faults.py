@@ -95,8 +95,8 @@ FAULTS = [
     Fault(
         "two-way tables have half of the noise they are charged for",
         "model/pairwise/measure.py",
-        "    parts = np.split(flat, ",
-        "    flat = (flat + np.concatenate(exact)) // 2\n    parts = np.split(flat, ",
+        "    parts = np.split(noisy, ",
+        "    noisy = (noisy + flat) // 2\n    parts = np.split(noisy, ",
         "model/pairwise/test_measure.py::"
         "test_every_count_of_values_and_tables_has_the_noise_that_is_paid_for",
     ),
@@ -110,8 +110,8 @@ FAULTS = [
     Fault(
         "one draw of noise serves all two-way tables of a pair",
         "model/pairwise/measure.py",
-        "part.reshape(n, *shape).sum(axis=0)",
-        "n * part.reshape(n, *shape)[0]",
+        "np.sum(noisy[end - n : end], axis=0)",
+        "n * noisy[end - 1]",
         "model/pairwise/test_measure.py::test_every_two_way_table_has_independent_noise",
     ),
     Fault(
@@ -140,8 +140,8 @@ FAULTS = [
     Fault(
         "the sensitivity of interactions is too small by half",
         "privacy/pairwise_budget.py",
-        "costs = [(1 - 1 / a) * (1 - 1 / b) for a, b in shapes]",
-        "costs = [(1 - 1 / a) * (1 - 1 / b) / 2 for a, b in shapes]",
+        "math.prod(1 - 1 / groups for groups in shape)",
+        "math.prod(1 - 1 / groups for groups in shape) / 2",
         f"{BUDGET}::test_the_squared_costs_of_all_pairs_are_those_of_the_stated_entry",
     ),
     Fault(
@@ -168,9 +168,35 @@ FAULTS = [
     Fault(
         "interactions are centred by the means of the wrong side",
         "model/pairwise/measure.py",
-        "a * b * counts - a * rows - b * columns + counts.sum()",
-        "a * b * counts - b * rows - a * columns + counts.sum()",
+        "size * centred - centred.sum(axis=axis, keepdims=True)",
+        "centred.shape[-1 - axis] * centred - centred.sum(axis=axis, keepdims=True)",
         f"{MEASURE}::test_one_record_in_any_cell_moves_interactions_by_what_lemma_11_states",
+    ),
+    Fault(
+        "tables are measured both in place of triples and beside them",
+        "model/pairwise/measure.py",
+        "noise.table_count - (noise.reserved_count if measured.three_way else 0)",
+        "noise.table_count",
+        "model/pairwise/test_measure_three_way.py::"
+        "test_tables_are_measured_in_place_of_triples_or_given_up_for_them",
+    ),
+    Fault(
+        "the exact number of rows decides whether triples are measured",
+        "pipeline/learn_model.py",
+        "        measured, more = measure_three_way(",
+        "        from dataclasses import replace\n"
+        "        if count_values([()])[0].records < 2_000:\n"
+        "            laws = replace(laws, reserved_count=0)\n"
+        "        measured, more = measure_three_way(",
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[three-way interactions]",
+    ),
+    Fault(
+        "verify does not compare the noise of three-way interactions",
+        "verification/artefact_checks.py",
+        "        same = dict(layout.sigmas) == found.sigmas",
+        "        same = bool(found.sigmas)",
+        "verification/test_artefact_checks.py::"
+        "test_three_way_interactions_that_do_not_follow_from_noisy_counts_are_refused",
     ),
     Fault(
         "the interactions of some pairs are stored without noise",
@@ -385,10 +411,10 @@ FAULTS = [
         "pipeline/learn_model.py",
         "        weights = table_weights(measured, attributes, laws, targets=targets)",
         "        from dataclasses import replace\n"
-        "        from deniable.model.pairwise.measure import _pair_query, scaled_interactions\n"
+        "        from deniable.model.pairwise.measure import _query, scaled_interactions\n"
         "        in_groups = [g[b] for g, b in zip(measured.groups, measured.bins, strict=True)]\n"
         "        counter = count_pairs(with_bins(attributes, in_groups))\n"
-        "        counted = counter([_pair_query(pair) for pair in measured.interactions])\n"
+        "        counted = counter([_query(pair) for pair in measured.interactions])\n"
         "        exact = [scaled_interactions(table.dense()) for table in counted]\n"
         "        known = dict(zip(measured.interactions, exact, strict=True))\n"
         "        known = replace(measured, interactions=known)\n"

@@ -8,6 +8,7 @@ that uses an exact number anywhere after the noise makes some of them differ.
 
 import contextlib
 import io
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -23,13 +24,17 @@ from chance import assert_rate
 from deniable.__main__ import run
 from deniable.drafting.draft import draft_schema
 from deniable.model.loglinear_conditional import LogLinearConditional
-from deniable.model.pairwise import measure
-from deniable.model.pairwise.measure import PairwiseMeasurements
+from deniable.model.pairwise import measure, measure_three_way
+from deniable.model.pairwise.measure import FURTHER_TABLES, PairwiseMeasurements
 from deniable.pipeline import api
 from deniable.pipeline.api import learn, plan, synthesize
 from deniable.privacy.noise import add_noise
 from deniable.privacy.noise_laws import Law, rounded_gaussian
-from deniable.privacy.pairwise_budget import INTERACTIONS_SPEND, gaussian_sigma
+from deniable.privacy.pairwise_budget import (
+    INTERACTIONS_SPEND,
+    THREE_WAY_SPEND,
+    gaussian_sigma,
+)
 from deniable.randomness import Secret, SystemRng
 from deniable.release import seed_histogram
 from deniable.release.generation import KeptRecords
@@ -59,6 +64,9 @@ def parts_of(table):
     """All numbers of a conditional distribution: a table's, or those of a log-linear one."""
     if isinstance(table, LogLinearConditional):
         parts: list[np.ndarray] = [table.base, *table.effects, table.bins, table.within]
+        for each in table.joint:
+            parts += [np.array([each.first, each.second]), each.first_groups, each.second_groups]
+            parts.append(each.effects)
         return [(part.shape, part.tobytes()) for part in parts]
     return [table.probabilities.tobytes()]
 
@@ -74,7 +82,14 @@ def described(artefact, folder):
             "interactions": {pair: q.tobytes() for pair, q in evidence.interactions.items()},
             "pairs": evidence.table_counts,
             "two-way tables": {pair: table.tobytes() for pair, table in evidence.tables.items()},
+            "three-way": evidence.three_way is not None,
         }
+        if evidence.three_way is not None:
+            found |= {
+                "groups of triples": [groups.tolist() for groups in evidence.three_way.groups],
+                "noise of triples": evidence.three_way.sigmas,
+                "triples": {t: q.tobytes() for t, q in evidence.three_way.interactions.items()},
+            }
     found["graph"] = artefact.network.graph.parents
     found["tables"] = [parts_of(table) for table in artefact.network.tables]
     found["seeds"] = [
@@ -113,6 +128,7 @@ def replay_on_tables_of(sizes, case, folder):
     expected = described(recorded, folder / "recorded")
     kinds = {type(table) for table in recorded.network.tables}
     assert LogLinearConditional in kinds or not case.startswith("log-linear")
+    assert expected.get("three-way") or not case.startswith("three-way")
     for rows in sizes:
         with replaying(answers):
             again, told_again = learn_from(2 + rows, rows)
@@ -227,24 +243,30 @@ def test_the_noise_that_is_drawn_is_the_noise_of_the_plan(case, monkeypatch):
     """Law, sensitivity and number of moved counts of every call, as they were planned.
 
     The interactions are one entry of the plan, with several calls: their squared costs sum to it.
+    So are three-way interactions, or the tables that are measured in their place.
     """
     name, options = (LEARNT | TESTED)[case]
     world = WORLDS[name]
     nothing = KeptRecords.collect([], columns=len(world.schema.names))
     monkeypatch.setattr(api, "release_candidates", lambda *_, **__: (nothing, {}))
     planned = plan(world.schema, records=2, **options).privacy.spends
-    layouts, choose = [], measure.choose_layout
+    layouts: list[Any] = []
+    for module, function in ((measure, "choose_layout"), (measure_three_way, "choose_three_way")):
+        choose = getattr(module, function)
 
-    def remember(*args, **keywords):
-        layouts.append(choose(*args, **keywords))
-        return layouts[-1]
+        def remember(*args, choose=choose, **keywords):
+            layouts.append(choose(*args, **keywords))
+            return layouts[-1]
 
-    monkeypatch.setattr(measure, "choose_layout", remember)
+        monkeypatch.setattr(module, function, remember)
     with recording() as answers:
         synthesize(world.table(1, 400), world.schema, records=2, **options)
     adaptive = [answer for answer in answers if answer.what == "interactions"]
-    drawn = sorted(str(answer.question) for answer in answers if answer not in adaptive)
-    stated = ("deniability tests", INTERACTIONS_SPEND)
+    further = [answer for answer in answers if answer.what in ("triples", FURTHER_TABLES)]
+    drawn = sorted(
+        str(answer.question) for answer in answers if answer not in [*adaptive, *further]
+    )
+    stated = ("deniability tests", INTERACTIONS_SPEND, THREE_WAY_SPEND)
     assert drawn == sorted(
         str((spend.what, spend.part, spend.law, spend.sensitivity, spend.l0_sensitivity))
         for spend in planned
@@ -253,22 +275,33 @@ def test_the_noise_that_is_drawn_is_the_noise_of_the_plan(case, monkeypatch):
     allowed = [spend.mu**2 for spend in planned if spend.what == INTERACTIONS_SPEND]
     assert bool(adaptive) == bool(allowed)
     if allowed:
-        assert_adaptive_cost(adaptive, layouts[0], allowed[0])
+        sigmas = layouts[0].interaction_sigmas
+        assert_adaptive_cost(adaptive, layouts[0].groups, sigmas, allowed[0])
+    allowed = [spend.mu**2 for spend in planned if spend.what == THREE_WAY_SPEND]
+    assert bool(further) == bool(allowed)
+    if allowed and layouts[1] is not None:
+        assert_adaptive_cost(further, layouts[1].groups, layouts[1].sigmas, allowed[0])
+    elif allowed:
+        (tables,) = further
+        assert tables.what == FURTHER_TABLES
+        _, _, law, sensitivity, number = tables.question
+        cost = number * (sensitivity / gaussian_sigma(law)) ** 2
+        assert allowed[0] * (1 - 1e-9) <= cost <= allowed[0]
 
 
-def assert_adaptive_cost(answers, layout, allowed):
+def assert_adaptive_cost(answers, groups, sigmas, allowed):
     """Σ ‖Δq‖² / σ² is what the entry allows, with the noise that was drawn.
 
     One more record moves q of an a × b table by ab(e - 1/a)(e - 1/b)ᵀ: its square is
-    ab(a - 1)(b - 1) in every cell.
+    ab(a - 1)(b - 1) in every cell; of three attributes alike.
     """
     cells: dict[Law, int] = {}
-    cost, numbers = 0.0, [int(groups.max()) + 1 for groups in layout.groups]
-    for (i, j), sigma in layout.interaction_sigmas.items():
-        a, b = numbers[i], numbers[j]
-        law = rounded_gaussian(a * b * sigma)
-        cells[law] = cells.get(law, 0) + a * b
-        cost += a * b * (a - 1) * (b - 1) / gaussian_sigma(law) ** 2
+    cost, numbers = 0.0, [int(own.max()) + 1 for own in groups]
+    for attributes, sigma in sigmas.items():
+        sizes = [numbers[i] for i in attributes]
+        law = rounded_gaussian(math.prod(sizes) * sigma)
+        cells[law] = cells.get(law, 0) + math.prod(sizes)
+        cost += math.prod(size * (size - 1) for size in sizes) / gaussian_sigma(law) ** 2
     drawn: dict[Law, int] = {}
     for answer in answers:
         drawn[answer.law] = drawn.get(answer.law, 0) + answer.noisy.size

@@ -18,7 +18,7 @@ import definitions
 from deniable.arrays import CODE, Codes
 from deniable.model.bayesian_network import Conditional, ConditionalTable, Network
 from deniable.model.graph import Graph
-from deniable.model.loglinear_conditional import LogLinearConditional
+from deniable.model.loglinear_conditional import JointEffect, LogLinearConditional
 from deniable.schema.attribute import Attribute
 
 # Same examples in every run: a failure can be repeated. No deadline: a busy machine is no fault.
@@ -170,6 +170,12 @@ def loglinear_conditionals(
     unit = st.integers(-140_000, 140_000) if zeros else st.integers(-9_000, 9_000)
     row = st.lists(unit, min_size=number, max_size=number)
     effects = [draw(st.lists(row, min_size=size, max_size=size)) for size in groups]
+    joint: tuple[JointEffect, ...] = ()
+    if len(groups) > 1 and draw(st.booleans()):
+        coarser = [np.arange(groups[0]), np.arange(groups[-1]) // 2]
+        pairs = groups[0] * (int(coarser[1][-1]) + 1)
+        added = np.array(draw(st.lists(row, min_size=pairs, max_size=pairs)), dtype=np.int32)
+        joint = (JointEffect(0, len(groups) - 1, coarser[0], coarser[1], added),)
     within = np.zeros(values, dtype=np.int64)
     for own in range(number):
         inside = np.flatnonzero(bins == own)
@@ -181,7 +187,17 @@ def loglinear_conditionals(
         effects=tuple(np.array(effect, dtype=np.int32) for effect in effects),
         bins=bins,
         within=within,
+        joint=joint,
     )
+
+
+def _joint_row(effect: JointEffect, groups: tuple[int, ...]) -> list[int]:
+    """Return what two parents together add, given the groups of all."""
+    one = int(effect.first_groups[groups[effect.first]])
+    two = int(effect.second_groups[groups[effect.second]])
+    of_second = len(set(effect.second_groups.tolist()))
+    added: list[int] = effect.effects[one * of_second + two].tolist()
+    return added
 
 
 def exact_rows(conditional: LogLinearConditional) -> definitions.Conditional:
@@ -190,7 +206,10 @@ def exact_rows(conditional: LogLinearConditional) -> definitions.Conditional:
     return {
         c: definitions.loglinear_distribution(
             conditional.base.tolist(),
-            [effect[g].tolist() for effect, g in zip(conditional.effects, c, strict=True)],
+            [
+                *(effect[g].tolist() for effect, g in zip(conditional.effects, c, strict=True)),
+                *(_joint_row(each, c) for each in conditional.joint),
+            ],
             conditional.bins.tolist(),
             conditional.within.tolist(),
         )

@@ -7,8 +7,10 @@ import pytest
 
 from deniable.audit import case_runs
 from deniable.audit.case_runs import SEEDS_STAGE, measure_block
+from deniable.audit.likelihood_ratio import ALL_TABLES
 from deniable.audit.neighbours import find_case
 from deniable.pipeline import seed_modes
+from deniable.privacy.pairwise_budget import PAIRS_SPEND, THREE_WAY_SPEND
 
 OPTIONS = {"epsilon": 1.0, "delta": 1e-2}
 
@@ -28,9 +30,18 @@ def test_a_block_has_scores_facts_and_noise():
     assert found.present == [[0], [1], [0], [1]]
     assert len({score for (score,) in found.scores}) == 4
     assert list(found.facts) == ["2", "3"]  # half of the runs are complete, by pairs
-    assert {"values of column_1", "pairs of attributes"} <= set(found.stages)
+    # Too few rows for three-way interactions: their entry pays for tables.
+    assert {"values of column_1", ALL_TABLES} <= set(found.stages)
+    assert not {PAIRS_SPEND, THREE_WAY_SPEND} & set(found.stages)
     assert found.stages["values of column_1"][0] == 16
     assert asdict(found)["undeniable"] == 0
+
+
+@pytest.mark.usefixtures("four_runs")
+def test_three_way_interactions_are_a_stage_where_they_are_measured():
+    found = block_of("alone in its cells")
+    assert {PAIRS_SPEND, THREE_WAY_SPEND} <= set(found.stages)
+    assert ALL_TABLES not in found.stages
 
 
 @pytest.mark.usefixtures("four_runs")

@@ -1,6 +1,7 @@
 """Log likelihood ratios against definitions: single laws, mixtures, and whole artefacts."""
 
 import math
+from collections import defaultdict
 
 import numpy as np
 import polars as pl
@@ -8,9 +9,11 @@ import pytest
 from scipy import stats
 
 from deniable.audit.likelihood_ratio import (
+    ALL_TABLES,
     MAX_LOG_RATIO,
     CountStage,
     TailProbabilities,
+    charged_stages,
     combine_parts,
     histogram_ratios,
     law_ratios,
@@ -22,6 +25,7 @@ from deniable.config import Config
 from deniable.pipeline.api import learn
 from deniable.pipeline.run_plan import plan_run
 from deniable.privacy.noise_laws import discrete_laplace, exact, truncated_geometric
+from deniable.privacy.pairwise_budget import PAIRS_SPEND, THREE_WAY_SPEND
 from deniable.randomness import Keyed
 
 
@@ -81,9 +85,11 @@ def frame(rows):
     )
 
 
-def test_under_the_same_noise_the_stages_of_neighbours_show_the_same_noise():
+# 800 rows are enough for three-way interactions; with 80, further tables take their place.
+@pytest.mark.parametrize("copies", [200, 20], ids=["triples", "further tables"])
+def test_under_the_same_noise_the_stages_of_neighbours_show_the_same_noise(copies):
     """So what a target is said to add to each stage is what the code adds."""
-    base = np.repeat(diagonal_rows(4, 3), 200, axis=0)
+    base = np.repeat(diagonal_rows(4, 3), copies, axis=0)
     targets = np.array([[0, 2, 3]], dtype=np.uint16)
     plan = plan_run(SCHEMA, Config.assemble(OPTIONS)).privacy
     found = []
@@ -91,13 +97,53 @@ def test_under_the_same_noise_the_stages_of_neighbours_show_the_same_noise():
         evidence = learn(frame(rows), SCHEMA, noise=Keyed(4), **OPTIONS).evidence
         found.append(list(pairwise_stages(evidence, SCHEMA.names, rows, targets, plan.pairs)))
     without, with_row = found
-    assert len(without) == len(with_row) == 9
+    has_triples = copies == 200
+    assert len(without) == len(with_row) == (10 if has_triples else 9)
     for one, two in zip(without, with_row, strict=True):
         assert one.noise == pytest.approx(two.noise)
         assert np.abs(one.noise).max() > 0
-    charged = math.hypot(*(spend.mu for spend in plan.spends))
-    total = sum(float(stage.information[0]) for stage in with_row)
-    assert math.sqrt(total) == pytest.approx(charged, rel=0.01)
+    charged = {spend.what: spend.mu for spend in plan.spends}
+    information: defaultdict[str, float] = defaultdict(float)
+    for stage in with_row:
+        information[stage.name] += float(stage.information[0])
+    assert math.sqrt(sum(information.values())) == pytest.approx(
+        math.hypot(*charged.values()), rel=0.01
+    )
+    # Each stage reveals what its entries charge, whichever way "three-way interactions" pays.
+    assert (THREE_WAY_SPEND in information) == has_triples
+    assert (ALL_TABLES in information) == (not has_triples)
+    for name, own in information.items():
+        assert math.sqrt(own) == pytest.approx(charged_stages(charged)[name], rel=0.01)
+
+
+def test_further_tables_are_charged_to_both_entries():
+    charged = {PAIRS_SPEND: 0.3, THREE_WAY_SPEND: 0.4, "values of x": 0.1}
+    assert charged_stages(charged) == {**charged, ALL_TABLES: 0.5}
+    without = {PAIRS_SPEND: 0.3}
+    assert charged_stages(without) == without
+
+
+def test_three_way_interactions_have_the_ratio_of_their_densities():
+    """Against the definition: exact tables with and without the target, centred one by one."""
+    rows = np.repeat(diagonal_rows(4, 3), 200, axis=0)
+    target = np.array([[0, 2, 3]], dtype=np.uint16)
+    plan = plan_run(SCHEMA, Config.assemble(OPTIONS)).privacy
+    evidence = learn(frame(rows), SCHEMA, noise=Keyed(4), **OPTIONS).evidence
+    stages = pairwise_stages(evidence, SCHEMA.names, rows, target, plan.pairs)
+    (stage,) = [stage for stage in stages if stage.name == THREE_WAY_SPEND]
+    three_way = evidence.three_way
+    released, sigma = three_way.interaction((0, 1, 2)), three_way.sigmas[0, 1, 2]
+    logarithms = []
+    for table in (np.concatenate([rows, target]), rows):
+        counts = np.zeros(released.shape)
+        for row in table:
+            cell = (three_way.groups[i][evidence.bins[i][row[i]]] for i in range(3))
+            counts[tuple(cell)] += 1
+        for axis in range(3):
+            counts -= counts.mean(axis=axis, keepdims=True)
+        logarithms.append(stats.norm(counts, sigma).logpdf(released).sum())
+    found = stage.log_ratios(np.array([False]))[0]
+    assert found == pytest.approx(logarithms[0] - logarithms[1], rel=1e-3)
 
 
 def test_kept_prefixes_have_the_ratio_of_the_noise_of_their_counts():

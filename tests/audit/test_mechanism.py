@@ -1,6 +1,7 @@
 """The audit of the mechanism: planted faults are found, faults in the source too; it resumes."""
 
 import json
+import math
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -9,15 +10,16 @@ import pytest
 from deniable.audit import case_runs, mechanism
 from deniable.audit.case_results import summarize_case
 from deniable.audit.case_runs import measure_block
+from deniable.audit.likelihood_ratio import ALL_TABLES
 from deniable.audit.mechanism import MechanismRuns, audit_mechanism, collect_blocks
 from deniable.audit.neighbours import all_cases, find_case
 from deniable.audit.planted_faults import FAULT_WORDS
 from deniable.errors import ConfigError, OutputError
 from deniable.evaluation.checkpoints import CheckpointFolder
-from deniable.model.pairwise import measure
+from deniable.model.pairwise import measure, three_way
 from deniable.pipeline import api, learn_model
 from deniable.privacy.noise_tables import WeightTable
-from deniable.privacy.pairwise_budget import PairNoise
+from deniable.privacy.pairwise_budget import THREE_WAY_SPEND, PairNoise
 from deniable.workers import no_progress
 
 OPTIONS = {"epsilon": 1.0, "delta": 1e-2}
@@ -33,10 +35,15 @@ def result_of(name, *, blocks=2, **settings):
     return summarize_case(case, measured, confidence=CONFIDENCE)
 
 
-@pytest.mark.parametrize("name", ["alone in its cells", "kept prefix"])
+# Three-way interactions are measured in the first; further tables in the second, which has no rows.
+@pytest.mark.parametrize("name", ["alone in its cells", "empty and one row", "kept prefix"])
 def test_the_shipped_mechanism_is_within_its_promise(name):
     result = result_of(name)
     assert result.exceeded == ()
+    if name != "kept prefix":
+        wanted = THREE_WAY_SPEND if name == "alone in its cells" else ALL_TABLES
+        (own,) = [stage for stage in result.stages if stage.name == wanted]
+        assert math.sqrt(own.information) == pytest.approx(own.charged, rel=0.01)
     assert result.correlation < 4
 
 
@@ -67,6 +74,23 @@ def test_scales_of_interactions_that_are_too_small_are_found(monkeypatch):
     monkeypatch.setattr(measure, "interaction_sigmas", halved)
     result = result_of("many targets", blocks=1, complete=0.0)
     assert "interactions of pairs has μ" in " ".join(result.exceeded)
+
+
+def test_scales_of_three_way_interactions_that_are_too_small_are_found(monkeypatch):
+    """A fault in the source: σ of every triple is halved, and the ledger does not know."""
+    chosen = three_way.interaction_sigmas
+    halved = lambda *given, mu: [sigma / 2 for sigma in chosen(*given, mu=mu)]  # noqa: E731
+    monkeypatch.setattr(three_way, "interaction_sigmas", halved)
+    result = result_of("alone in its cells", blocks=3, complete=0.0)
+    assert "three-way interactions has μ" in " ".join(result.exceeded)
+
+
+def test_tables_that_are_measured_beside_three_way_interactions_are_found(monkeypatch):
+    """A fault in the source: triples are measured, and the tables that they replace too."""
+    paid = lambda measured, noise: noise.table_count  # noqa: ARG005, E731
+    monkeypatch.setattr(measure, "count_paid_tables", paid)
+    result = result_of("alone in its cells", blocks=5, complete=0.0)
+    assert "pairs of attributes has μ" in " ".join(result.exceeded)
 
 
 def test_a_stage_that_is_not_charged_is_found(monkeypatch):

@@ -53,9 +53,13 @@ def run_number(run, number):
     return replace(run, randomness=Keyed.derived(NOISE.at("scan", number)))
 
 
-def test_the_ratio_of_gaussian_counts_has_the_mean_of_its_information():
+# With three-way interactions, and with too much noise for them: further tables in their place.
+@pytest.mark.parametrize("epsilon", [3.0, 0.5])
+def test_the_ratio_of_gaussian_counts_has_the_mean_of_its_information(epsilon):
     """The log ratio of Gaussian noise is N(± μ²/2, μ²): here of all counts, in both worlds."""
-    run = run_of(epsilon=3.0, delta=1e-3, mode="seedless")
+    run = run_of(epsilon=epsilon, delta=1e-3, mode="seedless")
+    evidence, _ = measure_only(codes_of(TABLE), run)
+    assert (evidence.three_way is not None) == (epsilon > 1)
     mu2 = sum(spend.mu**2 for spend in run.plan.privacy.spends)
     for present, sign in ((True, 1), (False, -1)):
         scores = np.array([ratio(run_number(run, i), present) for i in range(25)])
@@ -63,6 +67,30 @@ def test_the_ratio_of_gaussian_counts_has_the_mean_of_its_information():
         # The interactions' scales are rounded up, so that μ² is a little smaller than charged.
         assert abs(scores.mean() - sign * mu2 / 2) < 4 * error + 0.05 * mu2
         assert 0.3 < scores.var() / mu2 < 2.2  # of 25: each side less than once in a thousand
+
+
+def test_three_way_interactions_add_the_ratio_of_their_densities():
+    """Against the definition: normal densities of tables centred with and without the target."""
+    run, codes = run_of(epsilon=3.0, delta=1e-3, mode="seedless"), codes_of(TABLE)
+    evidence, graph = measure_only(codes, run)
+    known = known_rows(codes, np.ones(len(codes)), TARGET, run)
+    more = [
+        evidence_ratios(each, graph, known, run)[0]
+        for each in (evidence, replace(evidence, three_way=None))
+    ]
+    three_way = evidence.three_way
+    logarithms = []
+    for rows in (codes, np.delete(codes, 3, axis=0)):
+        counts = np.zeros(three_way.interactions[0, 1, 2].shape)
+        for row in rows:
+            counts[
+                tuple(three_way.groups[i][evidence.bins[i][code]] for i, code in enumerate(row))
+            ] += 1
+        for axis in range(3):
+            counts -= counts.mean(axis=axis, keepdims=True)
+        excess = (three_way.interaction((0, 1, 2)) - counts) / three_way.sigmas[0, 1, 2]
+        logarithms.append(-0.5 * np.square(excess).sum())
+    assert more[0] - more[1] == pytest.approx(logarithms[0] - logarithms[1])
 
 
 def test_a_coin_that_was_not_seen_adds_to_the_uncertainty():

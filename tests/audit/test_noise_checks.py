@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 
+from deniable.audit.likelihood_ratio import ALL_TABLES, charged_stages
 from deniable.audit.noise_checks import correlation_score, stage_noises
+from deniable.privacy.pairwise_budget import PAIRS_SPEND, THREE_WAY_SPEND
 
 CONFIDENCE = 0.9999
 
 
-def block(noise, *, information=0.01):
+def block(noise, *, information=0.01, name="x"):
     """A block of runs of two columns and a last table, with noise in units of its claimed σ."""
     flat = noise.ravel()
     sums = [flat.size, flat.sum(), (flat**2).sum(), (flat**4).sum(), information * len(noise)]
-    return {"stages": {"x": [float(s) for s in sums]}, "first": noise.tolist(), "scores": noise}
+    return {"stages": {name: [float(s) for s in sums]}, "first": noise.tolist(), "scores": noise}
 
 
 def noise_of(key, scale=1.0):
@@ -45,6 +47,19 @@ def test_more_noise_is_no_excess():
 def test_a_stage_that_is_not_charged_is_found():
     (stage,) = stage_noises([block(noise_of(1))], {})
     assert "is not charged" in " ".join(stage.excess(confidence=CONFIDENCE))
+
+
+def test_tables_in_place_of_triples_have_both_entries():
+    """All T tables reveal T/σ²: the sum of two entries, of T - R and of R tables, and no more."""
+    both = charged_stages({PAIRS_SPEND: 0.24, THREE_WAY_SPEND: 0.07})
+    (stage,) = stage_noises([block(noise_of(1), information=0.25**2, name=ALL_TABLES)], both)
+    assert stage.charged == pytest.approx(0.25)
+    assert stage.excess(confidence=CONFIDENCE) == []
+    (more,) = stage_noises([block(noise_of(1), information=0.3**2, name=ALL_TABLES)], both)
+    assert "is charged 0.2500" in " ".join(more.excess(confidence=CONFIDENCE))
+    # Beside triples, the tables have their own entry only.
+    (beside,) = stage_noises([block(noise_of(1), information=0.3**2, name=PAIRS_SPEND)], both)
+    assert "is charged 0.2400" in " ".join(beside.excess(confidence=CONFIDENCE))
 
 
 def test_repeated_noise_is_found():

@@ -1,5 +1,6 @@
 """Planted faults are what their names say."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +28,7 @@ def test_unknown_faults_are_refused():
         parse_fault("no-noise")
 
 
-@pytest.mark.parametrize("name", ["many targets", "kept prefix"])
+@pytest.mark.parametrize("name", ["many targets", "kept prefix", "alone in its cells"])
 def test_half_of_the_noise_is_half_in_every_stage(name):
     plan = find_case(name, OPTIONS).plan
     halved = planted_plan("half-noise", plan)
@@ -40,6 +41,10 @@ def test_half_of_the_noise_is_half_in_every_stage(name):
             assert share == pytest.approx(1 / 4, abs=0.005)
     mu = plan.privacy.pairs.mu_interactions
     assert halved.privacy.pairs.mu_interactions == pytest.approx(2 * mu)
+    # Infinite in tables of two columns, which have no triples.
+    mu = plan.privacy.pairs.mu_three_way
+    assert halved.privacy.pairs.mu_three_way == pytest.approx(2 * mu)
+    assert math.isfinite(mu) == (name == "alone in its cells")
 
 
 @pytest.mark.parametrize("law", [discrete_laplace(0.2), truncated_discrete_gaussian(9.0, 60)])

@@ -11,6 +11,8 @@ import pytest
 import deniable
 from deniable.config import Config
 from deniable.errors import ConfigError
+from deniable.model.pairwise.measure import apportion
+from deniable.pipeline import forecast as module
 from deniable.pipeline.forecast import MOSTLY_NOISE, forecast_run
 from deniable.pipeline.run_plan import plan_run
 from deniable.schema.schema import Schema
@@ -40,6 +42,22 @@ def test_the_forecast_is_what_the_noisy_counts_show_afterwards(target, data_use)
     assert (level.pairs, level.groups) == (found.pairs, found.groups)
     for name in ("rows", "value_error", "visible_association", "sample_share"):
         assert getattr(found, name) == pytest.approx(getattr(level, name), rel=0.15), name
+
+
+@pytest.mark.parametrize(("rows", "has_triples"), [(20_000, True), (200, False)])
+def test_tables_that_are_given_up_for_triples_are_not_counted(monkeypatch, rows, has_triples):
+    totals = []
+
+    def counted(total, weights):
+        totals.append(total)
+        return apportion(total, weights)
+
+    monkeypatch.setattr(module, "apportion", counted)
+    schema = schema_of(6)
+    noise = plan_run(schema, Config.assemble({})).privacy.pairs
+    assert 0 < noise.reserved_count < noise.table_count
+    forecast(schema, rows)
+    assert totals == [noise.table_count - has_triples * noise.reserved_count]
 
 
 def test_more_rows_and_a_larger_epsilon_show_more():

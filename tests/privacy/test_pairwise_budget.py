@@ -18,14 +18,18 @@ from deniable.privacy.pairwise_budget import (
     INTERACTIONS_SHARE,
     INTERACTIONS_SPEND,
     MAX_GROUPS,
+    MAX_THREE_WAY_GROUPS,
     PAIRS_SPEND,
     TARGET_WEIGHT,
+    THREE_WAY_SPEND,
+    count_reserved,
     count_tables,
     gaussian_sigma,
     interaction_sigmas,
     interactions_spend,
     pair_noise,
     pairwise_shares,
+    three_way_spend,
 )
 from deniable.privacy.plan import SPLIT, SPLIT_SEEDLESS, make_plan
 from worlds import property_test
@@ -84,19 +88,32 @@ def test_every_use_is_listed_once(m):
     noise = pair_noise([3] * m, mu_values=0.5, mu_pairs=0.5)
     whats = [spend.what for spend in noise.spends(names(m))]
     assert len(set(whats)) == len(whats)
-    pairs = [INTERACTIONS_SPEND, PAIRS_SPEND] if m > 1 else []
+    # 40 attributes have 9,880 triples, too many; two have none.
+    three_way = [THREE_WAY_SPEND] if m == 11 else []
+    pairs = [INTERACTIONS_SPEND, *three_way, PAIRS_SPEND] if m > 1 else []
     assert whats == [*(f"values of {name}" for name in names(m)), *pairs]
 
 
 @pytest.mark.parametrize("m", [2, 11, 60])
 def test_interactions_have_their_share_of_the_pairs_and_tables_the_rest(m):
     noise = pair_noise([3] * m, mu_values=0.5, mu_pairs=0.5)
-    *_, interactions, tables = noise.spends(names(m))
+    spends = {spend.what: spend for spend in noise.spends(names(m))}
+    interactions, tables = spends[INTERACTIONS_SPEND], spends[PAIRS_SPEND]
     assert interactions.l0_sensitivity == 16 * MAX_GROUPS**2 * m * (m - 1) // 2
     assert interactions.mu**2 == pytest.approx(INTERACTIONS_SHARE * 0.25, rel=1e-9)
     assert noise.mu_interactions == interactions.mu
-    assert tables.l0_sensitivity == noise.table_count == count_tables(m)
-    assert tables.mu**2 == pytest.approx((1 - INTERACTIONS_SHARE) * 0.25, rel=1e-9)
+    reserved = count_reserved(m)
+    assert (noise.table_count, noise.reserved_count) == (count_tables(m), reserved)
+    assert tables.l0_sensitivity == count_tables(m) - reserved
+    given_up = reserved / count_tables(m)
+    assert tables.mu**2 == pytest.approx((1 - given_up) * (1 - INTERACTIONS_SHARE) * 0.25)
+    assert (THREE_WAY_SPEND in spends) == (reserved > 0) == (m == 11)
+    if reserved:
+        three_way = spends[THREE_WAY_SPEND]
+        assert three_way.mu**2 == pytest.approx(given_up * (1 - INTERACTIONS_SHARE) * 0.25)
+        assert three_way.mu == noise.mu_three_way
+        # It pays for the tables that are measured in its place.
+        assert three_way.mu**2 >= reserved / gaussian_sigma(noise.tables) ** 2
 
 
 def test_more_values_get_a_larger_share_but_not_in_proportion():
@@ -208,6 +225,76 @@ def test_the_stated_entry_bounds_the_table_errors_of_all_pairs(stage):
         growth += a * b * epsilon_of_relative_error(law.relative_error)
     assert mass <= stated.table_error
     assert growth <= stated.table_growth
+
+
+# Three-way interactions
+
+
+@st.composite
+def three_way_stages(draw):
+    """Groups of each attribute, some of them targets, and the stage's noise as planned."""
+    groups = draw(st.lists(st.integers(2, MAX_THREE_WAY_GROUPS), min_size=3, max_size=7))
+    targets = draw(st.sets(st.integers(0, len(groups) - 1)))
+    triples = list(combinations(range(len(groups)), 3))
+    shapes = [tuple(groups[i] for i in triple) for triple in triples]
+    weights = [TARGET_WEIGHT if set(triple) & targets else 1 for triple in triples]
+    mu_pairs = draw(st.floats(1e-3, 40.0))
+    return shapes, weights, pair_noise([9] * len(groups), mu_values=1.0, mu_pairs=mu_pairs)
+
+
+@few
+@given(three_way_stages())
+def test_three_way_interactions_cost_no_more_than_their_entry(stage):
+    """In exact fractions: Σ ‖Δ‖² / σ² ≤ μ² of the entry; and no more than 2^-45 of it is unused.
+
+    By Lemma 11, ‖Δ‖² = (1 - 1/a)(1 - 1/b)(1 - 1/c) for the centred table.
+    """
+    shapes, weights, noise = stage
+    stated = three_way_spend(len(noise.values), noise.three_way)
+    allowed = Fraction(stated.l0_sensitivity) / Fraction(gaussian_sigma(noise.three_way)) ** 2
+    sigmas = interaction_sigmas(shapes, weights, mu=noise.mu_three_way)
+    spent = sum(
+        math.prod(1 - Fraction(1, groups) for groups in shape) / Fraction(own) ** 2
+        for shape, own in zip(shapes, sigmas, strict=True)
+    )
+    assert allowed * (1 - Fraction(1, 2**45)) <= spent <= allowed
+    # The tables in their place cost what the entry states, not more.
+    of_tables = noise.reserved_count / Fraction(gaussian_sigma(noise.tables)) ** 2
+    assert of_tables <= allowed <= of_tables * (1 + Fraction(1, 2**45))
+
+
+@few
+@given(three_way_stages())
+def test_the_entry_of_three_way_interactions_bounds_the_table_errors(stage):
+    """Of the triples; and of the two-way tables that are measured in their place."""
+    shapes, weights, noise = stage
+    stated = three_way_spend(len(noise.values), noise.three_way)
+    sigmas = interaction_sigmas(shapes, weights, mu=noise.mu_three_way)
+    assert 16 * sum(map(math.prod, shapes)) <= stated.l0_sensitivity
+    assert gaussian_sigma(noise.three_way) >= 12
+    assert gaussian_sigma(noise.three_way) >= gaussian_sigma(noise.tables)
+    mass = growth = 0.0
+    for shape, sigma in zip(shapes, sigmas, strict=True):
+        cells = math.prod(shape)
+        assert cells * sigma <= 10 * gaussian_sigma(noise.three_way)
+        law = noise_laws.rounded_gaussian(cells * sigma)
+        mass += cells * law.tv
+        growth += cells * epsilon_of_relative_error(law.relative_error)
+    tables = noise.reserved_count
+    assert max(mass, tables * noise.tables.tv) <= stated.table_error
+    each = epsilon_of_relative_error(noise.tables.relative_error)
+    assert max(growth, tables * each) <= stated.table_growth
+
+
+def test_three_way_interactions_that_would_need_too_much_noise_have_no_entry():
+    """Then all tables are planned as such, while interactions of pairs still have theirs."""
+    for mu_pairs in (1e-3, 2e-3, 1e-2, 1.0):
+        noise = pair_noise([4] * 30, mu_values=0.3, mu_pairs=mu_pairs)
+        assert noise.interactions.name != "exact"
+        assert (noise.reserved_count > 0) == (mu_pairs > 5e-3), mu_pairs
+        spent = squares(noise.spends(names(30)), "parameters")
+        assert spent == pytest.approx(mu_pairs**2, rel=1e-9)
+    assert math.isinf(pair_noise([4] * 2, mu_values=1.0, mu_pairs=1.0).mu_three_way)
 
 
 def test_the_bound_on_sigma_is_nearly_attained():

@@ -543,13 +543,14 @@ def test_hostile_arrays_are_refused_and_need_no_memory(copy, change):
         tracemalloc.stop()
 
 
-def test_the_number_of_pairs_is_compared_before_they_are_listed():
+@pytest.mark.parametrize("order", [2, 3])
+def test_the_number_of_pairs_is_compared_before_they_are_listed(order):
     """3,000 attributes have 4.5 million pairs; a file with one σ must not make a list of them."""
     groups = [np.arange(2)] * 3_000
     tracemalloc.start()
     try:
         with pytest.raises(ArtefactError, match="another number of pairs"):
-            artefact_arrays._list_pairs(groups, 1)
+            artefact_arrays._list_divided(groups, order, 1)
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()

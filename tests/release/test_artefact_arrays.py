@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import deniable
@@ -13,6 +14,7 @@ from deniable.model.bayesian_network import ConditionalTable, Network
 from deniable.model.graph import Graph
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise.measure import PairwiseMeasurements
+from deniable.model.pairwise.three_way_effects import TripleEffect, TripleParents
 from deniable.model.paper.parameters import TableCounts
 from deniable.randomness import Keyed
 from deniable.release.artefact_arrays import (
@@ -25,6 +27,7 @@ from deniable.release.artefact_arrays import (
     read_groups,
 )
 from deniable.release.atomic_files import encode_json, pack_npz
+from deniable.schema.schema import Schema
 from worlds import plain_attribute
 
 
@@ -34,6 +37,16 @@ def artefact(request, small_table, small_schema):
     return deniable.learn(
         small_table, small_schema, mode="seedless", epsilon=request.param, noise=Keyed(3)
     )
+
+
+@pytest.fixture(scope="module")
+def of_triples():
+    """Three columns, one of which is the parity of the others."""
+    draws = np.random.default_rng(5).integers(0, 2, (4_000, 2))
+    columns = {"x0": draws[:, 0], "x1": draws[:, 1], "x2": draws.sum(axis=1) % 2}
+    schema = Schema(tuple(plain_attribute(f"x{i}", 2) for i in range(3)))
+    table = pl.DataFrame({name: [f"{name}{v}" for v in own] for name, own in columns.items()})
+    return deniable.learn(table, schema, mode="seedless", epsilon=3.0, noise=Keyed(3))
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +84,31 @@ def test_values_interactions_and_tables_round_trip(artefact):
         assert list(ours) == list(theirs)
         assert all(np.array_equal(ours[pair], theirs[pair]) for pair in ours), name
     listed = {part.name for part in fields(PairwiseMeasurements)}
-    assert len(listed) == 11, "a part that is added is compared above"
+    assert there.three_way is None is here.three_way
+    assert len(listed) == 12, "a part that is added is compared above or below"
+
+
+def test_three_way_interactions_round_trip(of_triples):
+    here, (there, arrays, described) = of_triples.evidence, round_trip(of_triples)
+    assert there.three_way.sigmas == here.three_way.sigmas
+    assert len(there.three_way.sigmas) == 1
+    for one, two in zip(there.three_way.groups, here.three_way.groups, strict=True):
+        assert np.array_equal(one, two)
+    for triple, table in here.three_way.interactions.items():
+        assert np.array_equal(there.three_way.interactions[triple], table)
+    assert sum(name.startswith("triple") for name in arrays) == 5
+    changes = {
+        "triplesigmas": lambda sigmas: sigmas - sigmas,
+        "triples": lambda table: table[:-1],
+        "triplegrouping_1": lambda groups: groups + 1,
+    }
+    for name, change in changes.items():
+        wrong = {**arrays, name: change(arrays[name])}
+        with pytest.raises(ArtefactError, match=r"impossible|number of cells|numbered from 0"):
+            read_evidence(described, of_triples.schema.names, taken(wrong))
+    missing = {**arrays, "triplesigmas": np.array([1.0, 1.0])}
+    with pytest.raises(ArtefactError, match="pairs or triples"):
+        read_evidence(described, of_triples.schema.names, taken(missing))
 
 
 def test_what_is_read_is_described_and_stored_as_the_same_bytes(artefact, of_tables):
@@ -86,7 +123,9 @@ def test_measured_pairs_are_those_of_the_ledger(artefact):
     """With noise, the interactions of all pairs; the number of tables is that which was paid."""
     here = artefact.evidence
     paid = {spend["what"]: spend["moved"] for spend in artefact.certificate.spends}
-    assert sum(here.table_counts.values()) == paid["pairs of attributes"]
+    # Without three-way interactions, their budget pays for further tables: 15 in a hundred.
+    further = 6 if "three-way interactions" in paid else 0
+    assert sum(here.table_counts.values()) == paid["pairs of attributes"] + further
     assert len(here.interactions) == (10 if "interactions of pairs" in paid else 0)
     assert bool(here.interactions) == (here.table_sigma > 0)
 
@@ -203,7 +242,39 @@ def log_linear() -> LogLinearConditional:
     rng = np.random.default_rng(4)
     effects = [rng.normal(size=(2, 3)), rng.normal(size=(3, 3))]
     shares = np.array([0.3, 0.7, 1.0, 1.0])
-    return LogLinearConditional.of(rng.normal(size=3), effects, BINS, shares)
+    parents = TripleParents(
+        first=0,
+        second=1,
+        first_groups=np.arange(GROUPS[0].max() + 1),
+        second_groups=np.zeros(GROUPS[1].max() + 1, dtype=np.intp),
+        child_groups=np.array([0, 1, 1]),
+    )
+    triple = TripleEffect(parents=parents, effect=rng.normal(size=(GROUPS[0].max() + 1, 2)))
+    return LogLinearConditional.of(rng.normal(size=3), effects, BINS, shares, triples=[triple])
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("jointparents_2", lambda parents: parents[:-1]),
+        ("jointparents_2", lambda parents: parents[::-1]),
+        ("jointparents_2", lambda parents: parents + 1),
+        ("jointparents_2", lambda parents: parents - 1),
+        ("jointgroups_2", lambda groups: groups[:-1]),
+        ("jointgroups_2", lambda groups: groups + 1),
+        ("jointgroups_2", lambda groups: groups - 1),
+        ("jointgroups_2", lambda groups: groups + 10**6),
+        ("jointeffects_2", lambda effects: effects[:-1]),
+        ("jointeffects_2", lambda effects: np.append(effects, np.int32(0))),
+        ("jointeffects_2", lambda effects: effects[:, None]),
+        ("jointeffects_2", lambda effects: effects * 0 + 2**20 + 1),
+    ],
+)
+def test_effects_of_pairs_of_parents_that_do_not_fit_are_refused(network, name, change):
+    arrays = conditional_arrays(network)
+    wrong = "pairs of parents do not fit|different shapes|invalid bins or weights"
+    with pytest.raises((ArtefactError, InvariantError), match=wrong):
+        read({**arrays, name: np.ascontiguousarray(change(arrays[name]))})
 
 
 @pytest.fixture
@@ -224,11 +295,21 @@ def read(arrays: dict[str, Any], i: int = 2, bins: Any = BINS, groups: Any = GRO
     return read_conditional(i, bins=bins, groups=groups, take=take)
 
 
+def joint_parts(table):
+    """All numbers of the effects of pairs of parents."""
+    return [
+        np.asarray(getattr(each, name))
+        for each in table.joint
+        for name in ("first", "second", "first_groups", "second_groups", "effects")
+    ]
+
+
 def test_every_kind_of_distribution_round_trips(network):
     arrays = conditional_arrays(network)
     assert set(arrays) == {
-        *("probabilities_0", "base_1", "effects_1", "within_1"),
-        *("base_2", "effects_2", "within_2"),
+        "probabilities_0",
+        *(f"{name}_{i}" for name in ("base", "effects", "within") for i in (1, 2)),
+        *(f"joint{name}_{i}" for name in ("parents", "groups", "effects") for i in (1, 2)),
     }
     table = read(arrays, 0, None, ())
     assert np.array_equal(table.probabilities, network.tables[0].probabilities)
@@ -236,7 +317,11 @@ def test_every_kind_of_distribution_round_trips(network):
         here, there = network.tables[i], read(arrays, i, bins, groups)
         assert isinstance(here, LogLinearConditional)
         assert len(here.effects) == len(there.effects) == len(groups)
-        parts = [(each.base, each.within, each.bins, *each.effects) for each in (here, there)]
+        assert len(here.joint) == len(there.joint) == (i == 2)
+        parts = [
+            (each.base, each.within, each.bins, *each.effects, *joint_parts(each))
+            for each in (here, there)
+        ]
         for ours, theirs in zip(*parts, strict=True):
             assert ours.dtype == theirs.dtype
             assert np.array_equal(ours, theirs)
@@ -297,6 +382,8 @@ def test_logarithms_whose_sum_could_overflow_are_refused():
     """1,100 parents of the largest effects: differences of the sums need more than 32 bits."""
     parents, largest = 1_100, 2**20
     arrays: dict[str, Any] = {
+        **{f"joint{name}_0": np.empty(0, dtype=np.intp) for name in ("parents", "groups")},
+        "jointeffects_0": np.empty(0, dtype=np.int32),
         "base_0": np.zeros(2, dtype=np.int32),
         "effects_0": np.tile(np.array([largest, -largest], dtype=np.int32), 2 * parents),
         "within_0": np.full(2, 2**32, dtype=np.int64),

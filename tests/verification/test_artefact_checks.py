@@ -18,10 +18,12 @@ from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.pipeline.api import generate, learn, synthesize
 from deniable.randomness import Keyed
 from deniable.release.artefact import load
+from deniable.release.artefact_arrays import describe_computer
 from deniable.release.atomic_files import encode_json, pack_npz
 from deniable.schema.schema import Schema
 from deniable.verification import artefact_checks
 from deniable.verification.claims import PAIR_SPENDS, ManifestClaims
+from deniable.verification.refit import compare_fit
 from deniable.verification.verify import VerificationReport, verify
 from tampering import Release, changes, undetected
 
@@ -110,6 +112,7 @@ def test_the_unchanged_release_passes_and_has_every_kind_of_array(release):
 KINDS = [
     *("values", "bins", "grouping", "groups", "interactions", "tables", "sigmas"),
     *("probabilities", "base", "effects", "within", "prefixes", "seeds"),
+    *("triples", "triplesigmas", "triplegrouping", "jointparents", "jointgroups", "jointeffects"),
 ]
 
 
@@ -695,3 +698,48 @@ def test_a_release_of_one_column_has_no_pairs_and_passes(tmp_path):
     one = synthesize(TABLE.select("trade"), schema, records=100, mode="seedless", epsilon=1.0)
     one.write(tmp_path / "out")
     verify(tmp_path / "out", against=TABLE.select("trade")).require()
+
+
+@pytest.fixture(scope="module")
+def of_triples(small_table, small_schema):
+    """As above, with so large an ε that three-way interactions are measured."""
+    artefact = learn(small_table, small_schema, mode="seedless", epsilon=50.0, noise=Keyed(3))
+    document = artefact.certificate.document(small_schema, {})
+    claims = ManifestClaims(document=document, subject="artefact", schema=small_schema)
+    artefact_checks._require_layout_and_tables(artefact.evidence, small_schema, claims)
+    assert artefact.evidence.three_way is not None
+    return artefact.evidence, small_schema, claims
+
+
+def test_three_way_interactions_that_do_not_follow_from_noisy_counts_are_refused(of_triples):
+    """Left out, between other groups, or with less noise for one triple than for another."""
+    measured, schema, claims = of_triples
+    found = measured.three_way
+    first, second, *_ = found.sigmas
+    sigmas = {**found.sigmas, first: 2 * found.sigmas[first], second: found.sigmas[second] / 2}
+    groups = tuple(own[::-1].copy() for own in found.groups)
+    for three_way, why in (
+        (None, "whether there are three-way interactions"),
+        (replace(found, groups=groups), "groups of triples"),
+        (replace(found, sigmas=sigmas), "three-way interactions have other noise"),
+    ):
+        with pytest.raises(VerificationError, match=why):
+            artefact_checks._require_layout_and_tables(
+                replace(measured, three_way=three_way), schema, claims
+            )
+
+
+def test_a_model_with_three_way_interactions_is_fitted_again(of_triples, small_table):
+    """A changed effect of two parents is refused; everything else is the same."""
+    artefact = learn(small_table, of_triples[1], mode="seedless", epsilon=50.0, noise=Keyed(3))
+    tables = list(artefact.network.tables)
+    at, table = next((i, t) for i, t in enumerate(tables) if getattr(t, "joint", ()))
+    measured = replace(artefact.evidence, fitted_with=describe_computer())
+    cost = of_triples[2].parameters["max_cost"]
+    assert compare_fit(measured, artefact.network, max_cost=cost)
+    effects = table.joint[0].effects.copy()
+    effects[0, 0] += 1
+    tables[at] = replace(table, joint=(replace(table.joint[0], effects=effects), *table.joint[1:]))
+    forged = replace(artefact.network, tables=tuple(tables))
+    with pytest.raises(VerificationError, match="does not follow from its noisy counts"):
+        compare_fit(measured, forged, max_cost=cost)

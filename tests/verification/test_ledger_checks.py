@@ -1,6 +1,7 @@
 """Checks of a manifest's ledger: missing spends, too little noise and wrong costs are refused."""
 
 from copy import deepcopy
+from itertools import product
 
 import pytest
 
@@ -11,7 +12,7 @@ from deniable.randomness import Secret
 from deniable.schema.schema import Schema
 from deniable.schema.unmodelled_columns import Identifier
 from deniable.verification import second_accountant
-from deniable.verification.claims import PAIR_SPENDS, ManifestClaims
+from deniable.verification.claims import PAIR_SPENDS, THREE_WAY_SPEND, ManifestClaims
 from deniable.verification.manifest_checks import run_manifest_checks
 from releases import cheaper, plan_manifest, refused
 from worlds import plain_attribute
@@ -70,8 +71,7 @@ def failed_checks(document, schema) -> list[str]:
     return [check.name for check in run_manifest_checks(claims) if not check.passed]
 
 
-@pytest.mark.parametrize("m", [2, 11, 40])
-@pytest.mark.parametrize("what", PAIR_SPENDS)
+@pytest.mark.parametrize(("m", "what"), [*product([2, 11, 40], PAIR_SPENDS), (11, THREE_WAY_SPEND)])
 @pytest.mark.parametrize("factor", [0.99, 1.01, 2.0])
 def test_another_split_of_the_pairs_budget_is_refused(m, what, factor):
     """More noise in one stage would cost less, and no count reveals that stage's noise."""
@@ -97,6 +97,18 @@ def test_hidden_interactions_are_refused(m):
     for spend in hidden["spends"]:
         if spend["what"] == PAIR_SPENDS[1]:
             spend["law"] = {**spend["law"], "sigma": 0.7 * spend["law"]["sigma"]}
+    assert "noise" in failed_checks(hidden, schema)
+
+
+def test_hidden_three_way_interactions_are_refused():
+    """Also if two-way tables claim to be all that there could be, and to have all of the budget."""
+    document, schema, tables = plan_manifest(11, 5_000, 0.5)
+    kept = [spend for spend in document["spends"] if spend["what"] != THREE_WAY_SPEND]
+    hidden = {**document, "spends": kept}
+    assert "noise" in failed_checks(hidden, schema)
+    for spend in hidden["spends"]:
+        if spend["what"] == PAIR_SPENDS[1]:
+            spend["moved"] = tables
     assert "noise" in failed_checks(hidden, schema)
 
 

@@ -25,6 +25,7 @@ from deniable.audit.attack_bounds import (
     estimate_area,
     measured_curve,
 )
+from deniable.audit.likelihood_ratio import charged_stages
 from deniable.audit.neighbours import NeighbourCase
 from deniable.audit.noise_checks import StageNoise, correlation_score, stage_noises
 from deniable.audit.released_facts import FactTest, most_telling_fact
@@ -52,7 +53,7 @@ class CasePromise:
         epsilon: ε of the guarantee; infinite if no differential privacy is promised.
         delta: Its δ.
         mu: μ that is charged, if all noise is Gaussian and each row serves every stage.
-        gaussian: μ of each Gaussian stage that is charged, by its name.
+        gaussian: μ of each Gaussian entry that is charged, by its name.
         allowed: True positives that the accountant's exact losses allow; else those of (ε, δ).
         is_exact: Whether ``allowed`` is the curve of the exact losses.
         k: Plausible seeds of every record, in mode ``tested``.
@@ -208,7 +209,7 @@ def summarize_case(
         area=estimate_area(scores) if has_scores else None,
         curve=measured_curve(first, second) if has_scores else (),
         fact=_measure_fact(case, blocks),
-        stages=stage_noises(blocks, promise.gaussian),
+        stages=stage_noises(blocks, charged_stages(promise.gaussian)),
         correlation=correlation_score(blocks, columns=len(case.schema.names)),
         undeniable=sum(block["undeniable"] for block in blocks),
     )

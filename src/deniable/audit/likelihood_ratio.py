@@ -22,6 +22,7 @@ from deniable.privacy.noise_laws import Law
 from deniable.privacy.pairwise_budget import (
     INTERACTIONS_SPEND,
     PAIRS_SPEND,
+    THREE_WAY_SPEND,
     PairNoise,
     gaussian_sigma,
 )
@@ -29,6 +30,9 @@ from deniable.release.artefact import Artefact
 
 # A ratio beyond this proves or excludes the row; larger ones, also infinite, are cut off here.
 MAX_LOG_RATIO = 1e3
+# Name of the two-way tables where they are also those that three-way interactions could replace:
+# the entries of both pay for them (Theorem 13).
+ALL_TABLES = f"{PAIRS_SPEND}, with further tables"
 # Variance of rounding to integers, which a rounded Gaussian has in addition to σ².
 _ROUNDING_VARIANCE = 1 / 12
 
@@ -77,6 +81,9 @@ def pairwise_stages(
 ) -> Iterator[CountStage]:
     """List the stages of the default model: one-way tables, interactions, two-way tables.
 
+    Interactions are those of pairs, and of triples where they were measured. If they were not,
+    their entry pays for further two-way tables, and the stage has the name ``ALL_TABLES``.
+
     Args:
         evidence: The noisy counts of an artefact.
         names: The names of its attributes.
@@ -94,26 +101,62 @@ def pairwise_stages(
             variance=gaussian_sigma(law) ** 2 + _ROUNDING_VARIANCE,
         )
     bins = [own.astype(np.intp) for own in evidence.bins]
-    groups = [own[of_bins] for own, of_bins in zip(evidence.groups, bins, strict=True)]
-    for (i, j), released in evidence.interactions.items():
-        exact = _two_way(rows, (i, j), groups, released.shape)
+    of_pairs, three_way = evidence.interactions, evidence.three_way
+    groups = _groups_of_values(evidence.groups, bins)
+    for pair, sigma in evidence.interaction_sigmas.items():
+        yield _interactions(pair, of_pairs[pair], sigma, groups, rows=rows, targets=targets)
+    if three_way is not None:
+        groups = _groups_of_values(three_way.groups, bins)
+        for triple, sigma in three_way.sigmas.items():
+            released = three_way.interactions[triple]
+            yield _interactions(triple, released, sigma, groups, rows=rows, targets=targets)
+    has_further = bool(noise.reserved_count) and three_way is None
+    for pair, total in evidence.tables.items():
+        number = evidence.table_counts[pair]
+        exact = _counts(rows, pair, bins, total.shape)
         yield CountStage(
-            name=INTERACTIONS_SPEND,
-            part="parameters",
-            noise=(released - scaled_interactions(exact)).ravel() / released.size,
-            shifts=_interaction_shifts(targets, (i, j), groups, released.shape),
-            variance=evidence.interaction_sigmas[i, j] ** 2 + _ROUNDING_VARIANCE / released.size**2,
-        )
-    for (i, j), total in evidence.tables.items():
-        number = evidence.table_counts[i, j]
-        exact = _two_way(rows, (i, j), bins, total.shape)
-        yield CountStage(
-            name=PAIRS_SPEND,
+            name=ALL_TABLES if has_further else PAIRS_SPEND,
             part="parameters",
             noise=(total - number * exact).ravel() / number,
-            shifts=_cells(targets, (i, j), bins, total.shape),
+            shifts=np.eye(total.size)[_cells(targets, pair, bins, total.shape)],
             variance=(gaussian_sigma(noise.tables) ** 2 + _ROUNDING_VARIANCE) / number,
         )
+
+
+def charged_stages(charged: Mapping[str, float]) -> dict[str, float]:
+    """List μ of each stage of ``pairwise_stages``, given that of the entries of a ledger.
+
+    Two-way tables that are also those in place of three-way interactions have both entries.
+    """
+    if THREE_WAY_SPEND not in charged:
+        return dict(charged)
+    both = math.hypot(charged[THREE_WAY_SPEND], charged.get(PAIRS_SPEND, 0.0))
+    return {**charged, ALL_TABLES: both}
+
+
+def _groups_of_values(groups: Sequence[Indices], bins: Sequence[Indices]) -> list[Indices]:
+    return [own[of_bins] for own, of_bins in zip(groups, bins, strict=True)]
+
+
+def _interactions(
+    attributes: Sequence[int],
+    released: Counts,
+    sigma: float,
+    groups: Sequence[Indices],
+    *,
+    rows: Codes,
+    targets: Codes,
+) -> CountStage:
+    """The stage of the centred table of a pair or a triple, without the factor of its cells."""
+    shape = released.shape
+    exact = scaled_interactions(_counts(rows, attributes, groups, shape))
+    return CountStage(
+        name=INTERACTIONS_SPEND if len(attributes) == 2 else THREE_WAY_SPEND,
+        part="parameters",
+        noise=(released - exact).ravel() / released.size,
+        shifts=_interaction_shifts(targets, attributes, groups, shape),
+        variance=sigma**2 + _ROUNDING_VARIANCE / released.size**2,
+    )
 
 
 def table_ratios(
@@ -222,31 +265,29 @@ def combine_parts(ratios: Mapping[Part, Reals], fractions: Mapping[Part, float] 
     return np.minimum(mixed, MAX_LOG_RATIO)
 
 
-def _two_way(
-    rows: Codes, pair: tuple[int, int], bins: Sequence[Indices], shape: tuple[int, ...]
-) -> Counts:
-    """Count the rows in each cell of a two-way table between bins."""
-    i, j = pair
-    cells = bins[i][rows[:, i]] * shape[1] + bins[j][rows[:, j]]
-    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
-
-
 def _cells(
-    targets: Codes, pair: tuple[int, int], bins: Sequence[Indices], shape: tuple[int, ...]
-) -> Reals:
-    """The cell of each target in a two-way table, as an indicator."""
-    i, j = pair
-    cells = bins[i][targets[:, i]] * shape[1] + bins[j][targets[:, j]]
-    indicators: Reals = np.eye(shape[0] * shape[1])[cells]
-    return indicators
+    rows: Codes, attributes: Sequence[int], bins: Sequence[Indices], shape: tuple[int, ...]
+) -> Indices:
+    """The number of each row's cell in a table of attributes between bins."""
+    of_attributes = tuple(bins[i][rows[:, i]] for i in attributes)
+    cells: Indices = np.ravel_multi_index(of_attributes, shape)
+    return cells
+
+
+def _counts(
+    rows: Codes, attributes: Sequence[int], bins: Sequence[Indices], shape: tuple[int, ...]
+) -> Counts:
+    """Count the rows in each cell of a table of attributes between bins."""
+    cells = _cells(rows, attributes, bins, shape)
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(np.int64)
 
 
 def _interaction_shifts(
-    targets: Codes, pair: tuple[int, int], groups: Sequence[Indices], shape: tuple[int, ...]
+    targets: Codes, attributes: Sequence[int], groups: Sequence[Indices], shape: tuple[int, ...]
 ) -> Reals:
-    """What each target adds to a doubly centred table: (e_i - 1/a)(e_j - 1/b)ᵀ (Lemma 11)."""
-    (i, j), (a, b) = pair, shape
-    left = np.eye(a)[groups[i][targets[:, i]]] - 1 / a
-    right = np.eye(b)[groups[j][targets[:, j]]] - 1 / b
-    shifts: Reals = (left[:, :, None] * right[:, None, :]).reshape(len(targets), a * b)
+    """What each target adds to a centred table: (e_i - 1/a)(e_j - 1/b)ᵀ, or of three (Lemma 11)."""
+    shifts: Reals = np.ones((len(targets), 1))
+    for i, size in zip(attributes, shape, strict=True):
+        centred = np.eye(size)[groups[i][targets[:, i]]] - 1 / size
+        shifts = (shifts[:, :, None] * centred[:, None, :]).reshape(len(targets), -1)
     return shifts

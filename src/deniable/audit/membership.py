@@ -81,15 +81,21 @@ def evidence_ratios(evidence: Evidence, graph: Graph, known: KnownRows, run: Run
 
 
 def _pairwise_ratios(evidence: PairwiseMeasurements, known: KnownRows) -> Reals:
-    """Sum the ratios of one-way tables, interactions and two-way tables."""
+    """Sum the ratios of one-way tables, interactions of pairs and triples, and two-way tables."""
     total = np.zeros(len(known.targets))
     for i, (released, sigma) in enumerate(zip(evidence.values, evidence.value_sigmas, strict=True)):
         cells = known.codes[:, i].astype(np.intp)
         total += _cell_ratios(released, cells, sigma**2, known, part="structure")
     bins = [own.astype(np.intp) for own in evidence.bins]
     groups = [own.astype(np.intp)[of] for own, of in zip(evidence.groups, bins, strict=True)]
-    for pair in evidence.interactions:
-        total += _interaction_ratios(evidence, pair, groups, known)
+    for pair, sigma in evidence.interaction_sigmas.items():
+        total += _interaction_ratios(evidence.interaction(pair), sigma, pair, groups, known)
+    if (three_way := evidence.three_way) is not None:
+        groups = [own.astype(np.intp)[of] for own, of in zip(three_way.groups, bins, strict=True)]
+        for triple, sigma in three_way.sigmas.items():
+            total += _interaction_ratios(
+                three_way.interaction(triple), sigma, triple, groups, known
+            )
     for (i, j), released in evidence.tables.items():
         mean, sigma = evidence.table((i, j))
         cells = bins[i][known.codes[:, i]] * released.shape[1] + bins[j][known.codes[:, j]]
@@ -120,24 +126,24 @@ def _cell_ratios(
 
 
 def _interaction_ratios(
-    evidence: PairwiseMeasurements,
-    pair: tuple[int, int],
+    released: Reals,
+    sigma: float,
+    attributes: Sequence[int],
     groups: Sequence[Indices],
     known: KnownRows,
 ) -> Reals:
-    """Log ratio of a doubly centred table: a row adds (e_i - 1/a)(e_j - 1/b)ᵀ (Lemma 11)."""
-    (i, j), released = pair, evidence.interaction(pair)
-    a, b = released.shape
-    share, sigma = known.shares["parameters"], evidence.interaction_sigmas[pair]
-    cells = groups[i][known.codes[:, i]] * b + groups[j][known.codes[:, j]]
-    expected = np.bincount(cells, weights=known.weights, minlength=a * b).reshape(a, b)
-    residual = released - share * expected
+    """Log ratio of a centred table: a row adds (e_i - 1/a)(e_j - 1/b)ᵀ, or of three (Lemma 11)."""
+    share, shape = known.shares["parameters"], released.shape
+    of_attributes = tuple(groups[i][known.codes[:, i]] for i in attributes)
+    cells: Indices = np.ravel_multi_index(of_attributes, shape)
+    expected = np.bincount(cells, weights=known.weights, minlength=released.size).reshape(shape)
+    residual: Reals = released - share * expected
     # Centred again: the part of the noise outside says nothing of the row.
-    residual = residual - residual.mean(axis=1, keepdims=True)
-    residual = residual - residual.mean(axis=0, keepdims=True)
-    squared = (1 - 1 / a) * (1 - 1 / b)
+    for axis in range(residual.ndim):
+        residual = residual - residual.mean(axis=axis, keepdims=True)
+    squared = float(np.prod([1 - 1 / size for size in shape]))
     at, own = cells[known.targets], known.weights[known.targets]
-    others, unknown = known.others(cells, a * b)
+    others, unknown = known.others(cells, released.size)
     excess = residual.ravel()[at] + share * (own - 0.5) * squared
     spread = sigma**2 + squared * (share * (1 - share) * others + share**2 * unknown)
     spread = np.maximum(spread, _EXACT_VARIANCE)

@@ -95,6 +95,7 @@ def _with_half_noise(plan: Plan) -> Plan:
             values=tuple(map(_halved, pairs.values)),
             interactions=_halved(pairs.interactions),
             tables=_halved(pairs.tables),
+            three_way=_halved(pairs.three_way),
         )
     return replace(
         plan,

@@ -1,6 +1,6 @@
 """Log-linear conditional distribution, drawn directly: for attributes with too many parents.
 
-    Pr{bin = b | z_1, …, z_p} ∝ 2^(base[b] + Σ_j effects_j[z_j, b])
+    Pr{bin = b | z_1, …, z_p} ∝ 2^(base[b] + Σ_j effects_j[z_j, b] + Σ_jk joint_jk[z_j, z_k, b])
 
 A table has one row per configuration of the parents, so it holds few of them. Here an attribute may
 depend on all it is known to depend on. Logarithms, weights and draws are integers, so the same key
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Counts, HalfWords, Indices, Reals
 from deniable.errors import InvariantError
+from deniable.model.pairwise.three_way_effects import TripleEffect
 
 # Logarithms to base 2 are integers in units of 2^-12.
 _FRACTION_BITS = 12
@@ -38,6 +39,55 @@ Logarithms = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
+class JointEffect:
+    """What two parents together add.
+
+    Attributes:
+        first: Position of a parent.
+        second: Position of a later parent.
+        first_groups: A coarser group of each of the first parent's groups.
+        second_groups: A coarser group of each of the second parent's groups.
+        effects: What each pair of coarser groups adds, the second varying fastest: pairs by bins.
+    """
+
+    first: int
+    second: int
+    first_groups: Indices
+    second_groups: Indices
+    effects: Logarithms
+
+    @classmethod
+    def of(cls, triple: TripleEffect, bins: int) -> "JointEffect":
+        """Round a fitted effect to integers."""
+        parents = triple.parents
+        return cls(
+            first=parents.first,
+            second=parents.second,
+            first_groups=parents.first_groups,
+            second_groups=parents.second_groups,
+            effects=_to_units(triple.effect[:, parents.child_groups].reshape(-1, bins)),
+        )
+
+    def fits(self, sizes: Sequence[int], bins: int) -> bool:
+        """Test whether the shapes match, given the parents' numbers of groups and the bins."""
+        maps = (self.first_groups, self.second_groups)
+        if not 0 <= self.first < self.second < len(sizes) or any(m.ndim != 1 for m in maps):
+            return False
+        lengths = [sizes[self.first], sizes[self.second]]
+        if [len(own) for own in maps] != lengths or min(int(own.min()) for own in maps) < 0:
+            return False
+        pairs = math.prod(int(own.max()) + 1 for own in maps)
+        return self.effects.shape == (pairs, bins)
+
+    def index(self, groups: Sequence[Indices]) -> Indices:
+        """Number the pair of coarser groups of each record."""
+        size = int(self.second_groups.max()) + 1
+        first = self.first_groups.take(groups[self.first])
+        found: Indices = first * size + self.second_groups.take(groups[self.second])
+        return found
+
+
+@dataclass(frozen=True)
 class LogLinearConditional:
     """Log-linear distribution of an attribute given the groups of its parents, in integers.
 
@@ -46,24 +96,28 @@ class LogLinearConditional:
         effects: For each parent, what each of its groups adds: groups by bins.
         bins: The bin of each value; bins ascend.
         within: The weight of each value in its bin; the weights of a bin sum to 2^32.
+        joint: What pairs of parents add.
     """
 
     base: Logarithms
     effects: tuple[Logarithms, ...] = field(repr=False)
     bins: Indices = field(repr=False)
     within: Counts = field(repr=False)
+    joint: tuple[JointEffect, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         bins = len(self.base)
         fits = self.base.ndim == 1 and bins > 0 and self.bins.shape == self.within.shape
         fits = fits and all(e.ndim == 2 and e.shape[1] == bins and len(e) for e in self.effects)
         fits = fits and self.bins.ndim == 1 and len(self.bins) >= bins
+        fits = fits and all(e.fits([len(own) for own in self.effects], bins) for e in self.joint)
         if not fits:
             raise InvariantError("the parts of a log-linear distribution have different shapes")
         ascend = self.bins[0] == 0 and self.bins[-1] == bins - 1
         ascend = ascend and bool(np.isin(np.diff(self.bins), (0, 1)).all())
         # Not by np.abs, which leaves the smallest integer negative.
-        sizes = [max(-int(p.min()), int(p.max())) for p in (self.base, *self.effects)]
+        parts = (self.base, *self.effects, *(each.effects for each in self.joint))
+        sizes = [max(-int(part.min()), int(part.max())) for part in parts]
         in_range = max(sizes) <= _MAX_LOGARITHM and sum(sizes) < _MAX_SUM
         total = 2**_LOG2_BIN_TOTAL
         in_range = in_range and self.within.min() >= 0 and self.within.max() <= total
@@ -72,7 +126,13 @@ class LogLinearConditional:
 
     @classmethod
     def of(
-        cls, base: Reals, effects: Sequence[Reals], bins: Indices, shares: Reals
+        cls,
+        base: Reals,
+        effects: Sequence[Reals],
+        bins: Indices,
+        shares: Reals,
+        *,
+        triples: Sequence[TripleEffect] = (),
     ) -> "LogLinearConditional":
         """Round a model to integers.
 
@@ -81,12 +141,14 @@ class LogLinearConditional:
             effects: Natural logarithms that each parent adds: groups by bins.
             bins: The bin of each value.
             shares: The probability of each value, given its bin.
+            triples: Natural logarithms that pairs of parents add.
         """
         return cls(
             base=_to_units(base - base.max()),
             effects=tuple(_to_units(effect) for effect in effects),
             bins=bins,
             within=_to_bin_weights(bins, shares),
+            joint=tuple(JointEffect.of(triple, len(base)) for triple in triples),
         )
 
     @property
@@ -123,7 +185,8 @@ class LogLinearConditional:
     @property
     def cells(self) -> int:
         """The number of logarithms."""
-        return len(self.base) + sum(effect.size for effect in self.effects)
+        parts = (*self.effects, *(each.effects for each in self.joint))
+        return len(self.base) + sum(part.size for part in parts)
 
     def strata(self, groups: Sequence[Indices], records: int) -> Indices:
         """Number the joint configuration of the first parents: records to draw alike."""
@@ -132,9 +195,14 @@ class LogLinearConditional:
         parents, _ = self._joint_effects[0]
         return self._joint_index(parents, groups)
 
+    @cached_property
+    def _by_bin(self) -> tuple[Logarithms, ...]:
+        """The effects of pairs of parents: bins by pairs of groups."""
+        return tuple(np.ascontiguousarray(each.effects.T) for each in self.joint)
+
     def prepare(self) -> None:
         """Build the cached look-up tables now rather than at the first draw."""
-        self._joint_effects, self._cumulative  # noqa: B018 - cached properties
+        self._joint_effects, self._by_bin, self._cumulative  # noqa: B018 - cached properties
 
     def draw(self, groups: Sequence[Indices], words: HalfWords) -> Indices:
         """Draw a value for each record, given the groups of its parents and two uniform words.
@@ -216,6 +284,8 @@ class LogLinearConditional:
         logarithms = np.repeat(self.base[:, None], number, axis=1)
         for parents, effects in self._joint_effects:
             logarithms += effects.take(self._joint_index(parents, groups), axis=1)
+        for each, by_bin in zip(self.joint, self._by_bin, strict=True):
+            logarithms += by_bin.take(each.index(groups), axis=1)
         deficit = np.minimum(logarithms.max(axis=0) - logarithms, _MAX_DEFICIT)
         fraction = deficit & ((1 << _FRACTION_BITS) - 1)
         weights: Counts = _powers_of_half().take(fraction) >> (deficit >> _FRACTION_BITS)

@@ -11,6 +11,7 @@ from deniable.config import Config
 from deniable.errors import ConfigError
 from deniable.model.pairwise.measure import apportion, choose_layout, count_measured_pairs
 from deniable.model.pairwise.noise_level import ColumnNoise, NoiseLevel, PairNoises, noise_level
+from deniable.model.pairwise.three_way import choose_three_way
 from deniable.pipeline.run_plan import RunPlan, resolve_options
 from deniable.privacy.pairwise_budget import PairNoise, gaussian_sigma
 from deniable.schema.schema import Schema
@@ -127,7 +128,10 @@ def _expected_noise(
     number = min(count_measured_pairs(len(attributes), noise, records=records), len(measured))
     spaced = np.linspace(0, len(measured) - 1, number).astype(np.intp) if number else ()
     keys = list(measured)
-    counts = apportion(noise.table_count, dict.fromkeys([keys[at] for at in spaced], 1.0))
+    total = noise.table_count
+    if choose_three_way(attributes, layout.bins, shares, noise, records=records, targets=targets):
+        total -= noise.reserved_count  # three-way interactions in their place
+    counts = apportion(total, dict.fromkeys([keys[at] for at in spaced], 1.0))
     sigma = gaussian_sigma(noise.tables)
     tables = {pair: sigma / math.sqrt(count) for pair, count in counts.items()}
     return columns, PairNoises.of(columns, measured, tables)

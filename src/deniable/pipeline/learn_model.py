@@ -16,6 +16,7 @@ from deniable.model.pairwise.measure import (
     measure_tables,
     with_bins,
 )
+from deniable.model.pairwise.measure_three_way import measure_three_way
 from deniable.pipeline.learn_paper_model import learn_paper_model
 from deniable.pipeline.run_plan import Run
 from deniable.privacy.ledger import Spend
@@ -92,6 +93,10 @@ def measure_counts(
         targets=targets,
     )
     if laws.table_count:
+        measured, more = measure_three_way(
+            rng, count_pairs, attributes, measured, laws, targets=targets
+        )
+        spends += more
         weights = table_weights(measured, attributes, laws, targets=targets)
         count_bins = count_pairs(with_bins(attributes, measured.bins))
         measured, more = measure_tables(rng, count_bins, measured, weights, laws)

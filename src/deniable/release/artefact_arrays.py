@@ -16,9 +16,10 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 from deniable.arrays import Indices
 from deniable.errors import ArtefactError
 from deniable.model.bayesian_network import Conditional, ConditionalTable, Network
-from deniable.model.loglinear_conditional import LogLinearConditional
+from deniable.model.loglinear_conditional import JointEffect, LogLinearConditional
 from deniable.model.pairwise.kept_dependences import KeptDependences, find_kept_dependences
-from deniable.model.pairwise.measure import PairwiseMeasurements
+from deniable.model.pairwise.measure import PairwiseMeasurements, Subset
+from deniable.model.pairwise.three_way import ThreeWay
 from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import Statistics, TableCounts
 from deniable.schema.attribute import Attribute
@@ -31,6 +32,7 @@ TakeArray = Callable[[str, Any], NDArray[Any]]
 
 # Names of the arrays of noisy sums.
 _MOMENT_ARRAYS = ("records", "sums", "squares")
+_WRONG_JOINT = "the effects of pairs of parents do not fit a log-linear distribution"
 
 
 def describe_evidence(evidence: Evidence, names: Sequence[str]) -> dict[str, Any]:
@@ -44,6 +46,7 @@ def describe_evidence(evidence: Evidence, names: Sequence[str]) -> dict[str, Any
         "ratio": evidence.ratio,
         "fitted_with": evidence.fitted_with or describe_computer(),
         "tables": [[names[i], names[j], n] for (i, j), n in evidence.table_counts.items()],
+        "three_way": evidence.three_way and evidence.three_way.mean_square,
     }
 
 
@@ -101,7 +104,16 @@ def evidence_arrays(evidence: Evidence, network: Network) -> Arrays:
         arrays[name] = np.concatenate([np.empty(0, dtype=np.int64), *flat])
     sigmas = list(evidence.interaction_sigmas.values())
     arrays["sigmas"] = np.array(sigmas, dtype=np.float64)
+    if evidence.three_way:
+        arrays |= _three_way_arrays(evidence.three_way)
     return arrays
+
+
+def _three_way_arrays(three_way: ThreeWay) -> Arrays:
+    flat = [table.ravel() for table in three_way.interactions.values()]
+    arrays: Arrays = {"triples": np.concatenate([np.empty(0, dtype=np.int64), *flat])}
+    arrays["triplesigmas"] = np.array(list(three_way.sigmas.values()), dtype=np.float64)
+    return arrays | {f"triplegrouping_{i}": own for i, own in enumerate(three_way.groups)}
 
 
 def _table_arrays(evidence: TableCounts) -> Arrays:
@@ -133,7 +145,7 @@ def read_evidence(described: Mapping[str, Any], names: Sequence[str], take: Take
         raise ArtefactError("a one-way table has more than one dimension")
     counts = _read_table_counts(described["tables"], names)
     sigmas = take("sigmas", np.float64)
-    pairs = _list_pairs(groups, len(sigmas))
+    pairs = _list_divided(groups, 2, len(sigmas)) if len(sigmas) else []
     _require_deviations(sigmas, described)
     return PairwiseMeasurements(
         values=values,
@@ -147,6 +159,21 @@ def read_evidence(described: Mapping[str, Any], names: Sequence[str], take: Take
         table_sigma=float(described["table_sigma"]),
         ratio=float(described["ratio"]),
         fitted_with=str(described["fitted_with"]),
+        three_way=None if described["three_way"] is None else _read_three_way(len(names), take),
+    )
+
+
+def _read_three_way(attributes: int, take: TakeArray) -> ThreeWay:
+    """Read three-way interactions."""
+    groups = [_take_groups(f"triplegrouping_{i}", take) for i in range(attributes)]
+    sigmas = take("triplesigmas", np.float64)
+    triples = _list_divided(groups, 3, len(sigmas))
+    if not (np.isfinite(sigmas).all() and (sigmas > 0).all()):
+        raise ArtefactError("the noise of the three-way interactions is impossible")
+    return ThreeWay(
+        groups=tuple(groups),
+        interactions=_split_tables(take("triples", np.int64), triples, groups),
+        sigmas=dict(zip(triples, sigmas.tolist(), strict=True)),
     )
 
 
@@ -171,17 +198,15 @@ def _read_table_counts(listed: Any, names: Sequence[str]) -> dict[tuple[int, int
     return counts
 
 
-def _list_pairs(groups: Sequence[NDArray[Any]], sigmas: int) -> list[tuple[int, int]]:
-    """List the pairs whose interactions were measured: all pairs of attributes in groups, or none.
+def _list_divided(groups: Sequence[NDArray[Any]], order: int, sigmas: int) -> list[Any]:
+    """List the pairs or triples whose interactions were measured: all of attributes in groups.
 
     Their number is compared before they are listed: a short file can declare very many.
     """
-    if not sigmas:
-        return []
     divided = [i for i, own in enumerate(groups) if int(own.max()) > 0]
-    if sigmas != len(divided) * (len(divided) - 1) // 2:
-        raise ArtefactError("the interactions have noise of another number of pairs")
-    return list(combinations(divided, 2))
+    if sigmas != math.comb(len(divided), order):
+        raise ArtefactError("the interactions have noise of another number of pairs or triples")
+    return list(combinations(divided, order))
 
 
 def _require_deviations(sigmas: NDArray[Any], described: Mapping[str, Any]) -> None:
@@ -195,12 +220,12 @@ def _require_deviations(sigmas: NDArray[Any], described: Mapping[str, Any]) -> N
 
 
 def _split_tables(
-    flat: NDArray[Any], pairs: Sequence[tuple[int, int]], groups: Sequence[NDArray[Any]]
-) -> dict[tuple[int, int], NDArray[Any]]:
-    """Split one array into the tables of pairs between groups."""
+    flat: NDArray[Any], pairs: Sequence[Subset], groups: Sequence[NDArray[Any]]
+) -> dict[Subset, NDArray[Any]]:
+    """Split one array into the tables of pairs or triples between groups."""
     numbers = [int(own.max()) + 1 for own in groups]
-    shapes = [(numbers[i], numbers[j]) for i, j in pairs]
-    ends = np.cumsum([rows * columns for rows, columns in shapes], dtype=np.int64)
+    shapes = [tuple(numbers[i] for i in pair) for pair in pairs]
+    ends = np.cumsum([math.prod(shape) for shape in shapes], dtype=np.int64)
     if flat.ndim != 1 or len(flat) != (ends[-1] if len(ends) else 0):
         raise ArtefactError("the tables of pairs have another number of cells than their groups")
     parts = np.split(flat, ends[:-1]) if pairs else []
@@ -252,9 +277,55 @@ def conditional_arrays(network: Network) -> Arrays:
             arrays[f"base_{i}"] = table.base
             arrays[f"effects_{i}"] = np.concatenate([np.empty(0, dtype=np.int32), *flat])
             arrays[f"within_{i}"] = table.within
+            arrays |= _joint_arrays(i, table.joint)
         else:
             arrays[f"probabilities_{i}"] = table.probabilities
     return arrays
+
+
+def _joint_arrays(i: int, joint: Sequence[JointEffect]) -> Arrays:
+    """Collect the effects of pairs of parents: which parents, their coarser groups, effects."""
+    parents = [number for each in joint for number in (each.first, each.second)]
+    groups = [own for each in joint for own in (each.first_groups, each.second_groups)]
+    effects: list[NDArray[Any]] = [each.effects.ravel() for each in joint]
+    return {
+        f"jointparents_{i}": np.array(parents, dtype=np.intp),
+        f"jointgroups_{i}": np.concatenate([np.empty(0, dtype=np.intp), *groups]),
+        f"jointeffects_{i}": np.concatenate([np.empty(0, dtype=np.int32), *effects]),
+    }
+
+
+def _read_joint(
+    i: int, sizes: Sequence[int], bins: int, take: TakeArray
+) -> tuple[JointEffect, ...]:
+    """Read the effects of pairs of parents, given the parents' numbers of groups."""
+    parents = take(f"jointparents_{i}", np.intp)
+    groups, flat = take(f"jointgroups_{i}", np.intp), take(f"jointeffects_{i}", np.int32)
+    fits = parents.ndim == groups.ndim == flat.ndim == 1 and len(parents) % 2 == 0
+    if not fits or (parents.size and not 0 <= parents.min() <= parents.max() < len(sizes)):
+        raise ArtefactError(_WRONG_JOINT)
+    ends = np.cumsum([sizes[parent] for parent in parents], dtype=np.int64)
+    if len(groups) != (ends[-1] if len(ends) else 0):
+        raise ArtefactError(_WRONG_JOINT)
+    maps = np.split(groups, ends[:-1]) if len(ends) else []
+    if any(not 0 <= own.min() <= own.max() < len(own) for own in maps):
+        raise ArtefactError(_WRONG_JOINT)
+    numbers = [int(own.max()) + 1 for own in maps]
+    pairs = [one * two for one, two in zip(numbers[::2], numbers[1::2], strict=True)]
+    ends = np.cumsum([pair * bins for pair in pairs], dtype=np.int64)
+    if len(flat) != (ends[-1] if len(ends) else 0):
+        raise ArtefactError(_WRONG_JOINT)
+    parts = np.split(flat, ends[:-1]) if pairs else []
+    return tuple(
+        JointEffect(
+            first=int(parents[2 * at]),
+            second=int(parents[2 * at + 1]),
+            first_groups=maps[2 * at],
+            second_groups=maps[2 * at + 1],
+            effects=part.reshape(pair, bins),
+        )
+        for at, (part, pair) in enumerate(zip(parts, pairs, strict=True))
+    )
 
 
 def read_conditional(
@@ -281,5 +352,10 @@ def read_conditional(
         raise ArtefactError("the effects of a log-linear distribution do not fit its parents")
     parts = np.split(flat, ends[:-1]) if numbers else []
     effects = [part.reshape(n, len(base)) for part, n in zip(parts, numbers, strict=True)]
-    within = take(f"within_{i}", np.int64)
-    return LogLinearConditional(base=base, effects=tuple(effects), bins=bins, within=within)
+    return LogLinearConditional(
+        base=base,
+        effects=tuple(effects),
+        bins=bins,
+        within=take(f"within_{i}", np.int64),
+        joint=_read_joint(i, numbers, len(base), take),
+    )

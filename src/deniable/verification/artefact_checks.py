@@ -3,7 +3,7 @@
 Conditional tables are estimated again from the noisy counts in the artefact and compared.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,13 @@ from deniable.model.bayesian_network import ConditionalTable, Network
 from deniable.model.graph import cost
 from deniable.model.pairwise.denoise import table_weights
 from deniable.model.pairwise.fit import fit_network
-from deniable.model.pairwise.measure import PairwiseMeasurements, apportion, choose_layout
+from deniable.model.pairwise.measure import (
+    PairwiseMeasurements,
+    apportion,
+    choose_layout,
+    count_paid_tables,
+)
+from deniable.model.pairwise.measure_three_way import three_way_layout
 from deniable.model.pairwise.one_way import value_distributions
 from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import TableCounts, count_variance, estimate_table
@@ -35,6 +41,7 @@ from deniable.verification.claims import (
     RECORDS_OF,
     SQUARES_OF,
     SUMS_OF,
+    THREE_WAY_SPEND,
     VALUES_OF,
     Check,
     Inexact,
@@ -259,9 +266,25 @@ def _require_layout_and_tables(
     sigmas = {} if is_exact else dict(layout.interaction_sigmas)
     same = sigmas == measured.interaction_sigmas
     require(same, "interactions have other noise than in the ledger")
+    _require_three_way(measured, schema, noise, targets)
     weights = table_weights(measured, attributes, noise, targets=targets)
-    same = apportion(noise.table_count, weights) == measured.table_counts
+    same = apportion(count_paid_tables(measured, noise), weights) == measured.table_counts
     require(same, "the measured pairs do not follow from the interactions")
+
+
+def _require_three_way(
+    measured: PairwiseMeasurements, schema: Schema, noise: PairNoise, targets: Sequence[int]
+) -> None:
+    """Require three-way interactions if noisy counts say so, and their groups and noise."""
+    layout = three_way_layout(schema.attributes, measured, noise, targets=targets)
+    found = measured.three_way
+    same = (layout is None) == (found is None)
+    require(same, "whether there are three-way interactions does not follow from the noisy values")
+    if layout is not None and found is not None:
+        same = all(map(np.array_equal, layout.groups, found.groups))
+        require(same, "groups of triples do not follow from the noisy values")
+        same = dict(layout.sigmas) == found.sigmas
+        require(same, "three-way interactions have other noise than in the ledger")
 
 
 def _ledger_noise(claims: ManifestClaims) -> PairNoise:
@@ -271,11 +294,14 @@ def _ledger_noise(claims: ManifestClaims) -> PairNoise:
         for spend in claims.spends
         if spend.part != "seeds"
     }
+    reserved = claims.reserved_tables if THREE_WAY_SPEND in laws else 0
     return PairNoise(
         values=tuple(laws[f"{VALUES_OF}{name}"] for name in claims.names),
         interactions=laws.get(PAIR_SPENDS[0], exact()),
         tables=laws.get(PAIR_SPENDS[1], exact()),
-        table_count=claims.pair_stages.get(PAIR_SPENDS[1], 0),
+        table_count=claims.pair_stages.get(PAIR_SPENDS[1], 0) + reserved,
+        three_way=laws.get(THREE_WAY_SPEND, exact()),
+        reserved_count=reserved,
     )
 
 

@@ -33,8 +33,13 @@ VALUES_OF, COUNTS_OF = "values of ", "counts of "
 RECORDS_OF, SUMS_OF, SQUARES_OF = "records of ", "sums of ", "squares of "
 # Ledger names of the pair stages: interactions of all pairs, and two-way tables.
 PAIR_SPENDS = ("interactions of pairs", "pairs of attributes")
-# How many numbers the ledger's entry of interactions counts for each pair.
+THREE_WAY_SPEND = "three-way interactions"
+# How many numbers the ledger's entries of interactions count for each pair, and each triple.
 NUMBERS_PER_PAIR = 4096
+NUMBERS_PER_TRIPLE = 5488
+# Three-way interactions of at most this many triples are measured, in place of so many two-way
+# tables, in hundredths.
+_MAX_TRIPLES, _RESERVED_PERCENT = 4096, 15
 # Number of sums of values, and of sums of products, that one record changes.
 MOMENT_L0_SENSITIVITIES = {"normal": (1, 1), "regression": (4, 10)}
 # Largest relative error of a cost printed with six digits, rounded up.
@@ -174,8 +179,9 @@ class ManifestClaims:
         """The stages that measure pairs, in order, and how many numbers of each a record changes.
 
         The interactions of all pairs, counted 4,096 times each, unless their noise would be too
-        large; and four two-way tables for each pair, of at most 700 pairs or 7 per attribute.
-        Without noise, one table for each pair.
+        large; three-way interactions, or the tables in their place; and four two-way tables for
+        each pair, of at most 700 pairs or 7 per attribute, less those. Without noise, one table
+        for each pair.
         """
         if measures_pairs_twice(self.document):
             return earlier_pair_stages(self.spends, len(self.names), self.parameters["rows_max"])
@@ -188,7 +194,19 @@ class ManifestClaims:
             return {PAIR_SPENDS[1]: every}
         if all(spend.what != PAIR_SPENDS[0] for spend in self.spends):
             return {PAIR_SPENDS[1]: tables}
-        return dict(zip(PAIR_SPENDS, (NUMBERS_PER_PAIR * every, tables), strict=True))
+        stages = {PAIR_SPENDS[0]: NUMBERS_PER_PAIR * every}
+        if any(spend.what == THREE_WAY_SPEND for spend in self.spends) and self.reserved_tables:
+            stages[THREE_WAY_SPEND] = NUMBERS_PER_TRIPLE * math.comb(m, 3)
+            tables -= self.reserved_tables
+        return {**stages, PAIR_SPENDS[1]: tables}
+
+    @property
+    def reserved_tables(self) -> int:
+        """The number of two-way tables that three-way interactions can replace, by the schema."""
+        m = len(self.names)
+        if not 0 < math.comb(m, 3) <= _MAX_TRIPLES:
+            return 0
+        return round(_RESERVED_PERCENT * 4 * min(m * (m - 1) // 2, max(700, 7 * m)) / 100)
 
     @property
     def is_pairwise(self) -> bool:

@@ -12,10 +12,12 @@ from deniable.verification.claims import (
     COUNTS_OF,
     MOMENT_L0_SENSITIVITIES,
     NUMBERS_PER_PAIR,
+    NUMBERS_PER_TRIPLE,
     PAIR_SPENDS,
     RECORDS_OF,
     SQUARES_OF,
     SUMS_OF,
+    THREE_WAY_SPEND,
     VALUES_OF,
     Check,
     ManifestClaims,
@@ -139,28 +141,50 @@ def _is_counts(spend: ManifestSpend) -> bool:
 
 
 def _require_pair_budget(claims: ManifestClaims) -> None:
-    """Require the fixed split of the pairs' budget, in μ²: interactions and tables, a half each."""
+    """Require the fixed split of the pairs' budget, in μ².
+
+    Interactions of pairs have a half. Of the other half, three-way interactions have the share of
+    the two-way tables that are reserved for them, and the other tables have the rest.
+    """
     if measures_pairs_twice(claims.document):
         require(
             has_earlier_split(claims.spends),
             "the stages of the pair measurement split their budget incorrectly",
         )
         return
-    squares = [
-        spend.moved / spend.scale[0] ** 2
+    squares = {
+        spend.what: spend.moved / spend.scale[0] ** 2
         for spend in claims.spends
-        if spend.what in PAIR_SPENDS and spend.law != "exact"
-    ]
-    if len(squares) == 2:
-        interactions, tables = squares
-        same = abs(interactions - tables) <= 1e-9 * (interactions + tables)
+        if spend.what in (*PAIR_SPENDS, THREE_WAY_SPEND) and spend.law != "exact"
+    }
+    if PAIR_SPENDS[0] in squares:
+        interactions, tables = squares[PAIR_SPENDS[0]], squares[PAIR_SPENDS[1]]
+        three_way = squares.get(THREE_WAY_SPEND, 0.0)
+        known = _three_way_square(claims, tables, is_measured=three_way > 0)
+        same = abs(interactions - tables - three_way) <= 1e-9 * (interactions + tables)
+        same = same and abs(three_way - known) <= 1e-9 * (three_way + known)
         require(same, "the stages of the pair measurement split their budget incorrectly")
     elif squares:
         # Interactions are omitted only if a half of this budget would need noise whose table is
         # longer than any: else a file's manifest could hide them.
         every = len(claims.names) * (len(claims.names) - 1) // 2
-        sigma = math.sqrt(NUMBERS_PER_PAIR * every / (squares[0] / 2))
+        sigma = math.sqrt(NUMBERS_PER_PAIR * every / (squares[PAIR_SPENDS[1]] / 2))
         require(12.5 * sigma > _MAX_RADIUS, "the interactions of pairs are missing")
+
+
+def _three_way_square(claims: ManifestClaims, tables: float, *, is_measured: bool) -> float:
+    """Compute μ² of three-way interactions, given that of the two-way tables beside them.
+
+    They are omitted only if attributes have too few or too many triples, or if they would need
+    noise whose table is longer than any.
+    """
+    reserved, number = claims.reserved_tables, claims.pair_stages[PAIR_SPENDS[1]]
+    each = tables / number
+    if is_measured or not reserved:
+        return reserved * each
+    sigma = math.sqrt(NUMBERS_PER_TRIPLE * math.comb(len(claims.names), 3) / (reserved * each))
+    require(12.5 * sigma > _MAX_RADIUS, "the three-way interactions are missing")
+    return 0.0
 
 
 def _sum_sensitivities(claims: ManifestClaims) -> dict[str, set[int]]:

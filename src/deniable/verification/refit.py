@@ -8,6 +8,7 @@ near the one that is fitted here to the same noisy counts and earlier distributi
 
 import re
 from itertools import chain, starmap
+from typing import Any
 
 import numpy as np
 
@@ -123,9 +124,17 @@ def _are_equal(one: Conditional, two: Conditional) -> bool:
     if isinstance(one, ConditionalTable) and isinstance(two, ConditionalTable):
         return np.array_equal(one.probabilities, two.probabilities)
     if isinstance(one, LogLinearConditional) and isinstance(two, LogLinearConditional):
-        parts = [(each.base, each.bins, each.within, *each.effects) for each in (one, two)]
+        parts = [_list_parts(each) for each in (one, two)]
         return len(parts[0]) == len(parts[1]) and all(map(np.array_equal, *parts))
     return False
+
+
+def _list_parts(table: LogLinearConditional) -> list[Any]:
+    """List all numbers of a log-linear distribution."""
+    parts: list[Any] = [table.base, table.bins, table.within, *table.effects]
+    for each in table.joint:
+        parts += [(each.first, each.second), each.first_groups, each.second_groups, each.effects]
+    return parts
 
 
 def require_near_table(again: Reals, table: Reals, *, shape: list[int], bins: Indices) -> None:

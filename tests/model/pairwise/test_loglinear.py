@@ -97,7 +97,7 @@ def test_evidence_without_excess_gives_no_effect():
 
 def plain_loss(problem, evidence, share, weights, scaled):
     """-(log-likelihood) + penalty, per record, one configuration after the other."""
-    base, effects = problem.parameters(scaled)
+    base, effects, _ = problem.parameters(scaled)
     starts = np.cumsum([0, *(len(e.target) for e in evidence)])
     value = 0.0
     for c, weight in enumerate(weights):
@@ -120,8 +120,8 @@ def test_loss_and_gradient_are_those_of_the_definition(sizes, values, key, penal
     """The gradient against differences of the literal loss. Floats inside have 32 bits."""
     model, weights = known_model(key, sizes, values), weights_of(key, sizes)
     share, evidence = evidence_of(model, sizes, weights, penalty=penalty)
-    problem = _Objective.of(share, evidence, weights)
-    at = np.random.default_rng(key).normal(size=(problem.effect_rows + 1) * values)
+    problem = _Objective.of(share, evidence, weights, None)
+    at = np.random.default_rng(key).normal(size=problem.size)
     value, gradient = problem.loss(at)
     assert value == pytest.approx(plain_loss(problem, evidence, share, weights, at), abs=1e-5)
     for place in range(0, len(at), max(1, len(at) // 12)):
@@ -159,8 +159,8 @@ def test_the_loss_of_very_large_effects_is_that_of_the_definition(size):
     model, weights = known_model(1, (2, 3), 4), weights_of(1, (2, 3))
     share, evidence = evidence_of(model, (2, 3), weights, penalty=0.5)
     problem = _Objective.of(share, evidence, weights)
-    at = size * np.random.default_rng(1).normal(size=(problem.effect_rows + 1) * 4)
-    base, effects = problem.parameters(at)
+    at = size * np.random.default_rng(1).normal(size=problem.size)
+    base, effects, _ = problem.parameters(at)
     logits = base + effects[evidence[0].groups] + effects[2 + evidence[1].groups]
     assert np.ptp(logits) > 0.02 * size, "so that large sizes are beyond exp of 32-bit floats"
     wanted = np.concatenate([each.target for each in evidence])

@@ -38,6 +38,7 @@ from deniable.privacy.pairwise_budget import (
     TARGET_WEIGHT,
     gaussian_sigma,
     pair_noise,
+    three_way_spend,
 )
 from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
@@ -394,6 +395,8 @@ def test_spends_are_those_of_the_plan(mu):
     measured, spends = learnt(attributes, codes, noise)
     weights = dict.fromkeys(combinations(range(4), 2), 1.0)
     _, more = tables_of(attributes, codes, measured, weights, noise)
+    if noise.reserved_count:
+        spends.append(three_way_spend(4, noise.three_way))
     Ledger((*spends, *more)).require_equal(noise.spends([a.name for a in attributes]))
     assert (measured.interactions != {}) == (mu == 1.0)
 

@@ -18,6 +18,11 @@ from deniable.model.pairwise.loglinear import LogLinear, ParentEvidence, fit_log
 from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.model.pairwise.one_way import group_bins, sum_row_groups
 from deniable.model.pairwise.shrinkage import rake
+from deniable.model.pairwise.three_way_residuals import (
+    divide_groups,
+    find_residuals,
+    triple_evidence,
+)
 from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
 
@@ -41,6 +46,8 @@ _MAX_TABLE_CELLS = 2**21
 # Ridge penalty of an effect: this factor times noise variance / signal variance, plus a minimum.
 _PENALTY_FACTOR = 0.015
 _MIN_PENALTY = 0.5
+# The least variance of an effect: that of a parent in three-way interactions only.
+_MIN_EFFECT_VARIANCE = 1e-5
 # Configurations are numbered by 64-bit integers up to this many; beyond, hardly any two records of
 # the pool share one.
 _MAX_NUMBERED_CONFIGURATIONS = 2**40
@@ -83,7 +90,8 @@ def fit_network(
 
     Post-processing: no cost. The drawing order is by number of bins, fewest first. An attribute
     depends on all earlier ones with which it shows a dependence: by a table if the configurations
-    of its parents are at most ``max_cost``, else by a log-linear distribution.
+    of its parents are at most ``max_cost`` and it has no three-way interactions, else by a
+    log-linear distribution.
 
     Args:
         measured: The noisy counts.
@@ -145,11 +153,11 @@ def _fit_in_order(
         for position, i in enumerate(order):
             if prefixes is not None and position == prefixes.shape[1]:
                 similarity = _take_prefixes(prefixes, order, measured, pool, similarity)
-            parents[i] = _choose_parents(tables, measured, attributes, i, order[:position])
+            pairs = _choose_parents(tables, measured, attributes, i, order[:position])
+            parents[i], fitted = _fit_attribute(
+                tables, measured, i, order[:position], pairs, pool=pool
+            )
             groups = [parent.groups[pool[:, parent.attribute]] for parent in parents[i]]
-            evidence, weights = _parent_evidence(tables, i, parents[i], groups)
-            iterations = _max_iterations(len(attributes), evidence)
-            fitted = fit_loglinear(tables.bins[i], evidence, weights, iterations=iterations)
             within_bin = tables.values[i] / tables.bins[i][measured.bins[i]]
             limit = min(max_cost, max(_MAX_TABLE_CELLS // attributes[i].size, 1))
             conditionals[i] = background.submit(
@@ -200,8 +208,11 @@ def _make_conditional(
         within_bin: The probability of each value given its bin.
         max_configurations: The largest number of rows of a table.
     """
-    if math.prod(len(effect) for effect in fitted.effects) > max_configurations:
-        return LogLinearConditional.of(fitted.base, fitted.effects, bins, within_bin)
+    configurations = math.prod(len(effect) for effect in fitted.effects)
+    if fitted.triples or configurations > max_configurations:
+        return LogLinearConditional.of(
+            fitted.base, fitted.effects, bins, within_bin, triples=fitted.triples
+        )
     table = fitted.table()[:, bins] * within_bin
     expanded = ConditionalTable(table / table.sum(axis=1, keepdims=True))
     expanded.prepare()
@@ -235,6 +246,46 @@ def _choose_parents(
     return tuple(chosen)
 
 
+def _fit_attribute(
+    tables: DenoisedTables,
+    measured: PairwiseMeasurements,
+    child: int,
+    earlier: Sequence[int],
+    parents: tuple[_Parent, ...],
+    *,
+    pool: Indices,
+) -> tuple[tuple[_Parent, ...], LogLinear]:
+    """Fit an attribute's bins to pairs; then also to three-way interactions that pairs lack.
+
+    ``parents`` are those by pairs, of the ``earlier`` attributes, which the records of the pool
+    have. Returned are all parents, those in three-way interactions included, and the model.
+    """
+    share, three_way = tables.bins[child], measured.three_way
+    groups = [parent.groups[pool[:, parent.attribute]] for parent in parents]
+    evidence, weights = _parent_evidence(tables, child, parents, groups)
+    iterations = _max_iterations(len(tables.bins), evidence)
+    fitted = fit_loglinear(share, evidence, weights, iterations=iterations)
+    if three_way is None or len(earlier) < 2:
+        return parents, fitted
+    distributions, index = _pool_distributions(fitted, parents, groups, len(pool))
+    residuals = find_residuals(
+        tables, three_way, pool, child=child, earlier=earlier, bins=distributions[index]
+    )
+    if not residuals:
+        return parents, fitted
+    own = {parent.attribute: parent.groups for parent in parents}
+    own = divide_groups(own, residuals, three_way.groups)
+    parents = tuple(
+        _Parent(attribute=j, groups=groups, group_count=int(groups.max()) + 1)
+        for j, groups in own.items()
+    )
+    groups = [parent.groups[pool[:, parent.attribute]] for parent in parents]
+    evidence, weights = _parent_evidence(tables, child, parents, groups)
+    first, _, _ = _distinct_configurations(parents, groups)
+    triples = triple_evidence(residuals, three_way, child, own, [group[first] for group in groups])
+    return parents, fit_loglinear(share, evidence, weights, iterations=iterations, triples=triples)
+
+
 def _parent_evidence(
     tables: DenoisedTables,
     child: int,
@@ -266,7 +317,8 @@ def _parent_evidence(
         excess = sum_row_groups(parent.groups, tables.excess_of(j, child))
         table = np.maximum(independent + excess, _MIN_TARGET_RATIO * independent)
         expected = np.outer(in_pool, tables.bins[child])
-        signal_variance = tables.effect_variance_of(j, child) * np.maximum(expected, 1.0)
+        effect_variance = max(tables.effect_variance_of(j, child), _MIN_EFFECT_VARIANCE)
+        signal_variance = effect_variance * np.maximum(expected, 1.0)
         noise_variance = tables.sigma_of(j, child) ** 2 * np.bincount(parent.groups)[:, None]
         evidence.append(
             ParentEvidence(

@@ -4,7 +4,8 @@
 
 There is one effect table θ_j per parent, estimated from the denoised two-way table of parent and
 attribute. How often configurations of the parents occur is estimated from records that the model
-has drawn so far. A ridge penalty from the known variance of the noise shrinks θ toward zero:
+has drawn so far. Visible three-way interactions add effects of two parents together
+(``three_way_effects``). A ridge penalty from the known variance of the noise shrinks θ toward zero:
 effects that noise could explain stay near zero.
 """
 
@@ -16,6 +17,12 @@ from typing import Any
 import numpy as np
 
 from deniable.arrays import Indices, Reals
+from deniable.model.pairwise.three_way_effects import (
+    TripleDesign,
+    TripleEffect,
+    TripleEvidence,
+    one_hot,
+)
 
 # Maps a point to the value and the gradient of a function.
 Loss = Callable[[Reals], tuple[float, Reals]]
@@ -50,10 +57,14 @@ class ParentEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class LogLinear:
-    """A fitted log-linear model: ``base`` is b; ``effects`` has θ per parent, groups by values."""
+    """A fitted log-linear model: ``base`` is b; ``effects`` has θ per parent, groups by values.
+
+    ``triples`` are the effects of two parents together.
+    """
 
     base: Reals
     effects: tuple[Reals, ...]
+    triples: tuple[TripleEffect, ...] = ()
 
     def logits(self, groups: Sequence[Indices]) -> Reals:
         """Compute b + Σ θ of each record, given the groups of its parents."""
@@ -61,10 +72,15 @@ class LogLinear:
         total: Reals = np.tile(self.base, (records, 1))
         for effect, group in zip(self.effects, groups, strict=True):
             total += effect[group]
+        for triple in self.triples:
+            total += triple.logits(groups)
         return total
 
     def table(self) -> Reals:
-        """Compute the distribution given each configuration; the last parent varies fastest."""
+        """Compute the distribution given each configuration; the last parent varies fastest.
+
+        Of effects of single parents only.
+        """
         total = self.base[None, :]
         for effect in self.effects:
             total = (total[:, None, :] + effect[None, :, :]).reshape(-1, len(self.base))
@@ -72,7 +88,12 @@ class LogLinear:
 
 
 def fit_loglinear(
-    share: Reals, evidence: Sequence[ParentEvidence], weights: Reals, *, iterations: int = 60
+    share: Reals,
+    evidence: Sequence[ParentEvidence],
+    weights: Reals,
+    *,
+    iterations: int = 60,
+    triples: Sequence[TripleEvidence] = (),
 ) -> LogLinear:
     """Fit the log-linear model by maximum penalised likelihood.
 
@@ -81,11 +102,12 @@ def fit_loglinear(
         evidence: One entry per parent.
         weights: The number of records with each configuration of the parents.
         iterations: The largest number of steps.
+        triples: One entry per effect of two parents.
     """
     if not evidence:
         return LogLinear(base=np.log(share), effects=())
-    problem = _Objective.of(share, evidence, weights)
-    start = np.zeros((problem.effect_rows + 1) * len(share))
+    problem = _Objective.of(share, evidence, weights, TripleDesign.of(triples, weights))
+    start = np.zeros(problem.size)
     # Parameters are scaled to unit curvature of the total loss; the loss is per record.
     curvature = 1 / float(weights.sum())
     found = minimise(
@@ -95,9 +117,10 @@ def fit_loglinear(
         iterations=iterations,
         tolerance=_LOSS_TOLERANCE,
     )
-    base, effects = problem.parameters(found)
+    base, effects, joint_effects = problem.parameters(found)
     ends = np.cumsum([len(each.target) for each in evidence])[:-1]
-    return LogLinear(base=base, effects=tuple(np.split(effects, ends)))
+    fitted = problem.triples.split(joint_effects) if problem.triples else ()
+    return LogLinear(base=base, effects=tuple(np.split(effects, ends)), triples=fitted)
 
 
 def softmax(logits: Reals) -> Reals:
@@ -123,6 +146,8 @@ class _Objective:
         base_scale: Scale of each b.
         weights: Records with each configuration.
         first_groups: The number of groups of the first parent.
+        pair_size: The number of parameters of b and θ.
+        triples: Effects of two parents; None if there are none.
     """
 
     base: Reals
@@ -136,9 +161,17 @@ class _Objective:
     base_scale: Reals
     weights: Reals
     first_groups: int
+    pair_size: int
+    triples: TripleDesign | None
 
     @classmethod
-    def of(cls, share: Reals, evidence: Sequence[ParentEvidence], weights: Reals) -> "_Objective":
+    def of(
+        cls,
+        share: Reals,
+        evidence: Sequence[ParentEvidence],
+        weights: Reals,
+        triples: TripleDesign | None = None,
+    ) -> "_Objective":
         from scipy.sparse import diags  # noqa: PLC0415
 
         joint, members = _joint_design(evidence)
@@ -157,23 +190,29 @@ class _Objective:
             base_scale=1 / np.sqrt(base_target),
             weights=weights,
             first_groups=len(evidence[0].target),
+            pair_size=(len(expected) + 1) * len(share),
+            triples=triples,
         )
 
     @property
-    def effect_rows(self) -> int:
-        """The number of groups of all parents together."""
-        return len(self.target)
+    def size(self) -> int:
+        """The number of parameters."""
+        return self.pair_size + (self.triples.size if self.triples else 0)
 
-    def parameters(self, scaled: Reals) -> tuple[Reals, Reals]:
-        """Undo the scaling; return b and all θ, stacked."""
-        rows = scaled.reshape(-1, len(self.base))
-        return self.base + rows[0] * self.base_scale, rows[1:] * self.scale
+    def parameters(self, scaled: Reals) -> tuple[Reals, Reals, Reals]:
+        """Undo the scaling; return b, all θ and all effects of two parents, stacked."""
+        rows = scaled[: self.pair_size].reshape(-1, len(self.base))
+        joint = scaled[self.pair_size :]
+        joint = self.triples.parameters(joint) if self.triples else joint
+        return self.base + rows[0] * self.base_scale, rows[1:] * self.scale, joint
 
     def loss(self, scaled: Reals) -> tuple[float, Reals]:
         """Compute the loss per record and its gradient."""
-        base, effects = self.parameters(scaled)
+        base, effects, joint_effects = self.parameters(scaled)
         shares = self.joint @ (self.members @ effects.astype(np.float32))
         shares += base.astype(np.float32)
+        if self.triples:
+            shares += self.triples.logits(joint_effects)
         # Not clipped: where no θ reaches the targets, the loss of clipped logits falls without end.
         largest = shares.max(axis=1)
         shares -= largest[:, None]
@@ -186,11 +225,16 @@ class _Objective:
         value = float(self.weights @ (np.log(sums.astype(np.float64)) + largest))
         value -= float((self.target * effects).sum() + (self.base_target * base).sum())
         value += 0.5 * float((self.penalty * effects * effects).sum())
-        gradient = np.empty((self.effect_rows + 1, len(base)))
-        gradient[0] = (base_fitted - self.base_target) * self.base_scale
-        gradient[1:] = (fitted - self.target + self.penalty * effects) * self.scale
+        gradient = np.empty(self.size)
+        rows = gradient[: self.pair_size].reshape(-1, len(base))
+        rows[0] = (base_fitted - self.base_target) * self.base_scale
+        rows[1:] = (fitted - self.target + self.penalty * effects) * self.scale
+        if self.triples:
+            more, joint_gradient = self.triples.loss(joint_effects, shares)
+            value += more
+            gradient[self.pair_size :] = joint_gradient.ravel()
         total = float(self.weights.sum())
-        return value / total, gradient.ravel() / total
+        return value / total, gradient / total
 
 
 def _joint_design(evidence: Sequence[ParentEvidence]) -> tuple[Any, Any]:
@@ -219,19 +263,8 @@ def _joint_design(evidence: Sequence[ParentEvidence]) -> tuple[Any, Any]:
     offsets = np.cumsum([0, *sizes])
     shifted = [column + offset for column, offset in zip(columns, offsets, strict=False)]
     rows = [np.stack([g + o for o, g in members], axis=1) for members in joint_members]
-    joint = _one_hot([np.stack(shifted, axis=1)], columns=int(offsets[-1]))
-    return joint, _one_hot(rows, columns=start)
-
-
-def _one_hot(blocks: Sequence[Indices], *, columns: int) -> Any:
-    """Make a sparse matrix of ones, given the columns of each row; blocks are stacked."""
-    from scipy.sparse import csr_matrix  # noqa: PLC0415
-
-    per_row = np.concatenate([np.full(len(block), block.shape[1]) for block in blocks])
-    row_ends = np.concatenate([[0], np.cumsum(per_row)])
-    indices = np.concatenate([block.ravel() for block in blocks])
-    ones = np.ones(len(indices), dtype=np.float32)
-    return csr_matrix((ones, indices, row_ends), shape=(len(per_row), columns))
+    joint = one_hot([np.stack(shifted, axis=1)], columns=int(offsets[-1]))
+    return joint, one_hot(rows, columns=start)
 
 
 def _row_sums(shares: Any) -> Any:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from deniable.model.pairwise.one_way import (
     sum_groups,
     value_distributions,
 )
+from deniable.model.pairwise.three_way import ThreeWay
 from deniable.privacy import noise_laws
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise import add_noise
@@ -40,6 +42,10 @@ from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
 
 Pair = tuple[int, int]
+# A pair or a triple of attributes.
+Subset = TypeVar("Subset", bound=tuple[int, ...])
+# Name of the tables that are measured in place of three-way interactions.
+FURTHER_TABLES = "further tables"
 # Callback that counts rows, given the attributes with their buckets.
 CountBinned = Callable[[Sequence[Attribute]], CountQueries]
 # Numbers and ordered categories have at most this many groups, other categories twice as many:
@@ -71,6 +77,7 @@ class PairwiseMeasurements:
         table_sigma: Standard deviation of the noise of each two-way table.
         ratio: Records in the two-way tables per record in the one-way tables, by public fractions.
         fitted_with: Description of the computer that fitted a stored model; "" for this one.
+        three_way: Three-way interactions; None if they are not measured.
     """
 
     values: tuple[Counts, ...] = field(repr=False)
@@ -84,6 +91,7 @@ class PairwiseMeasurements:
     table_sigma: float
     ratio: float = 1.0
     fitted_with: str = ""
+    three_way: ThreeWay | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         bins = [int(own.max()) + 1 for own in self.bins]
@@ -95,6 +103,7 @@ class PairwiseMeasurements:
         fits &= set(self.interactions) == set(self.interaction_sigmas)
         for sizes, tables in ((bins, self.tables), (groups, self.interactions)):
             fits &= all(t.shape == (sizes[i], sizes[j]) for (i, j), t in tables.items())
+        fits &= self.three_way is None or self.three_way.fits(bins)
         if not fits:
             raise InvariantError("one-way tables, bins and two-way tables have different shapes")
 
@@ -165,7 +174,7 @@ def measure_pairwise(
         return measured, spends
     grouped = [own[of_bins] for own, of_bins in zip(layout.groups, layout.bins, strict=True)]
     count = count_pairs(with_bins(attributes, grouped))
-    interactions = _measure_interactions(rng, count, layout)
+    interactions = measure_interactions(rng, count, layout.interaction_sigmas)
     spends.append(interactions_spend(len(attributes), noise.interactions))
     own_sigmas = dict(layout.interaction_sigmas)
     return replace(measured, interactions=interactions, interaction_sigmas=own_sigmas), spends
@@ -261,24 +270,33 @@ def count_measured_pairs(attributes: int, noise: PairNoise, *, records: float) -
     return min(total, noise.table_count, max(int(affordable), minimum))
 
 
-def _measure_interactions(rng: Rng, count: CountQueries, layout: Layout) -> dict[Pair, Counts]:
-    """Measure the interactions of all pairs, scaled by the number of cells to be integers.
+def measure_interactions(
+    rng: Rng, count: CountQueries, sigmas: Mapping[Subset, float], *, what: str = "interactions"
+) -> dict[Subset, Counts]:
+    """Measure the interactions of pairs or triples, scaled by the number of cells to be integers.
 
         q_ij = ab·n_ij - a·n_i· - b·n_·j + n
 
+    Args:
+        rng: Source of the noise.
+        count: Counts records in groups.
+        sigmas: σ of the centred table of each pair or triple.
+        what: Name of the numbers.
+
     Privacy:
-        Neighbours: add or remove one record, which moves q by ab (e_i - 1/a)(e_j - 1/b)ᵀ.
-        Covers: all q, at the cost of the entry "interactions of pairs": ``interaction_sigmas``
-            chooses σ so that the squared costs sum to its μ².
+        Neighbours: add or remove one record, which moves q by ab (e_i - 1/a)(e_j - 1/b)ᵀ, and of
+            three attributes alike (Lemma 11).
+        Covers: all q, at the cost of their stated entry: ``interaction_sigmas`` chooses σ so that
+            the squared costs sum to its μ².
     """
-    pairs = list(layout.interaction_sigmas)
-    noisy: dict[Pair, Counts] = {}
+    pairs = list(sigmas)
+    noisy: dict[Subset, Counts] = {}
     # Pairs of the same shape and noise have the same law, whose table is built once.
     exact: dict[tuple[int, float], list[Counts]] = {}
-    owners: dict[tuple[int, float], list[Pair]] = {}
-    for pair, counted in zip(pairs, count([_pair_query(pair) for pair in pairs]), strict=True):
+    owners: dict[tuple[int, float], list[Subset]] = {}
+    for pair, counted in zip(pairs, count([_query(pair) for pair in pairs]), strict=True):
         scaled = scaled_interactions(counted.dense())
-        kind = (scaled.size, layout.interaction_sigmas[pair])
+        kind = (scaled.size, sigmas[pair])
         exact.setdefault(kind, []).append(scaled)
         owners.setdefault(kind, []).append(pair)
     for (cells, sigma), tables in exact.items():
@@ -287,7 +305,7 @@ def _measure_interactions(rng: Rng, count: CountQueries, layout: Layout) -> dict
             rng,
             np.concatenate([table.ravel() for table in tables]),
             law,
-            what="interactions",
+            what=what,
             part="parameters",
         )
         for pair, table, part in zip(
@@ -298,10 +316,10 @@ def _measure_interactions(rng: Rng, count: CountQueries, layout: Layout) -> dict
 
 
 def scaled_interactions(counts: Counts) -> Counts:
-    """Centre a table of counts doubly, times its number of cells: integers (Lemma 11)."""
-    a, b = counts.shape
-    rows, columns = counts.sum(axis=1, keepdims=True), counts.sum(axis=0, keepdims=True)
-    centred: Counts = a * b * counts - a * rows - b * columns + counts.sum()
+    """Centre a table of counts along each axis, times its number of cells: integers (Lemma 11)."""
+    centred = counts
+    for axis, size in enumerate(counts.shape):
+        centred = size * centred - centred.sum(axis=axis, keepdims=True)
     return centred
 
 
@@ -316,31 +334,46 @@ def measure_tables(
 
     Privacy:
         Neighbours: add or remove one record, which moves one cell of each table by one.
-        Covers: ``noise.table_count`` tables, however they are divided among pairs: the weights
-            are computed from noisy numbers.
+        Covers: as many tables as are paid for, however they are divided among pairs: the weights
+            are computed from noisy numbers. Those reserved for three-way interactions are paid by
+            the entry of these, and measured only if these are not (Theorem 13).
     """
-    counts = apportion(noise.table_count, weights)
-    tables = count([_pair_query(pair) for pair in counts])
-    exact = [np.tile(t.dense().ravel(), n) for t, n in zip(tables, counts.values(), strict=True)]
-    flat, spent = add_noise(
-        rng,
-        np.concatenate([np.empty(0, dtype=np.int64), *exact]),
-        noise.tables,
-        what=PAIRS_SPEND,
-        part="parameters",
-        l0_sensitivity=noise.table_count,
-    )
-    parts = np.split(flat, np.cumsum([len(part) for part in exact])[:-1]) if exact else []
-    shapes = [tuple(int(measured.bins[i].max()) + 1 for i in pair) for pair in counts]
+    counts = apportion(count_paid_tables(measured, noise), weights)
+    tables = count([_query(pair) for pair in counts])
+    copies = [t.dense() for t, n in zip(tables, counts.values(), strict=True) for _ in range(n)]
+    own = noise.table_count - noise.reserved_count
+    noisy, spent = _add_table_noise(rng, copies[:own], noise.tables, what=PAIRS_SPEND, number=own)
+    if len(copies) > own:
+        more, _ = _add_table_noise(
+            rng, copies[own:], noise.tables, what=FURTHER_TABLES, number=noise.reserved_count
+        )
+        noisy += more
+    ends = np.cumsum(list(counts.values()))
     sums = {
-        pair: part.reshape(n, *shape).sum(axis=0)
-        for (pair, n), shape, part in zip(counts.items(), shapes, parts, strict=True)
+        pair: np.sum(noisy[end - n : end], axis=0)
+        for (pair, n), end in zip(counts.items(), ends, strict=True)
     }
     return replace(measured, tables=sums, table_counts=counts), [spent]
 
 
-def _pair_query(pair: Pair) -> Query:
-    return tuple(QueryAxis(i, bucketed=True) for i in pair)
+def count_paid_tables(measured: PairwiseMeasurements, noise: PairNoise) -> int:
+    """Count the two-way tables: all that are planned, less those given up for triples."""
+    return noise.table_count - (noise.reserved_count if measured.three_way else 0)
+
+
+def _add_table_noise(
+    rng: Rng, tables: Sequence[Counts], law: Law, *, what: str, number: int
+) -> tuple[list[Counts], Spend]:
+    """Add noise to tables, of which one record changes a cell each; return them and the spend."""
+    flat = np.concatenate([np.empty(0, dtype=np.int64), *(table.ravel() for table in tables)])
+    noisy, spent = add_noise(rng, flat, law, what=what, part="parameters", l0_sensitivity=number)
+    ends = np.cumsum([table.size for table in tables], dtype=np.int64)
+    parts = np.split(noisy, ends[:-1]) if tables else []
+    return [part.reshape(t.shape) for part, t in zip(parts, tables, strict=True)], spent
+
+
+def _query(attributes: Sequence[int]) -> Query:
+    return tuple(QueryAxis(i, bucketed=True) for i in attributes)
 
 
 def apportion(total: int, weights: Mapping[Pair, float]) -> dict[Pair, int]:

@@ -1,0 +1,183 @@
+"""Effects of pairs of parents in a log-linear model: what three-way interactions add.
+
+    Pr{x = l | z} ∝ exp(b_l + Σ_j θ_j[z_j, l] + Σ_jk φ_jk[z_j, z_k, l])
+
+φ is an array of groups by groups by the attribute's groups. Its sums along each axis are zero, so
+that it adds nothing that two attributes alone could have.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deniable.arrays import Indices, Reals
+
+
+@dataclass(frozen=True, kw_only=True)
+class TripleParents:
+    """Two parents of an attribute, and groups of all three.
+
+    Attributes:
+        first: Position of a parent among the attribute's parents.
+        second: Position of another, larger.
+        first_groups: The group of each of the first parent's own groups.
+        second_groups: The group of each of the second parent's own groups.
+        child_groups: The group of each of the attribute's bins.
+    """
+
+    first: int
+    second: int
+    first_groups: Indices
+    second_groups: Indices
+    child_groups: Indices
+
+    def joint(self, groups: Sequence[Indices]) -> Indices:
+        """Number the joint group of both parents, given the own groups of all parents."""
+        size = int(self.second_groups.max()) + 1
+        first = self.first_groups[groups[self.first]]
+        joint: Indices = first * size + self.second_groups[groups[self.second]]
+        return joint
+
+
+@dataclass(frozen=True, kw_only=True)
+class TripleEvidence:
+    """What is known of a three-way interaction.
+
+    Attributes:
+        parents: The parents and groups.
+        joint: The joint group of both parents in each configuration.
+        target: The centred counts that the fitted model should have: groups of the first parent,
+            of the second, and of the attribute.
+        expected: The counts expected without the interaction.
+        penalty: The ridge penalty of each entry of φ.
+    """
+
+    parents: TripleParents
+    joint: Indices
+    target: Reals
+    expected: Reals
+    penalty: Reals
+
+
+@dataclass(frozen=True, kw_only=True)
+class TripleEffect:
+    """A fitted φ: joint groups of two parents by groups of the attribute."""
+
+    parents: TripleParents
+    effect: Reals
+
+    def logits(self, groups: Sequence[Indices]) -> Reals:
+        """Compute φ of each record and bin, given the own groups of all parents."""
+        rows: Reals = self.effect[self.parents.joint(groups)]
+        return rows[:, self.parents.child_groups]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TripleDesign:
+    """All φ of one attribute in the loss of a fit, in parameters scaled to unit curvature.
+
+    Attributes:
+        evidence: One entry per φ.
+        starts: The first row of each φ, and the end of the last.
+        joint: One-hot joint groups of all pairs of parents, by configuration.
+        weighted_joint: Its transpose, weighted by records.
+        target: Target counts of all φ, stacked.
+        penalty: Ridge penalties of all φ.
+        scale: Scale of each φ.
+    """
+
+    evidence: Sequence[TripleEvidence]
+    starts: Indices
+    joint: Any
+    weighted_joint: Any
+    target: Reals
+    penalty: Reals
+    scale: Reals
+
+    @classmethod
+    def of(cls, evidence: Sequence[TripleEvidence], weights: Reals) -> "TripleDesign | None":
+        """Make the design; None without evidence."""
+        from scipy.sparse import diags  # noqa: PLC0415
+
+        if not evidence:
+            return None
+        groups = evidence[0].target.shape[2]
+        starts = np.cumsum([0, *(each.target.size // groups for each in evidence)])
+        columns = [each.joint + start for each, start in zip(evidence, starts, strict=False)]
+        joint = one_hot([np.stack(columns, axis=1)], columns=int(starts[-1]))
+        target, expected, penalty = (
+            np.concatenate([getattr(each, name).reshape(-1, groups) for each in evidence])
+            for name in ("target", "expected", "penalty")
+        )
+        return cls(
+            evidence=evidence,
+            starts=starts,
+            joint=joint,
+            weighted_joint=(joint.T @ diags(weights.astype(np.float32))).tocsr(),
+            target=target,
+            penalty=penalty,
+            scale=1 / np.sqrt(expected + penalty),
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of parameters."""
+        return self.target.size
+
+    def parameters(self, scaled: Reals) -> Reals:
+        """Undo the scaling, and centre; return all φ, stacked."""
+        return self._centre(scaled.reshape(self.target.shape) * self.scale)
+
+    def logits(self, effects: Reals) -> Any:
+        """Compute Σ φ of each configuration and bin."""
+        by_group = self.joint @ effects.astype(np.float32)
+        return by_group[:, self.evidence[0].parents.child_groups]
+
+    def loss(self, effects: Reals, shares: Any) -> tuple[float, Reals]:
+        """Compute what φ adds to the loss besides the logits, and the gradient of all of it.
+
+        Args:
+            effects: All φ, stacked.
+            shares: The fitted distribution of each configuration.
+        """
+        groups = self.evidence[0].parents.child_groups
+        to_groups = np.zeros((len(groups), self.target.shape[1]), dtype=np.float32)
+        to_groups[np.arange(len(groups)), groups] = 1
+        fitted = self.weighted_joint @ (shares @ to_groups)
+        value = 0.5 * float((self.penalty * effects * effects).sum())
+        value -= float((self.target * effects).sum())
+        return value, self._centre(fitted - self.target + self.penalty * effects) * self.scale
+
+    def split(self, effects: Reals) -> tuple[TripleEffect, ...]:
+        """Return each φ by itself."""
+        parts = np.split(effects, self.starts[1:-1])
+        pairs = zip(self.evidence, parts, strict=True)
+        return tuple(TripleEffect(parents=each.parents, effect=part) for each, part in pairs)
+
+    def _centre(self, rows: Reals) -> Reals:
+        centred = np.empty(rows.shape)
+        for each, start, end in zip(self.evidence, self.starts, self.starts[1:], strict=False):
+            table = centre_axes(rows[start:end].reshape(each.target.shape))
+            centred[start:end] = table.reshape(-1, rows.shape[1])
+        return centred
+
+
+def centre_axes(table: Reals) -> Reals:
+    """Subtract means along each axis, so that all sums along an axis are zero."""
+    centred: Reals = np.asarray(table, dtype=np.float64)
+    for axis in range(table.ndim):
+        centred = centred - centred.mean(axis=axis, keepdims=True)
+    return centred
+
+
+def one_hot(blocks: Sequence[Indices], *, columns: int) -> Any:
+    """Make a sparse matrix of ones, given the columns of each row; blocks are stacked."""
+    from scipy.sparse import csr_matrix  # noqa: PLC0415
+
+    per_row = np.concatenate([np.full(len(block), block.shape[1]) for block in blocks])
+    row_ends = np.concatenate([[0], np.cumsum(per_row)])
+    indices = np.concatenate([block.ravel() for block in blocks])
+    ones = np.ones(len(indices), dtype=np.float32)
+    return csr_matrix((ones, indices, row_ends), shape=(len(per_row), columns))
