@@ -26,8 +26,10 @@ from deniable.schema.attribute import Attribute
 # Attributes i < j < k.
 Triple = tuple[int, int, int]
 # Groups are as many as keep the noise of Cramér's φ, over all cells of a triple, below this. With
-# more noise than that between two groups, three-way interactions are not measured.
-_MAX_PHI_NOISE = 0.03
+# more noise than that between three groups (two values are two groups), three-way interactions are
+# not measured: noise would hide most of them, and the tables bring more.
+_MAX_PHI_NOISE = 0.015
+_MIN_GROUPS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +103,7 @@ def choose_three_way(
     if not noise.reserved_count:
         return None
     in_bins = [sum_groups(own, share) for own, share in zip(bins, shares, strict=True)]
-    for number in range(MAX_THREE_WAY_GROUPS - 1, 1, -1):
+    for number in range(MAX_THREE_WAY_GROUPS - 1, _MIN_GROUPS - 1, -1):
         most = [number] * len(attributes)
         groups = tuple(map(choose_groups, attributes, in_bins, most))
         sizes = [int(own.max()) + 1 for own in groups]
