@@ -85,8 +85,8 @@ def frame(rows):
     )
 
 
-# 800 rows are enough for three-way interactions; with 80, further tables take their place.
-@pytest.mark.parametrize("copies", [200, 20], ids=["triples", "further tables"])
+# 6,400 rows are enough for three-way interactions; with 80, further tables take their place.
+@pytest.mark.parametrize("copies", [1600, 20], ids=["triples", "further tables"])
 def test_under_the_same_noise_the_stages_of_neighbours_show_the_same_noise(copies):
     """So what a target is said to add to each stage is what the code adds."""
     base = np.repeat(diagonal_rows(4, 3), copies, axis=0)
@@ -97,7 +97,7 @@ def test_under_the_same_noise_the_stages_of_neighbours_show_the_same_noise(copie
         evidence = learn(frame(rows), SCHEMA, noise=Keyed(4), **OPTIONS).evidence
         found.append(list(pairwise_stages(evidence, SCHEMA.names, rows, targets, plan.pairs)))
     without, with_row = found
-    has_triples = copies == 200
+    has_triples = copies == 1600
     assert len(without) == len(with_row) == (10 if has_triples else 9)
     for one, two in zip(without, with_row, strict=True):
         assert one.noise == pytest.approx(two.noise)
@@ -125,7 +125,7 @@ def test_further_tables_are_charged_to_both_entries():
 
 def test_three_way_interactions_have_the_ratio_of_their_densities():
     """Against the definition: exact tables with and without the target, centred one by one."""
-    rows = np.repeat(diagonal_rows(4, 3), 200, axis=0)
+    rows = np.repeat(diagonal_rows(4, 3), 1600, axis=0)
     target = np.array([[0, 2, 3]], dtype=np.uint16)
     plan = plan_run(SCHEMA, Config.assemble(OPTIONS)).privacy
     evidence = learn(frame(rows), SCHEMA, noise=Keyed(4), **OPTIONS).evidence

@@ -1,4 +1,4 @@
-"""Facts of releases: all leaves are there, and the most telling one is found."""
+"""Facts of releases: all leaves are there, and the most revealing one is found."""
 
 import numpy as np
 import polars as pl

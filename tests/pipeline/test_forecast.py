@@ -44,7 +44,7 @@ def test_the_forecast_is_what_the_noisy_counts_show_afterwards(target, data_use)
         assert getattr(found, name) == pytest.approx(getattr(level, name), rel=0.15), name
 
 
-@pytest.mark.parametrize(("rows", "has_triples"), [(20_000, True), (200, False)])
+@pytest.mark.parametrize(("rows", "has_triples"), [(100_000, True), (200, False)])
 def test_tables_that_are_given_up_for_triples_are_not_counted(monkeypatch, rows, has_triples):
     totals = []
 

@@ -87,7 +87,7 @@ class AttackRate:
 
     @property
     def exceeds(self) -> bool:
-        """Whether more than is allowed was found, beyond any doubt.
+        """Whether the measured figure exceeds its limit at a very high confidence.
 
         Many figures are compared with their limits, so each needs far more than 95 %.
         """

@@ -7,7 +7,7 @@ from scipy.special import betaincinv
 from deniable.arrays import Reals
 from deniable.errors import InvariantError
 
-# Confidence of every bound that an audit prints, unless it says otherwise.
+# Confidence of every printed bound that names no other.
 CONFIDENCE = 0.95
 
 

@@ -133,7 +133,7 @@ class CaseResult:
         rates: The likelihood ratio at the chosen threshold, on the measuring half.
         area: The area below its curve, over all runs and targets.
         curve: The measured curve.
-        fact: The most telling fact, with its rates on the measuring half.
+        fact: The most revealing fact, with its rates on the measuring half.
         stages: The measured noise of each stage.
         correlation: The largest correlation between stages, in standard errors.
         undeniable: Records with fewer than k plausible seeds, in mode ``tested``.
@@ -220,7 +220,7 @@ def summarize_case(
 def _measure_fact(
     case: NeighbourCase, blocks: Sequence[Mapping[str, Any]]
 ) -> tuple[FactTest, Rates] | None:
-    """Choose the most telling fact on half of the complete runs, and measure it on the other."""
+    """Choose the most revealing fact on half of the complete runs, and measure it on the other."""
     if len(case.targets) > 1:
         return None  # the other targets' coins would hide it
     facts, present = [], []

@@ -185,7 +185,7 @@ def _bounds_table(result: CaseResult, promised: str | None) -> AuditTable:
     if result.fact is not None:
         test, rates = result.fact
         epsilon = epsilon_lower_bound(rates, delta=result.promise.delta)
-        rows.append([f"ε, most telling fact: {test}", f"{epsilon:.4f}", promised or none])
+        rows.append([f"ε, most revealing fact: {test}", f"{epsilon:.4f}", promised or none])
     if result.promise.k is not None:
         rows.append(["records with fewer than k plausible seeds", f"{result.undeniable:,}", "0"])
     return AuditTable(

@@ -25,6 +25,8 @@ CaseMode = Literal["seedless", "one-shot", "tested", "randomized", "draft"]
 _ROWS_MAX = 1_000
 # Rows of the base table behind each value, so that noise does not merge values into one bin.
 _ROWS_PER_VALUE = 330
+# Rows of the base table of two values a column that are enough for three-way interactions at ε = 1.
+_ROWS_WITH_TRIPLES = 2_400
 # Targets, and values of each column, of the case with many targets.
 _MANY_TARGETS = 24
 # Rows that a unit may have, and has at most, in its case.
@@ -184,7 +186,8 @@ def _empty_and_one(common: Mapping[str, Any]) -> NeighbourCase:
 
 def _alone(common: Mapping[str, Any]) -> NeighbourCase:
     # The base has the first two values of each column only.
-    base = np.array([[i % 2, i // 2 % 2, i // 4 % 2] for i in range(400)], dtype=CODE)
+    numbers = np.arange(_ROWS_WITH_TRIPLES)
+    base = np.stack([numbers >> column & 1 for column in range(3)], axis=1).astype(CODE)
     return replace(
         _empty_and_one(common),
         name="alone in its cells",

@@ -167,12 +167,12 @@ def _bounds_section(manifest: Mapping[str, Any]) -> AuditSection:
         title="What an attacker can find",
         words=(
             sentences[_FALSE_ALARMS.index(0.01)],
-            "This holds for every attacker: whoever knows all other rows, sees everything that "
-            f"was released and has any computer. It is about the presence of {unit}.",
-            f"Whoever must decide for {unit}, present or not with equal chances, is right with "
-            f"probability at most {100 * accuracy:.3g} %. Any other attack, such as inferring a "
-            f"value, succeeds at most {100 * advantage:.3g} percentage points more often than if "
-            f"{unit} were not in the table.",
+            "This holds for every attacker, even one who knows all other rows, sees everything "
+            f"that was released and has any computer. It is about the presence of {unit}.",
+            f"An attacker who must decide whether {unit} is present, which has probability ½, is "
+            f"right with probability at most {100 * accuracy:.3g} %. Any other attack, such as "
+            f"inferring a value, succeeds at most {100 * advantage:.3g} percentage points more "
+            f"often than if {unit} were not in the table.",
         ),
         tables=(
             AuditTable(

@@ -1,7 +1,7 @@
-"""Facts of a release besides its noisy counts, and the single fact that tells most about a row.
+"""Facts of a release besides its noisy counts, and the fact that reveals most about a row.
 
 A count, a shape, a kept prefix, a line of a draft: whatever a release contains is compared between
-runs with and without a row. The most telling fact is chosen on one half of the runs and measured
+runs with and without a row. The most revealing fact is chosen on one half of the runs and measured
 on the other.
 """
 

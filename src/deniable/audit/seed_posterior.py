@@ -1,8 +1,8 @@
 """Mode ``tested``: what plausible deniability promises of a seed, and what it does not.
 
 It promises that at least k rows could have been the seed of a record, and that none of them is more
-likely than the others. It does not promise that the presence of a row stays hidden: whoever knows
-k - 1 of the k rows that share a prefix sees from one released record that the k-th is there.
+likely than the others. It does not promise that the presence of a row stays hidden: an attacker who
+knows k - 1 of the k rows that share a prefix sees from one released record that the k-th is there.
 """
 
 from collections.abc import Mapping

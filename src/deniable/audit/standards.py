@@ -74,8 +74,8 @@ def standards_section(parts: Mapping[str, Sequence[Standard]]) -> Markup:
         (title, *_ITEMS[standard]) for title, standards in parts.items() for standard in standards
     ]
     words = (
-        "Which part answers which item of guidance. This is our reading, to help whoever prepares "
-        "an assessment; it is no certificate of conformity."
+        "Which part answers which item of guidance. This is our reading, to help "
+        "with an assessment; it is no certificate of conformity."
     )
     head = ("part of this page", *_DOCUMENTS)
     return section("Guidance and standards", paragraph(words), table(head, rows, left=len(head)))

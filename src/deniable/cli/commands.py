@@ -53,8 +53,8 @@ __all__ = ["app", "audit"]
 
 _DEMO_RECORDS = 10_000
 _EMBEDDED_NOTE = (
-    "These figures are measured on the embedded table, which is itself synthetic. They say little "
-    "about the paper. Use --data for a table of your own."
+    "These figures are measured on the embedded table, which is itself synthetic. They are no "
+    "reproduction of the paper. Use --data for a table of your own."
 )
 
 

@@ -101,7 +101,7 @@ class MeasuredColumn:
         )
 
     def missing_texts(self, details: Details) -> dict[str, int]:
-        """Texts that mean missing and were seen, with their noisy counts; none in doubt."""
+        """Texts that mean missing and exceed the noise, with their noisy counts."""
         limit = _MISSING_SEEN * details.sigma
         counts = dict(zip(MISSING_TEXTS, details.missing.tolist(), strict=True))
         seen = {text: count for text, count in counts.items() if count > limit}

@@ -1,7 +1,7 @@
 """Python objects as texts, each by its own value and without loss.
 
 A private draft needs two texts of a cell: one that is counted, in which a time ends with the
-second, and one that tells units apart, which has every digit. Both are kept in one lossless text:
+second, and one that distinguishes units, which has every digit. Both are kept in one lossless text:
 the counted text and, where it loses something, a mark and the rest.
 """
 

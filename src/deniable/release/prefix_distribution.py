@@ -39,7 +39,7 @@ _MIN_REST = 0.01
 # Probabilities are integers in units of 2^-40.
 _UNITS = 2.0**40
 # Later attributes are fitted again if the prefixes differ from the model's by at least this total
-# variation, and if there are at most so many attributes: wide tables take long, and gain little.
+# variation, except in tables of more attributes than this: they take long, and gain little.
 _MIN_DISTANCE = 0.02
 _MAX_FITTED_ATTRIBUTES = 60
 # Prefixes that they are fitted to are drawn with a public key: a function of the artefact.

@@ -37,8 +37,8 @@ THREE_WAY_SPEND = "three-way interactions"
 # How many numbers the ledger's entries of interactions count for each pair, and each triple.
 NUMBERS_PER_PAIR = 4096
 NUMBERS_PER_TRIPLE = 5488
-# Three-way interactions of at most this many triples are measured, in place of so many two-way
-# tables, in hundredths.
+# Three-way interactions of at most this many triples are measured, in place of this percentage of
+# the two-way tables.
 _MAX_TRIPLES, _RESERVED_PERCENT = 4096, 15
 # Number of sums of values, and of sums of products, that one record changes.
 MOMENT_L0_SENSITIVITIES = {"normal": (1, 1), "regression": (4, 10)}

@@ -173,7 +173,7 @@ def _require_pair_budget(claims: ManifestClaims) -> None:
 
 
 def _three_way_square(claims: ManifestClaims, tables: float, *, is_measured: bool) -> float:
-    """Compute μ² of three-way interactions, given that of the two-way tables beside them.
+    """Compute μ² of three-way interactions, given that of the two-way tables.
 
     They are omitted only if attributes have too few or too many triples, or if they would need
     noise whose table is longer than any.

@@ -16,8 +16,8 @@ from deniable.model.pairwise.one_way import sum_blocks, sum_groups, sum_row_grou
 from deniable.model.pairwise.three_way import ThreeWay
 from deniable.model.pairwise.three_way_effects import TripleEvidence, TripleParents, centre_axes
 
-# A residual is kept if its sum of squares exceeds what noise exceeds with probability at most e to
-# the minus this (Laurent and Massart, 2000); of an attribute at most so many, the largest.
+# A residual is kept if noise alone would exceed its sum of squares with probability at most e to
+# the minus _FALSE_ALARM_EXPONENT (Laurent and Massart, 2000). Each attribute keeps the largest.
 _FALSE_ALARM_EXPONENT = 3.0
 _MAX_TRIPLES_PER_ATTRIBUTE = 60
 # Ridge penalty of an effect: this factor times noise variance / signal variance, plus a minimum.
