@@ -359,8 +359,10 @@ def _float_above(exactly: Fraction) -> float:
 
 
 def _checked_radius(r: int, what: str) -> int:
-    _require(r >= 1, f"{what} is too narrow for integers: ask for a smaller ε, or ε = inf")
-    _require(r <= MAX_RADIUS, f"{what} needs a table larger than 2^26: ask for a larger ε")
+    if r < 1:
+        raise BudgetError(f"{what} is too narrow for integers: ask for a smaller ε, or ε = inf")
+    if r > MAX_RADIUS:
+        raise BudgetError(f"{what} needs a table larger than 2^26: ask for a larger ε")
     return r
 
 

@@ -130,10 +130,6 @@ def test_loss_and_gradient_are_those_of_the_definition(penalty):
         assert gradient[place] == pytest.approx(difference / 2e-3, rel=1e-3, abs=2e-6)
 
 
-def test_there_is_no_design_without_effects():
-    assert TripleDesign.of([], WEIGHTS) is None
-
-
 def test_one_hot_rows_have_ones_in_their_columns():
     matrix = one_hot([np.array([[0, 2], [1, 2]]), np.array([[3]])], columns=4)
     assert matrix.toarray().tolist() == [[1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]

@@ -106,7 +106,8 @@ def fit_loglinear(
     """
     if not evidence:
         return LogLinear(base=np.log(share), effects=())
-    problem = _Objective.of(share, evidence, weights, TripleDesign.of(triples, weights))
+    design = TripleDesign.of(triples, weights) if triples else None
+    problem = _Objective.of(share, evidence, weights, design)
     start = np.zeros(problem.size)
     # Parameters are scaled to unit curvature of the total loss; the loss is per record.
     curvature = 1 / float(weights.sum())

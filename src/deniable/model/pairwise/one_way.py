@@ -257,4 +257,8 @@ def sum_row_groups(groups: Indices, table: Reals) -> Reals:
 
 def sum_blocks(rows: Indices, columns: Indices, table: Reals) -> Reals:
     """Sum a table by groups of rows and groups of columns."""
-    return sum_row_groups(columns, sum_row_groups(rows, table).T).T
+    by_row = np.zeros((int(rows.max()) + 1, table.shape[1]))
+    np.add.at(by_row, rows, table)
+    sums = np.zeros((int(columns.max()) + 1, len(by_row)))
+    np.add.at(sums, columns, by_row.T)
+    return sums.T

@@ -97,12 +97,10 @@ class TripleDesign:
     scale: Reals
 
     @classmethod
-    def of(cls, evidence: Sequence[TripleEvidence], weights: Reals) -> "TripleDesign | None":
-        """Make the design; None without evidence."""
+    def of(cls, evidence: Sequence[TripleEvidence], weights: Reals) -> "TripleDesign":
+        """Make the design of at least one triple."""
         from scipy.sparse import diags  # noqa: PLC0415
 
-        if not evidence:
-            return None
         groups = evidence[0].target.shape[2]
         starts = np.cumsum([0, *(each.target.size // groups for each in evidence)])
         columns = [each.joint + start for each, start in zip(evidence, starts, strict=False)]
