@@ -248,18 +248,19 @@ def test_the_remains_of_a_killed_run_are_named_at_the_next(artefact, tmp_path):
     )
 
 
-def wait_for_a_temporary_file(process, cwd):
-    for _ in range(600):
-        if any(path.name.startswith(".partial") for path in cwd.iterdir()):
+def wait_for_a_temporary_file(process, cwd, name=".partial"):
+    for _ in range(1_200):
+        if any(path.name.startswith(name) for path in cwd.iterdir()):
             return
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
+    pytest.fail(f"no {name} after a minute")
 
 
-def interrupt_in_the_middle(process, cwd):
+def interrupt_in_the_middle(process, cwd, name=".partial"):
     """Wait for the first file under a temporary name, then press Ctrl-C; return what it said."""
     try:
-        wait_for_a_temporary_file(process, cwd)
+        wait_for_a_temporary_file(process, cwd, name)
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         return process.communicate(timeout=8)
@@ -277,19 +278,36 @@ def test_ctrl_c_in_the_middle_of_writing_leaves_nothing(artefact, tmp_path):
     assert names_below(tmp_path) == []
 
 
+# The program, which tells of its first candidates by a file: a search itself leaves no trace.
+SEARCHING = """
+import sys
+from pathlib import Path
+from deniable import __main__ as program
+from deniable.release import seed_mechanism
+count = seed_mechanism.count_own_omega
+def counted(*given):
+    Path("searching").touch()
+    return count(*given)
+seed_mechanism.count_own_omega = counted
+sys.argv[0] = "deniable"
+program.main()
+"""
+
+
 def test_ctrl_c_in_the_middle_of_a_search_for_records_leaves_nothing(given, tmp_path):
     """A hopeless test, far from giving up."""
     (tmp_path / "c.toml").write_text("max_attempts = 1_000_000_000\n")
     args = ("--mode", "tested", "--k", 1_999, "--omega", 1, "--epsilon", "inf")
-    process = start(
-        "synthesize", *given, "--records", 5, "--out", "o", *args, "--config", "c.toml",
-        cwd=tmp_path,
+    words = ("synthesize", *given, "--records", 5, "--out", "o", *args, "--config", "c.toml")
+    process = subprocess.Popen(
+        [sys.executable, "-c", SEARCHING, *map(str, words)],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    out, err = interrupt_in_the_middle(process, tmp_path)
+    out, err = interrupt_in_the_middle(process, tmp_path, "searching")
     assert (process.returncode, out) == (130, "")
     assert "nothing was written" in err
     assert "Traceback" not in err
-    assert names_below(tmp_path) == ["c.toml"]
+    assert names_below(tmp_path) == ["c.toml", "searching"]
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet"])
