@@ -6,6 +6,7 @@ import pickle
 import shutil
 import tracemalloc
 import zipfile
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -13,7 +14,7 @@ import polars as pl
 import pytest
 
 import deniable
-from deniable.errors import ArtefactError, ConfigError, OutputError
+from deniable.errors import ArtefactError, ConfigError, InvariantError, OutputError
 from deniable.model.bayesian_network import ConditionalTable
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.randomness import Keyed
@@ -125,6 +126,22 @@ def test_the_artefact_of_these_tests_has_both_kinds_of_distributions(artefact, s
     assert artefact.evidence.tables
     names = json.loads((saved / "artefact.json").read_text())["log_linear"]
     assert 0 < len(names) < len(artefact.schema.names)
+
+
+def test_an_artefact_says_what_it_guarantees(artefact):
+    """As attributes, and in short where an interpreter shows it: no cell, no count of rows."""
+    cost = artefact.certificate.cost
+    assert (artefact.epsilon, artefact.delta) == (cost.epsilon, cost.delta)
+    assert artefact.k == artefact.certificate.parameters["k"]
+    assert artefact.sentence == artefact.guarantee == artefact.certificate.sentence
+    columns = len(artefact.schema.columns)
+    assert repr(artefact) == f"Artefact({artefact.certificate.summary}, columns={columns})"
+
+
+@pytest.mark.parametrize("omegas", [(), (0, 1), (2, 1), (1, 1), (1, 99)])
+def test_an_artefact_draws_between_one_and_all_attributes(artefact, omegas):
+    with pytest.raises(InvariantError, match="an artefact draws between 1 and"):
+        replace(artefact, omegas=omegas)
 
 
 def test_what_is_loaded_is_what_was_saved(artefact, saved):
