@@ -1,9 +1,11 @@
 # All that a newcomer needs: `make demo` and `make test`. Each makes its own environment in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+# Each worker starts with one half of the tests, so that what a file of tests shares is made once.
+TWO_WORKERS := -n 2 --dist worksteal
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test quick check format bench coverage clean
+.PHONY: help demo test quick check lint types test-types doctests format bench coverage clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -25,16 +27,24 @@ demo: .venv/.user  ## synthesize and evaluate the embedded table
 	@$(BIN)/deniable demo --out demo
 
 test: .venv/.dev  ## run all tests
-	$(BIN)/python -m pytest -n 2 $(TEST_ARGS)
+	$(BIN)/python -m pytest $(TWO_WORKERS) $(TEST_ARGS)
 
 quick: .venv/.dev  ## run the unit tests that matter while editing, in under a minute
-	$(BIN)/python -m pytest -n 2 --quiet -m "not slow and not shared"
+	$(BIN)/python -m pytest $(TWO_WORKERS) --quiet -m "not slow and not shared"
 
-check: .venv/.dev  ## format, lint, types, doctests, shape
+check: lint types test-types doctests  ## format, lint, types, doctests, shape
+
+lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: .venv/.dev
 	$(BIN)/mypy
+
+test-types: .venv/.dev
 	$(BIN)/mypy --config-file tests/mypy.ini tests
+
+doctests: .venv/.dev
 	$(BIN)/python -m pytest --quiet --doctest-modules src tests/test_shape.py
 
 format: .venv/.dev  ## reformat the code

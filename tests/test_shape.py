@@ -9,6 +9,7 @@ import importlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -75,6 +76,12 @@ def package_modules() -> set[str]:
 PACKAGES = {module_of(path) for path in FILES if path.stem == "__init__"}
 
 
+@cache
+def parsed(source: str) -> ast.Module:
+    """Parse a source, once for all rules. They only read the tree."""
+    return ast.parse(source)
+
+
 # Sizes
 
 
@@ -86,7 +93,7 @@ def long_files(source: str, _module: str) -> Iterator[str]:
 
 def long_functions(source: str, _module: str) -> Iterator[str]:
     """From ``def`` to the last line, less the docstring: a contract may be as long as it is."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = lines_of(node)
             if ast.get_docstring(node) is not None:
@@ -104,7 +111,7 @@ def lines_of(node: ast.stmt) -> int:
 
 def imports(source: str) -> Iterator[tuple[str, str]]:
     """Yield the dotted module and the name of every import, wherever it stands."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -202,7 +209,7 @@ def repeated(names: list[str]) -> list[str]:
 
 
 def classes_of(source: str) -> list[str]:
-    return [node.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
+    return [node.name for node in ast.walk(parsed(source)) if isinstance(node, ast.ClassDef)]
 
 
 def test_no_two_modules_have_the_same_name():
@@ -249,7 +256,7 @@ def hidden_randomness(source: str, module: str) -> Iterator[str]:
             yield f"imports {name}.{part}"
         elif name.startswith("numpy.random"):
             yield f"imports {name}"
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         is_source = dotted(node) in {"np.random", "numpy.random", "os.urandom", "os.getrandom"}
         if is_source and isinstance(node, ast.expr):
             yield f"line {node.lineno}: {dotted(node)}"
@@ -259,7 +266,7 @@ def pickles(source: str, _module: str) -> Iterator[str]:
     for name, _ in imports(source):
         if top_of(name) in {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}:
             yield f"imports {name}"
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if not (isinstance(node, ast.keyword) and node.arg == "allow_pickle"):
             continue
         if not (isinstance(node.value, ast.Constant) and node.value.value is False):
@@ -269,7 +276,7 @@ def pickles(source: str, _module: str) -> Iterator[str]:
 def prints(source: str, module: str) -> Iterator[str]:
     if top_of(module) in {"cli", "__main__"}:
         return
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Call) and dotted(node.func) == "print":
             yield f"line {node.lineno}: print"
 
@@ -279,7 +286,7 @@ def prints(source: str, module: str) -> Iterator[str]:
 
 def example_names(source: str, _module: str) -> Iterator[str]:
     """Texts in code that name a column of an example; docstrings may."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     docstrings = {
         id(node.value)
         for node in ast.walk(tree)
