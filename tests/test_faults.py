@@ -587,7 +587,7 @@ FAULTS = [
 @pytest.fixture(scope="module")
 def warm_tests():
     """A process that runs one test after another, each against a source of its own."""
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **ONE_THREAD}
+    environment = {**os.environ, **ONE_THREAD}
     program = [sys.executable, ROOT / "tests" / "warm_tests.py"]
     with subprocess.Popen(
         program, env=environment, cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True

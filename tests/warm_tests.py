@@ -8,6 +8,7 @@ most tests cost, so that they are done once. What is tested is in no process bef
 no library that starts threads is: a fork has but one of them.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -40,7 +41,9 @@ def _run(source: str, test: str, output: str) -> int:
     # One failure is all that is asked for: no smaller example of it, no long explanation.
     seek = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
     hypothesis.settings.register_profile("seek", phases=seek, database=None, print_blob=False)
-    plain = ["--assert=plain", "--tb=short", "--hypothesis-profile=seek", "-p", "no:cacheprovider"]
+    hypothesis.settings.load_profile("seek")
+    # Its plugin would parse the whole source before any test, also before those without it.
+    plain = ["--assert=plain", "--tb=short", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"]
     code = pytest.main(["-q", "-x", *plain, test])
     loaded = Path(sys.modules["deniable"].__file__ or "")
     return int(code) if loaded.is_relative_to(source) else -1
@@ -49,6 +52,9 @@ def _run(source: str, test: str, output: str) -> int:
 def main() -> None:
     for name in LIBRARIES:
         importlib.import_module(name)
+    # pytest collects garbage several times a run: not among what is here before the fork.
+    gc.collect()
+    gc.freeze()
     for request in sys.stdin:
         if "deniable" in sys.modules or threading.active_count() > 1:
             raise SystemExit("a fork would share what is tested, or lose a thread")
