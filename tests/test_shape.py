@@ -31,6 +31,7 @@ MOST_FUNCTION_LINES = 40
 LAYERS: list[set[str]] = [
     {"__main__"},
     {"cli"},
+    {"studio"},
     {"reproduction"},
     {"audit"},
     {"evaluation"},

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deniable.cli.library_messages import withheld_messages
+from deniable.cli.progress_file import append_line
 from deniable.cli.terminal import guarded_streams, open_missing_streams, print_error
 from deniable.files import OutputTracker, tracked_outputs
 
@@ -21,8 +22,10 @@ def main() -> None:
     Neither is what a library prints itself, such as a panic of polars.
     """
     open_missing_streams()
+    append_line(pid=os.getpid())
     with withheld_messages():
         code = run()
+    append_line(exit=code)
     sys.exit(code)
 
 

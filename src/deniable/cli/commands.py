@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deniable.cli.audit_commands import audit
+from deniable.cli.studio_command import studio
 from deniable.cli.options import (
     OUTPUT_PANEL,
     DraftEpsilon,
@@ -49,7 +50,7 @@ from deniable.files import current_tracker
 if TYPE_CHECKING:
     from deniable.reproduction.experiments import Setup
 
-__all__ = ["app", "audit"]
+__all__ = ["app", "audit", "studio"]
 
 _DEMO_RECORDS = 10_000
 _EMBEDDED_NOTE = (

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deniable.cli.progress_file import file_progress
 from deniable.cli.terminal import escape, escape_json, print_line, unescaped_errors
 
 if TYPE_CHECKING:
@@ -30,7 +31,14 @@ _MIN_WIDTH = 20
 
 @contextmanager
 def show_progress(*, quiet: bool) -> "Iterator[Progress]":
-    """Show a progress bar for each stage on a terminal; nothing elsewhere, or if quiet."""
+    """Show a progress bar for each stage on a terminal; nothing elsewhere, or if quiet.
+
+    If the variable DENIABLE_PROGRESS names a file, progress goes there instead.
+    """
+    to_file = file_progress()
+    if to_file is not None:
+        yield to_file
+        return
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         from deniable.workers import no_progress
 

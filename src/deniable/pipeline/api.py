@@ -257,6 +257,7 @@ def _learn_seeds(
     histogram, spent = learn_histogram(
         rng, seeds, counts, k=run.config.k, law=law, records=learnt.seeds
     )
+    run.progress("count shared combinations", 1, 1)
     return histogram, (spent,)
 
 

@@ -80,7 +80,10 @@ def measure_counts(
     count_values = partial(count, attributes, parts["structure"], workers=workers)
     targets = [run.schema.names.index(name) for name in run.config.target or ()]
 
+    run.progress("count single columns", 0, 1)
+
     def count_pairs(grouped: Sequence[Attribute]) -> CountQueries:
+        run.progress("count single columns", 1, 1)
         return partial(count, grouped, parts["parameters"], workers=workers)
 
     measured, spends = measure_pairwise(
@@ -92,6 +95,7 @@ def measure_counts(
         ratio=run.plan.ratio("parameters", "structure"),
         targets=targets,
     )
+    run.progress("count pairs of columns", 1, 1)
     if laws.table_count:
         measured, more = measure_three_way(
             rng, count_pairs, attributes, measured, laws, targets=targets
@@ -101,4 +105,5 @@ def measure_counts(
         count_bins = count_pairs(with_bins(attributes, measured.bins))
         measured, more = measure_tables(rng, count_bins, measured, weights, laws)
         spends += more
+        run.progress("count pairs in detail", 1, 1)
     return measured, spends

@@ -1,0 +1,43 @@
+"""Progress for other programs: JSON lines, appended to the file that DENIABLE_PROGRESS names.
+
+The first line has the process ID, then one line for each report of a stage, and the last one has
+the exit code. Nothing in it is a cell of the table.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+VARIABLE = "DENIABLE_PROGRESS"
+
+# Seconds between two reports of one stage; its first and its last are always written.
+_MIN_INTERVAL = 0.2
+
+
+def append_line(**content: Any) -> None:
+    """Append a JSON line, if the variable is set. A file that cannot be written is no error."""
+    path = os.environ.get(VARIABLE)
+    if not path:
+        return
+    with suppress(OSError), Path(path).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(content) + "\n")
+
+
+def file_progress() -> Callable[[str, int, int], None] | None:
+    """The progress callback that writes to the file; None if the variable is not set."""
+    if not os.environ.get(VARIABLE):
+        return None
+    written: dict[str, float] = {}
+
+    def report(stage: str, done: int, of: int) -> None:
+        now = time.monotonic()
+        is_due = now - written.get(stage, -_MIN_INTERVAL) >= _MIN_INTERVAL
+        if is_due or done >= of:
+            written[stage] = now
+            append_line(stage=stage, done=done, of=of)
+
+    return report

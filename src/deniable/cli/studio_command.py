@@ -1,0 +1,64 @@
+"""The command ``studio``: the whole workflow in a browser."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deniable.cli.options import PanelCommand, app, number_flag
+from deniable.cli.terminal import print_line
+from deniable.errors import ConfigError
+
+_LOCAL = "127.0.0.1"
+_NEEDED = ("jinja2", "starlette", "uvicorn")
+
+
+@app.command(cls=PanelCommand, short_help="Open the whole workflow in a browser.")
+def studio(
+    table: Annotated[
+        Path | None,
+        typer.Argument(help="Table to begin with. [choose one in the browser]", show_default=False),
+    ] = None,
+    *,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that the pages may look at. [that of the table, or the current one]",
+            show_default=False,
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        number_flag("--port", int, least=0, help="Port. [any free one]", show_default=False),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = _LOCAL,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the link, but open no browser.")
+    ] = False,
+) -> None:
+    """Open a local web page that leads from a table to a release.
+
+    It runs the same commands as this program, and shows each of them. The link works in one
+    browser, once. Runs go on if the page is closed, or the studio is stopped.
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise ConfigError(
+            f"the studio needs {', '.join(missing)}: install it with pip install 'deniable[studio]'"
+        )
+    from deniable.studio.server import serve
+
+    if host != _LOCAL:
+        print_line(
+            f"WARNING: {host} may be reached from other computers, and the connection is not "
+            "encrypted: whoever listens in sees your table. Use an SSH tunnel instead."
+        )
+    serve(
+        table,
+        root=root,
+        host=host,
+        port=port or 0,
+        opens_browser=not no_browser,
+        announce=print_line,
+    )

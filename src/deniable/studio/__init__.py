@@ -1,0 +1,1 @@
+"""``deniable studio``: the whole workflow in a browser, on this computer only."""

@@ -1,0 +1,138 @@
+"""Questions that a draft leaves to its reader, with answers that are one click away.
+
+A draft lists them as numbered comments at the top of schema.toml, each with the columns that it is
+about. A question is open as long as one of its columns is not confirmed.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deniable.files import parse_toml
+
+_START = re.compile(r"#\s*To decide:")
+_ITEM = re.compile(r"#\s+(\d+)\.\s+(.*)")
+_NAME = re.compile(r'"(?:[^"\\]|\\.)*"')
+_AND_MORE = re.compile(r" and (\d+) more: ")
+_MANY_ROWS = re.compile(r"many rows have (\S+): if it means missing")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One note of a draft.
+
+    Attributes:
+        text: The note, without the names in front.
+        columns: The columns it is about; empty if it is about the table.
+        hidden: The number of further columns, which the note does not name.
+    """
+
+    text: str
+    columns: tuple[str, ...]
+    hidden: int = 0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer to a question about a column.
+
+    Attributes:
+        name: The answer, as the form sends it.
+        label: The words on its button.
+    """
+
+    name: str
+    label: str
+
+
+def read_questions(text: str) -> list[Question]:
+    """Read the numbered notes at the top of a draft."""
+    items: list[str] = []
+    is_list = False
+    for line in text.splitlines():
+        if _START.match(line):
+            is_list = True
+        elif not line.startswith("#"):
+            if is_list:
+                break
+        elif is_list and (found := _ITEM.match(line)):
+            items.append(found[2])
+        elif is_list and items:
+            items[-1] += f" {line.removeprefix('#').strip()}"
+    return [_parse(item) for item in items]
+
+
+def _parse(item: str) -> Question:
+    """Split a note into the names of its columns and its text."""
+    names: list[str] = []
+    rest = item
+    while found := _NAME.match(rest):
+        after = rest[found.end() :]
+        if not after.startswith((", ", ": ", " and ")):
+            break
+        try:
+            names.append(str(parse_toml(f"name = {found.group()}")["name"]))
+        except ValueError:
+            break
+        if after.startswith(": "):
+            return Question(_sentence(after[2:]), tuple(names))
+        if more := _AND_MORE.match(after):
+            return Question(_sentence(after[more.end() :]), tuple(names), int(more[1]))
+        rest = after.removeprefix(", ")
+    return Question(_sentence(item), ())
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# A phrase of a note, and the answers to it besides "Correct".
+_ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
+    ("aken for an identifier", (Answer("omit", "Leave the column out"),)),
+    ("lmost every row has its own value", (Answer("identifier", "It identifies a person"),)),
+    ("does it identify persons", (Answer("unit", "Yes: it says whose rows these are"),)),
+    ("oes it identify persons", (Answer("unit", "Yes: it says whose rows these are"),)),
+    ("if it means missing", (Answer("missing", "It means missing"),)),
+    ('taken to have an order ("ordered")', (Answer("categorical", "They have no order"),)),
+    ("every row has the same value", (Answer("omit", "Leave the column out"),)),
+    ("very row has the same value", (Answer("omit", "Leave the column out"),)),
+)
+
+
+def answers_to(question: Question) -> list[Answer]:
+    """The answers to a question about a column; "Correct" confirms the column as it is."""
+    other = next((found for phrase, found in _ANSWERS if phrase in question.text), ())
+    keep = (
+        "It is a value like any other" if _MANY_ROWS.search(question.text) else "Correct as it is"
+    )
+    if "oes it identify persons" in question.text:
+        keep = "No: it is a value"
+    return [Answer("keep", keep), *other]
+
+
+def apply_answer(
+    name: str, column: Mapping[str, Any], questions: Sequence[Question]
+) -> dict[str, object]:
+    """The keys of an ``[[attribute]]`` that an answer sets, and confirms.
+
+    Args:
+        name: The answer.
+        column: The attribute, as TOML.
+        questions: The questions about this column.
+
+    Returns:
+        Values by key; None removes a key.
+    """
+    drop = {key: None for key in column if key not in ("name", "type", "missing", "outside")}
+    if name == "omit":
+        return {**drop, "type": "identifier", "release": "omit", "missing": None, "confirmed": True}
+    if name in ("identifier", "unit"):
+        return {**drop, "type": "identifier", "confirmed": True}
+    if name == "categorical":
+        return {"type": "categorical", "confirmed": True}
+    if name == "missing":
+        codes = [found[1] for each in questions if (found := _MANY_ROWS.search(each.text))]
+        known = [*column.get("missing", []), *codes]
+        return {"missing": list(dict.fromkeys(known)), "confirmed": True}
+    return {"confirmed": True}

@@ -1,0 +1,195 @@
+"""What a plan means, in figures and in plain words. No row is read."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from deniable.config import Config
+from deniable.errors import DeniableError
+from deniable.pipeline.certificate import certify
+from deniable.pipeline.plan_report import compare_modes, report_plan
+from deniable.pipeline.run_plan import Run, RunPlan, plan_run, resolve_options
+from deniable.privacy.wording import protected_unit
+from deniable.randomness import Secret
+from deniable.schema.schema import Schema
+from deniable.studio.plan_form import PlanForm
+from deniable.workers import no_progress
+
+# Plans that are kept: a slider that goes back and forth finds them again.
+_MAX_KEPT = 64
+
+MODES: Mapping[str, Mapping[str, str]] = {
+    "one-shot": {
+        "title": "One-shot",
+        "what": "Learns a noisy model of the table once. Combinations of values that at least k "
+        "people share may be copied; everything else is drawn from the model.",
+        "promise": "Differential privacy for the model and for any number of records. Copied "
+        "combinations have at least k rows behind them.",
+        "use": "Almost always.",
+    },
+    "seedless": {
+        "title": "Seedless",
+        "what": "Learns the same noisy model, and draws every value from it. Nothing is copied.",
+        "promise": "Differential privacy for the model and for any number of records.",
+        "use": "If no combination of values may be copied, however common it is.",
+    },
+    "tested": {
+        "title": "Tested",
+        "what": "Starts each record from a real row, and releases it only if at least k rows could "
+        "have been its start.",
+        "promise": "Plausible deniability of each record. ε covers the model alone: the real rows "
+        "that records start from are not covered by differential privacy.",
+        "use": "To repeat the paper’s first test. Decide for yourself whether it suffices.",
+    },
+    "randomized": {
+        "title": "Randomized",
+        "what": "As tested, with noise on the test.",
+        "promise": "Differential privacy, but every record adds to ε.",
+        "use": "For very few records only.",
+    },
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consequences:
+    """What a plan means.
+
+    Attributes:
+        error: Why the plan is impossible; "" if it is possible.
+        report: The report of ``deniable plan``.
+        sentence: The guarantee that the release will state.
+        words: The same for somebody who does not know the formulas.
+        modes: The four modes, each with its cost for this number of records.
+    """
+
+    error: str = ""
+    report: Mapping[str, Any] = field(default_factory=dict)
+    sentence: str = ""
+    words: Sequence[str] = ()
+    modes: Sequence[Mapping[str, str]] = ()
+
+
+def consequences(form: PlanForm, schema: Schema) -> Consequences:
+    """Work out what a plan means; an impossible one says why."""
+    try:
+        config, records = form.config(), form.records
+        return _computed(schema.text(), config, records, form.rows)
+    except DeniableError as fault:
+        return Consequences(error=str(fault), modes=_modes(Config(), None))
+
+
+@lru_cache(maxsize=_MAX_KEPT)
+def _computed(text: str, config: Config, records: int, rows: int | None) -> Consequences:
+    schema = Schema.parse(text)
+    resolved = resolve_options(config, schema)
+    run = plan_run(schema, resolved, records=records)
+    report = report_plan(run, schema, resolved, records=records, rows=rows, compares_modes=False)
+    return Consequences(
+        report=report,
+        sentence=planned_sentence(schema, resolved, run),
+        words=plain_words(report, schema, resolved),
+        modes=_modes(resolved, records),
+    )
+
+
+def planned_sentence(schema: Schema, config: Config, run: RunPlan) -> str:
+    """The guarantee sentence of a run that has not started.
+
+    It depends on the schema and the options alone, so it is known before a row is read. Where ω is
+    chosen by the run, the sentence of its own words is shown: it names no number of attributes.
+    """
+    planned = Run(schema=schema, config=config, plan=run, randomness=Secret(), progress=no_progress)
+    return certify(planned, omegas=run.omegas or (1,), extra={}).sentence
+
+
+def plain_words(report: Mapping[str, Any], schema: Schema, config: Config) -> list[str]:
+    """Explain a guarantee to somebody who has to decide, not to calculate."""
+    cost = report["cost"]
+    if cost["epsilon"] == "inf":
+        return [
+            "Nothing is promised: without noise, records can disclose rows of the table. The "
+            "result is as confidential as the table."
+        ]
+    who = "one row" if schema.unit is None else f"all rows of one {protected_unit(schema.unit)}"
+    epsilon, delta = float(cost["epsilon"]), float(cost["delta"])
+    if report["mode"] == "tested":
+        return [
+            f"Every released record could have come from at least {report['k']} different rows.",
+            "This does not add up well: someone who already knows many of these rows, or sees "
+            "several releases, can learn more. It is weaker than differential privacy.",
+        ]
+    words = [
+        f"The release would look almost the same if {_subject(schema)} were not in the table.",
+        f"Suppose someone wants to find out whether {who} is in the table, knows all the others, "
+        f"and thinks both equally likely. After seeing the release they are right at most "
+        f"{_percent(best_guess(epsilon, delta))} of the time; by guessing, 50 %.",
+        f"Whatever the release suggests about {_subject(schema)}, it would suggest almost as well "
+        f"without it: the odds of any conclusion differ by a factor of at most {_factor(epsilon)}.",
+        f"δ is the part of this promise that may fail: think of a chance of {_one_in(delta)}.",
+    ]
+    if report["threshold"] is not None:
+        words.append(
+            f"A combination of values is copied only if at least {report['k']} rows share it."
+        )
+    return words
+
+
+def best_guess(epsilon: float, delta: float) -> float:
+    """The best chance to tell two equally likely neighbouring tables apart: (e^ε + δ)/(1 + e^ε).
+
+    >>> best_guess(0.0, 0.0)
+    0.5
+    """
+    if epsilon > 700:
+        return 1.0
+    return min(1.0, (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)))
+
+
+def _subject(schema: Schema) -> str:
+    return "any one row" if schema.unit is None else "any one person"
+
+
+def _percent(share: float) -> str:
+    """A share in percent, rounded up; never 100 % unless it is."""
+    rounded = math.ceil(share * 1000) / 10
+    return "99.9 %" if rounded >= 100 and share < 0.9995 else f"{min(rounded, 100):g} %"
+
+
+def _factor(epsilon: float) -> str:
+    if epsilon > 15:
+        return "more than a million"
+    factor = math.exp(epsilon)
+    return f"{math.ceil(factor * 10) / 10:g}" if factor < 100 else f"{math.ceil(factor):,}"
+
+
+def _one_in(delta: float) -> str:
+    return "zero" if delta == 0 else f"1 in {float(f'{1 / delta:.3g}'):,.0f}"
+
+
+def _modes(config: Config, records: int | None) -> list[dict[str, str]]:
+    """The four modes, with what this number of records costs in each."""
+    cost = f"ε = {config.epsilon:g}, for any number of records"
+    randomized = "depends on the number of records"
+    if records is not None and config.epsilon < math.inf:
+        row = next(each for each in _compared(config, records) if each["records"] == records)
+        found = row["randomized"]
+        number = f"{records:,} records"
+        randomized = (
+            f"impossible for {number}"
+            if found is None
+            else f"ε = {found:,.4g} for {number}, and the model’s"
+        )
+    costs = {
+        "one-shot": cost,
+        "seedless": cost,
+        "tested": f"ε = {config.epsilon:g} for the model; none for the rows",
+        "randomized": randomized,
+    }
+    return [{"name": name, "cost": costs[name], **words} for name, words in MODES.items()]
+
+
+@lru_cache(maxsize=_MAX_KEPT)
+def _compared(config: Config, records: int) -> list[dict[str, Any]]:
+    return compare_modes(config, records)

@@ -1,0 +1,216 @@
+"""The form of the plan: its fields are made from the descriptions of the options in ``Config``."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_origin
+
+from deniable.config import Config, options
+from deniable.errors import ConfigError
+from deniable.option import Option
+
+# Options that every plan asks for, and those under "More options", in the order of ``Config``.
+MAIN = ("epsilon", "delta", "k", "mode")
+_MORE = ("target", "data_use", "omega", "rows_max", "estimator", "max_cost", "profile", "workers")
+# Positions of the sliders: round numbers from very strict to very loose.
+SLIDERS: dict[str, tuple[float, ...]] = {
+    "epsilon": (0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 4, 5, 7, 10),
+    "k": (2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 500),
+    "records": (100, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 500_000, 1_000_000),
+}
+DEFAULT_RECORDS = 10_000
+MAX_RECORDS = 2**40
+# Names of fields in the words of a page.
+LABELS = {
+    "epsilon": "Privacy budget ε",
+    "delta": "Failure probability δ",
+    "k": "Rows behind a copied combination, k",
+    "mode": "Mode",
+    "records": "Records to release",
+    "target": "Columns that matter most",
+    "data_use": "Use of the rows",
+    "omega": "Drawn attributes ω",
+    "rows_max": "Public guess of the number of rows",
+    "estimator": "Model",
+    "max_cost": "Largest number of parent configurations",
+    "profile": "Profile",
+    "workers": "Threads",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanField:
+    """One field of the form.
+
+    Attributes:
+        option: The description of the option.
+        label: Its name on the page.
+        text: What is in the field.
+        slider: The position of its slider; None without one.
+        positions: The number of positions of the slider.
+    """
+
+    option: Option
+    label: str
+    text: str
+    slider: int | None = None
+    positions: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanForm:
+    """What a plan was asked for, as texts by name. Empty texts are defaults."""
+
+    texts: Mapping[str, str]
+
+    @classmethod
+    def sent(cls, form: Mapping[str, str], *, moved: str = "") -> "PlanForm":
+        """Read the form of a page.
+
+        Args:
+            form: The texts by name.
+            moved: The slider that was moved, such as ``epsilon_slider``; its value wins.
+        """
+        names = ("records", "rows", "format", "accept_drafted_schema", *MAIN, *_MORE)
+        texts = {name: form[name].strip() for name in names if form.get(name, "").strip()}
+        name = moved.removesuffix("_slider")
+        if moved.endswith("_slider") and name in SLIDERS:
+            texts[name] = _position_value(name, form.get(moved, ""))
+        return cls(texts=texts)
+
+    @property
+    def records(self) -> int:
+        """The number of records.
+
+        Raises:
+            ConfigError: It is not a whole number, or too small or large.
+        """
+        text = self.texts.get("records", str(DEFAULT_RECORDS)).replace(",", "").replace("_", "")
+        if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_RECORDS:
+            raise ConfigError("records: write a whole number, at least 1")
+        return int(text)
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows for the forecast; None for the schema's guess."""
+        text = self.texts.get("rows", "").replace(",", "").replace("_", "")
+        return int(text) if text.isascii() and text.isdigit() and int(text) else None
+
+    @property
+    def file_format(self) -> str:
+        """The format of the records."""
+        return "parquet" if self.texts.get("format") == "parquet" else "csv"
+
+    def given(self) -> dict[str, Any]:
+        """The options that differ from their defaults, by name.
+
+        Raises:
+            ConfigError: A text is not what its option needs.
+        """
+        found: dict[str, Any] = {}
+        for name in (*MAIN, *_MORE):
+            text = self.texts.get(name, "")
+            if text:
+                option = options()[name]
+                value = option.convert(_parse(option, text))
+                if value != option.default and text != option.default_label:
+                    found[name] = value
+        if "accept_drafted_schema" in self.texts:
+            found["accept_drafted_schema"] = True
+        return found
+
+    def config(self) -> Config:
+        """The options of the run.
+
+        Raises:
+            ConfigError: They are not allowed.
+        """
+        return Config.assemble(self.given())
+
+    def flags(self) -> list[str]:
+        """The flags of the command line that mean the same."""
+        flags: list[str] = []
+        for name, value in self.given().items():
+            flag = options()[name].flag
+            if value is True:
+                flags.append(flag)
+            elif isinstance(value, tuple):
+                flags += [f"{flag}={each}" for each in value]
+            else:
+                flags += [flag, _number_text(value)]
+        return flags + (["--format", "parquet"] if self.file_format == "parquet" else [])
+
+    def fields(self, names: Sequence[str]) -> list[PlanField]:
+        """The fields of some options."""
+        found = []
+        for name in names:
+            option = options()[name]
+            text = self.texts.get(
+                name, "" if option.default is None else _number_text(option.default)
+            )
+            steps = SLIDERS.get(name, ())
+            slider = nearest_position(name, text) if steps else None
+            found.append(
+                PlanField(
+                    option=option,
+                    label=LABELS[name],
+                    text=text,
+                    slider=slider,
+                    positions=len(steps),
+                )
+            )
+        return found
+
+    @property
+    def main_fields(self) -> list[PlanField]:
+        """Fields that every plan asks for."""
+        return self.fields(MAIN)
+
+    @property
+    def more_fields(self) -> list[PlanField]:
+        """Fields under "More options"."""
+        return self.fields(_MORE)
+
+
+def nearest_position(name: str, text: str) -> int:
+    """The position of a slider that is nearest to a number, on a logarithmic scale."""
+    steps = SLIDERS[name]
+    try:
+        number = float(text.replace(",", ""))
+    except ValueError:
+        number = steps[0]
+    if not 0 < number < math.inf:
+        return len(steps) - 1 if number > 0 else 0
+    return min(range(len(steps)), key=lambda at: abs(math.log(steps[at] / number)))
+
+
+def _position_value(name: str, position: str) -> str:
+    steps = SLIDERS[name]
+    at = int(position) if position.isascii() and position.isdigit() else 0
+    return (
+        f"{steps[min(at, len(steps) - 1)]:g}"
+        if name == "epsilon"
+        else str(steps[min(at, len(steps) - 1)])
+    )
+
+
+def _number_text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _parse(option: Option, text: str) -> Any:
+    """Read the text of an option as what it needs."""
+    if option.kind in (int, float):
+        try:
+            number = option.kind(text.replace("_", ""))
+        except ValueError:
+            kind = "whole number" if option.kind is int else "number"
+            raise ConfigError(
+                f"{LABELS[option.name]}: write a {kind}, such as {_number_text(option.default or 50)}"
+            ) from None
+        if number != number:
+            raise ConfigError(f"{LABELS[option.name]}: write a number")
+        return number
+    if get_origin(option.kind) is tuple:
+        return [line for line in text.replace("\r", "").split("\n") if line]
+    return text

@@ -1,0 +1,184 @@
+"""The third screen: what a release will cost and be worth, before a row is read; then start it."""
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from deniable.errors import ConfigError, DeniableError, SchemaError
+from deniable.release.release import release_folders
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
+from deniable.studio.equivalent_command import (
+    evaluate_command,
+    paste_text,
+    plan_command,
+    synthesize_command,
+    verify_command,
+)
+from deniable.studio.plan_consequences import Consequences, consequences
+from deniable.studio.plan_form import SLIDERS, PlanForm, nearest_position
+from deniable.studio.root_folder import RootFolder
+from deniable.studio.run_store import Step
+from deniable.studio.spent_budget import spent_on
+from deniable.studio.table_facts import table_hash
+from deniable.studio.workspace import Call, Page, Redirect, Reply, address
+
+_LAWS = {
+    "rounded_gaussian": "Gaussian",
+    "discrete_laplace": "Laplace",
+    "truncated_geometric": "geometric",
+    "truncated_discrete_gaussian": "bounded Gaussian",
+}
+# Stages that are listed one by one; the one-way tables of more columns share a row.
+_MAX_LISTED = 20
+
+
+def show_plan(call: Call) -> Reply:
+    """Show the form of a plan, and what it means."""
+    given = call.query
+    schema = _read_schema(call, given)
+    form = PlanForm.sent(given, moved=call.trigger if call.is_partial else "")
+    found = consequences(form, schema)
+    content = _content(call, given, schema, form, found)
+    return Page("plan_partial.html" if call.is_partial else "plan.html", content)
+
+
+def _content(
+    call: Call, given: Mapping[str, str], schema: Schema, form: PlanForm, found: Consequences
+) -> dict[str, Any]:
+    table = given.get("table", "")
+    out = given.get("out", "") or release_path(call.space.root, table)
+    spent = spent_on(call.space, table)
+    attributes = [each.name for each in schema.columns if isinstance(each, Attribute)]
+    return {
+        "table": table,
+        "schema": given.get("schema", ""),
+        "form": form,
+        "found": found,
+        "stages": _stage_rows(found.report.get("stages", ())),
+        "out": out,
+        "measures": "measures" in given or "records" not in given,
+        "spent": spent,
+        "total": _total(spent.epsilon, found),
+        "drafted": schema.drafted,
+        "attributes": attributes,
+        "targets": form.texts.get("target", "").split("\n"),
+        "records_text": form.texts.get("records", "10000"),
+        "records_slider": nearest_position("records", form.texts.get("records", "10000")),
+        "record_positions": len(SLIDERS["records"]),
+        "moved": call.trigger.removesuffix("_slider") if call.is_partial else "",
+        "commands": _commands(call, given, form, out),
+    }
+
+
+def start_run(call: Call) -> Reply:
+    """Start a release with the plan of the form."""
+    given, root = call.form, call.space.root
+    table = given.get("table", "")
+    path, schema = root.locate(table), _read_schema(call, given)
+    form = PlanForm.sent(given)
+    found = consequences(form, schema)
+    if found.error:
+        raise ConfigError(found.error)
+    if schema.drafted and "accept_drafted_schema" not in given:
+        raise SchemaError(
+            f"{len(schema.drafted)} entries of the schema are not confirmed. Confirm them on the "
+            "schema screen, or tick that you accept them as they are"
+        )
+    out = given.get("out", "").strip() or release_path(root, table)
+    if PurePosixPath(out).name.endswith(".internal"):
+        raise ConfigError("a release must not be named .internal: that is for what stays inside")
+    release_folders(root.new_path(out))
+    spent = spent_on(call.space, table)
+    if spent.counted and "spend_more" not in given:
+        raise ConfigError(
+            "this table has releases already, and their costs add up: tick on the plan that you "
+            "know, then start again"
+        )
+    run = call.space.store.create(
+        kind="release",
+        table=table,
+        schema=given.get("schema", ""),
+        out=out,
+        steps=_steps(table, given, form, out),
+        table_size=path.stat().st_size,
+        table_hash=table_hash(path),
+        ledger=tuple(found.report["stages"]),
+        epsilon=found.report["cost"]["epsilon"],
+        delta=found.report["cost"]["delta"],
+    )
+    call.space.control.begin(run)
+    return Redirect(address(f"/run/{run.id}"))
+
+
+def _steps(table: str, given: Mapping[str, str], form: PlanForm, out: str) -> tuple[Step, ...]:
+    """Synthesize, verify, and measure the utility if that is wanted."""
+    schema, records = given.get("schema", ""), str(form.records)
+    flags = form.flags()
+    make = synthesize_command(table, schema=schema, records=records, out=out, options=flags)
+    steps = [
+        Step(name="Make the release", arguments=make),
+        Step(name="Check it", arguments=verify_command(out)),
+    ]
+    if "measures" in given:
+        file = f"synthetic.{form.file_format}"
+        arguments = evaluate_command(table, out, file)
+        steps.append(Step(name="Measure how useful it is", arguments=arguments))
+    return tuple(steps)
+
+
+def _commands(call: Call, given: Mapping[str, str], form: PlanForm, out: str) -> str:
+    """The commands that show this plan, and start this run."""
+    try:
+        flags, records = form.flags(), str(form.records)
+    except DeniableError:
+        return ""
+    schema = given.get("schema", "")
+    rows = "" if form.rows is None else str(form.rows)
+    own = [flag for flag in flags if flag not in ("--format", "parquet")]
+    plan = plan_command(schema, records=records, options=own, rows=rows)
+    steps = _steps(given.get("table", ""), given, form, out)
+    return paste_text(call.space.root.path, plan, *(step.arguments for step in steps))
+
+
+def release_path(root: RootFolder, table: str) -> str:
+    """A free name for a release, next to its table."""
+    stem = PurePosixPath(table).name.split(".")[0] or "table"
+    parent = PurePosixPath(table).parent
+    for number in range(1, 10_000):
+        out = (parent / f"{stem}-release-{number}").as_posix()
+        if not any(root.new_path(f"{out}{end}").exists() for end in ("", ".internal")):
+            return out
+    raise ConfigError("there are too many releases here; choose another name")
+
+
+def _read_schema(call: Call, given: Mapping[str, str]) -> Schema:
+    return Schema.read(call.space.root.locate(given.get("schema", "")))
+
+
+def _total(spent: float, found: Consequences) -> str:
+    """What all releases together will have cost."""
+    if found.error:
+        return ""
+    own = float(found.report["cost"]["epsilon"])
+    return f"{spent + own:.4g}"
+
+
+def _stage_rows(stages: Any) -> list[dict[str, str]]:
+    """The noise and the cost of each stage, as texts."""
+    values = [each for each in stages if str(each["what"]).startswith("values of ")]
+    grouped = list(stages)
+    if len(values) > _MAX_LISTED:
+        grouped = [
+            {**values[0], "what": "tables of values", "number": len(values)},
+            *(each for each in stages if each not in values),
+        ]
+    return [
+        {
+            "what": f"{each['number']} {each['what']}" if each["number"] > 1 else str(each["what"]),
+            "law": _LAWS.get(each["law"]["name"], each["law"]["name"]),
+            "deviation": f"{each['noise_deviation']:,.1f}",
+            "epsilon": f"{each['epsilon']:.4f}" + (" each" if each["number"] > 1 else ""),
+        }
+        for each in grouped
+    ]

@@ -1,0 +1,158 @@
+"""A release as its page shows it: certificate, first records, distributions, what checks found."""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from deniable.errors import ArtefactError, DataError, DeniableError
+from deniable.evaluation.audit_link import AUDIT_DOCUMENT, AUDIT_FORMAT, AUDIT_PAGE
+from deniable.evaluation.html import Markup
+from deniable.evaluation.marginals import Marginal
+from deniable.evaluation.svg_plots import draw_marginal
+from deniable.release.untrusted_files import read_json
+from deniable.studio.run_store import RunRecord, StepStatus
+from deniable.studio.table_facts import TableFacts, table_facts
+from deniable.studio.workspace import Workspace
+
+# An attribute that only pages with inline styles can have; ours refuse them.
+_STYLE = re.compile(r' style="[^"<>]*"')
+_RECORD_FILES = ("synthetic.csv", "synthetic.parquet")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseView:
+    """What can be shown of a release.
+
+    Attributes:
+        path: Its folder, below the root.
+        manifest: Its manifest.
+        records_file: The name of its records.
+        records: Its first records; None if they cannot be read.
+        metrics: The numbers of its internal report; empty if there is none.
+        verdict: The result of ``deniable verify``; empty if it has not run.
+        audits: Paths of audit pages next to its report, below the root.
+        has_artefact: Whether more records can be generated.
+    """
+
+    path: str
+    manifest: Mapping[str, Any]
+    records_file: str
+    records: TableFacts | None
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    verdict: Mapping[str, Any] = field(default_factory=dict)
+    audits: Sequence[str] = ()
+    has_artefact: bool = False
+
+    @property
+    def guarantee(self) -> Mapping[str, Any]:
+        """The guarantee of the manifest."""
+        found = self.manifest.get("guarantee")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def claims_privacy(self) -> bool:
+        """Whether its manifest claims a finite ε."""
+        return isinstance(self.guarantee.get("epsilon"), int | float)
+
+    @property
+    def failed_checks(self) -> list[Mapping[str, Any]]:
+        """The checks that failed."""
+        return [each for each in self.verdict.get("checks", ()) if not each.get("passed")]
+
+    @property
+    def plots(self) -> list[tuple[str, Markup]]:
+        """The distribution of each column, real next to released. Confidential."""
+        found = []
+        for each in self.metrics.get("marginals", ()):
+            with suppress(KeyError, TypeError, ValueError):
+                found.append((str(each["attribute"]), plot(each)))
+        return found
+
+
+def plot(table: Mapping[str, Any]) -> Markup:
+    """Draw a distribution of metrics.json, without the style that our pages refuse."""
+    real = table.get("real")
+    marginal = Marginal(
+        name=str(table["attribute"]),
+        is_number=_is_ordered(table["labels"]),
+        labels=tuple(map(str, table["labels"])),
+        released=tuple(map(float, table["released"])),
+        real=None if real is None else tuple(map(float, real)),
+    )
+    return Markup(_STYLE.sub("", draw_marginal(marginal)))
+
+
+def _is_ordered(labels: Sequence[str]) -> bool:
+    """Whether labels are ranges of numbers or dates, which a chart draws as steps."""
+    return len(labels) > 8 and all(
+        str(each)[:1].isdigit() or str(each)[:1] == "-" for each in labels[:-1]
+    )
+
+
+def read_release(space: Workspace, path: str) -> ReleaseView:
+    """Read what can be shown of a release.
+
+    Raises:
+        ArtefactError: It has no readable manifest.
+        PathError: The path leaves the root.
+    """
+    folder = space.root.locate(path)
+    manifest = read_json(space.root.locate(f"{path}/manifest.json"))
+    if not isinstance(manifest, dict):
+        raise ArtefactError(f"{path}/manifest.json is no manifest")
+    name = next((each for each in _RECORD_FILES if (folder / each).is_file()), "")
+    return ReleaseView(
+        path=path,
+        manifest=manifest,
+        records_file=name,
+        records=_first_records(space, f"{path}/{name}") if name else None,
+        metrics=_json_of(space, f"{path}.internal/report/metrics.json"),
+        verdict=latest_result(space, path, "verify"),
+        audits=_audits(space, path),
+        has_artefact=(folder / "artefact" / "artefact.json").is_file(),
+    )
+
+
+def _first_records(space: Workspace, path: str) -> TableFacts | None:
+    with suppress(DataError, OSError):
+        return table_facts(space.root.locate(path))
+    return None
+
+
+def _json_of(space: Workspace, path: str) -> Mapping[str, Any]:
+    with suppress(DeniableError, OSError):
+        found = read_json(space.root.locate(path))
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _audits(space: Workspace, path: str) -> list[str]:
+    """Find audit pages in the internal folder of a release."""
+    found = []
+    with suppress(DeniableError, OSError):
+        for inner in space.root.entries(f"{path}.internal"):
+            document = _json_of(space, f"{inner.path}/{AUDIT_DOCUMENT}")
+            if document.get("format") == AUDIT_FORMAT:
+                found.append(f"{inner.path}/{AUDIT_PAGE}")
+    return found
+
+
+def latest_result(space: Workspace, path: str, command: str) -> Mapping[str, Any]:
+    """What a command last printed of a release, in any run."""
+    for _, status in steps_on(space, path):
+        if status.step.arguments[0] == command and status.result:
+            return status.result
+    return {}
+
+
+def steps_on(space: Workspace, path: str) -> list[tuple[RunRecord, StepStatus]]:
+    """The steps of all runs on a release, the newest run first."""
+    return [
+        (run, status)
+        for run in space.store.all()
+        if run.out == path or (run.kind in ("records", "check") and run.schema == path)
+        for status in space.store.status(run)
+    ]

@@ -1,0 +1,164 @@
+"""Start, follow and cancel the processes of runs. They do not depend on the server's life."""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from deniable.studio.run_store import RunRecord, RunStore, StepStatus, is_locked
+
+# Seconds between two looks at the runs.
+_INTERVAL = 0.25
+_READ_BYTES = 2**20
+# Steps whose result is wanted even if an earlier check failed.
+_CHECKS = "verify"
+
+
+class RunControl:
+    """Starts the steps of runs, one after the other.
+
+    Args:
+        root: The folder in which commands run.
+        store: The runs.
+    """
+
+    def __init__(self, root: Path, store: RunStore) -> None:
+        self._root = root
+        self._store = store
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._watched: set[str] = set()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Find the runs that have not ended, and watch them."""
+        for run in self._store.all():
+            self._watched.add(run.id)
+        self._thread = threading.Thread(target=self._watch, name="runs", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> int:
+        """Stop watching; return how many processes go on without us."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+        return sum(process.poll() is None for process in self._processes)
+
+    def begin(self, run: RunRecord) -> None:
+        """Start the first step of a new run."""
+        self._watched.add(run.id)
+        self.advance(run)
+
+    def advance(self, run: RunRecord) -> None:
+        """Start the next step, if the one before is done; clean up after a killed one."""
+        with self._lock:
+            for at, status in enumerate(self._store.status(run)):
+                if status.state == "waiting":
+                    self._start_step(run, at)
+                    return
+                if status.state == "running":
+                    return
+                if status.state == "killed":
+                    self._remove_remains(run, status)
+                if status.state != "done" and status.step.arguments[0] != _CHECKS:
+                    break
+            self._watched.discard(run.id)
+
+    def cancel(self, run: RunRecord) -> None:
+        """Ask the running step to stop: it removes what it has begun to write."""
+        folder = self._store.folder(run.id)
+        with self._lock, suppress(OSError):
+            (folder / "cancelled").touch(mode=0o600)
+        for at, status in enumerate(self._store.status(run)):
+            # While the lock is held, the process is ours: no other can have its number.
+            if status.pid is not None and is_locked(folder / f"{at}.lock"):
+                with suppress(ProcessLookupError):
+                    os.kill(status.pid, signal.SIGTERM)
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(_INTERVAL):
+            self._processes = [each for each in self._processes if each.poll() is None]
+            for name in list(self._watched):
+                try:
+                    self.advance(self._store.load(name))
+                except Exception:  # noqa: BLE001 - a run whose folder vanished must not end the watch
+                    self._watched.discard(name)
+
+    def _start_step(self, run: RunRecord, at: int) -> None:
+        """Start a process that holds the lock of its step until it ends."""
+        folder = self._store.folder(run.id)
+        try:
+            lock = os.open(folder / f"{at}.lock", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        except FileExistsError:
+            return  # another server was faster
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._processes.append(self._spawn(folder, at, run, lock))
+        except OSError as fault:
+            _write_failure(folder, at, f"the process could not be started ({fault.strerror})")
+        finally:
+            os.close(lock)
+
+    def _spawn(self, folder: Path, at: int, run: RunRecord, lock: int) -> "subprocess.Popen[bytes]":
+        # -P: a file of the table's folder must not be imported as a module.
+        command = [sys.executable, "-P", "-m", "deniable", *run.steps[at].arguments, "--json"]
+        with (
+            _new_file(folder / f"{at}.out") as out,
+            _new_file(folder / f"{at}.err") as err,
+            _new_file(folder / f"{at}.progress"),
+        ):
+            environment = {**os.environ, "DENIABLE_PROGRESS": str(folder / f"{at}.progress")}
+            environment.pop("DENIABLE_DEBUG", None)
+            return subprocess.Popen(  # noqa: S603 - arguments are a list; no shell reads them
+                command,
+                cwd=self._root,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=environment,
+                pass_fds=(lock,),
+                start_new_session=True,
+            )
+
+    def _remove_remains(self, run: RunRecord, status: StepStatus) -> None:
+        """Remove what a killed process had begun to write next to its target."""
+        if status.pid is None or not run.out:
+            return
+        target = self._root / run.out
+        for name in (target.name, f"{target.name}.internal", f"{target.name}.manifest.json"):
+            remains = target.with_name(f".partial.{status.pid}.{name}")
+            if remains.is_dir() and not remains.is_symlink():
+                shutil.rmtree(remains, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    remains.unlink(missing_ok=True)
+        report = self._root / f"{run.out}.internal" / f".partial.{status.pid}.report"
+        shutil.rmtree(report, ignore_errors=True)
+
+
+def _new_file(path: Path) -> IO[bytes]:
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
+
+
+def _write_failure(folder: Path, at: int, message: str) -> None:
+    with suppress(OSError):
+        (folder / f"{at}.err").write_text(message, encoding="utf-8")
+        (folder / f"{at}.progress").write_text(json.dumps({"exit": 2}) + "\n", encoding="utf-8")
+
+
+def hash_table(path: Path) -> str:
+    """SHA-256 of a table. Confidential: it identifies the table."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_READ_BYTES):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,126 @@
+"""The fourth screen: a run as it goes, its ledger as it fills, and how to cancel it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from deniable.errors import ConfigError
+from deniable.studio.equivalent_command import paste_text
+from deniable.studio.run_store import RunRecord, StepStatus
+from deniable.studio.workspace import Call, Page, Redirect, Reply, address
+
+# The stage of the progress after which a spend of the ledger is made, by what it counts.
+LEDGER_STAGES = (
+    ("values of ", "count single columns"),
+    ("interactions", "count pairs of columns"),
+    ("pairs of attributes", "count pairs in detail"),
+    ("seed prefixes", "count shared combinations"),
+)
+_LAST_STAGE = "learn the model"
+TITLES = {
+    "draft": "Draft of a schema",
+    "release": "Release",
+    "records": "More records",
+    "check": "Check of a release",
+}
+
+
+def show_run(call: Call) -> Reply:
+    """Show a run; a finished one leads to its result."""
+    run = call.space.store.load(call.parts["id"])
+    content = _content(call, run)
+    if not call.is_partial:
+        return Page("run.html", content)
+    headers = {}
+    if content["state"] == "done":
+        headers = {"HX-Redirect": content["next"]}
+    return Page("run_status.html", content, headers=headers)
+
+
+def cancel_run(call: Call) -> Reply:
+    """Cancel a run."""
+    run = call.space.store.load(call.parts["id"])
+    call.space.control.cancel(run)
+    return Redirect(address(f"/run/{run.id}"))
+
+
+def list_runs(call: Call) -> Reply:
+    """Lead to the newest run that goes on; else to the history."""
+    for run in call.space.store.all():
+        if run_state(call.space.store.status(run)) == "running":
+            return Redirect(address(f"/run/{run.id}"))
+    return Redirect(address("/history"))
+
+
+def _content(call: Call, run: RunRecord) -> dict[str, Any]:
+    statuses = call.space.store.status(run)
+    state = run_state(statuses)
+    failed = next((each for each in statuses if each.state in ("failed", "killed")), None)
+    return {
+        "run": run,
+        "title": TITLES[run.kind],
+        "table": run.table,
+        "schema": run.schema,
+        "statuses": [(each, _stages(each)) for each in statuses],
+        "state": state,
+        "failed": failed,
+        "message": "" if failed is None else failure_message(failed),
+        "ledger": _ledger(run, statuses[0]),
+        "is_made": statuses[0].state == "done",
+        "next": _next_page(run),
+        "command": paste_text(call.space.root.path, *(each.step.arguments for each in statuses)),
+    }
+
+
+def run_state(statuses: Sequence[StepStatus]) -> str:
+    """The state of a run: running, done, failed, cancelled or killed."""
+    states = [each.state for each in statuses]
+    for state in ("killed", "failed", "cancelled"):
+        if state in states[:1]:
+            return state
+    if "running" in states or ("waiting" in states and "cancelled" not in states):
+        return "running"
+    # The release itself is in place: a later step that failed is reported on its page.
+    return "done"
+
+
+def failure_message(status: StepStatus) -> str:
+    """What a failed step printed; for a killed one, what that means."""
+    if status.state == "killed":
+        return (
+            "The process ended without a word: it was killed, or the computer ran out of memory or "
+            "was restarted. Nothing was released; what it had begun to write was removed."
+        )
+    lines = status.errors.strip() or f"It ended with exit code {status.code}."
+    return lines
+
+
+def _stages(status: StepStatus) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "done": done, "of": of, "is_done": done >= of}
+        for name, (done, of) in status.stages.items()
+    ]
+
+
+def _ledger(run: RunRecord, status: StepStatus) -> list[dict[str, Any]]:
+    """The planned costs, each with whether it is spent."""
+    found = []
+    for entry in run.ledger:
+        try:
+            what, epsilon = str(entry["what"]), float(entry["epsilon"])
+        except (KeyError, TypeError, ValueError):
+            raise ConfigError("the file of this run has changed; delete the run") from None
+        found.append({"what": what, "epsilon": f"{epsilon:.4f}", "spent": _is_spent(what, status)})
+    return found
+
+
+def _is_spent(what: str, status: StepStatus) -> bool:
+    names = (*(stage for start, stage in LEDGER_STAGES if what.startswith(start)), _LAST_STAGE)
+    stages = [status.stages.get(name, (0, 1)) for name in names]
+    return status.state == "done" or any(done >= of for done, of in stages)
+
+
+def _next_page(run: RunRecord) -> str:
+    if run.kind == "draft":
+        return address("/schema", table=run.table, schema=run.out)
+    release = run.out if run.kind != "records" else run.schema
+    return address("/result", release=release)

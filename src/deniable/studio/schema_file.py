@@ -1,0 +1,147 @@
+"""A schema file that is edited: read with its version, written whole, never over a newer one."""
+
+import hashlib
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from deniable.errors import InputError, SchemaError
+from deniable.files import parse_toml, require_regular_file
+from deniable.release.atomic_files import as_output_error
+from deniable.schema.schema import Schema
+from deniable.studio.access_guard import random_text
+from deniable.studio.open_questions import Question, read_questions
+from deniable.studio.schema_text import Block, SchemaText
+
+# Bytes of a schema that are edited here; larger ones need an editor.
+_MAX_BYTES = 2**22
+
+
+class StalePageError(InputError):
+    """A page was sent that shows an older state than there is now."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaFile:
+    """The text of a schema file at one moment.
+
+    Attributes:
+        path: The file.
+        text: Its text.
+        document: It as TOML; empty if it is not TOML.
+        schema: It as a schema; None if it is none.
+        error: Why it is no schema; "" if it is one.
+    """
+
+    path: Path
+    text: str
+    document: dict[str, Any]
+    schema: Schema | None
+    error: str = ""
+
+    @classmethod
+    def read(cls, path: Path) -> "SchemaFile":
+        """Read a schema file, also a broken one.
+
+        Raises:
+            SchemaError: It cannot be read at all.
+        """
+        require_regular_file(path, SchemaError)
+        if path.stat().st_size > _MAX_BYTES:
+            raise SchemaError(f"{path.name} is too large to be edited here; use an editor")
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (UnicodeDecodeError, OSError):
+            raise SchemaError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
+        return cls.of(path, text)
+
+    @classmethod
+    def of(cls, path: Path, text: str) -> "SchemaFile":
+        """Look at a text that is, or will be, in a file."""
+        document: dict[str, Any] = {}
+        with suppress(ValueError):
+            document = parse_toml(text)
+        try:
+            schema, error = Schema.parse(text), ""
+        except SchemaError as fault:
+            schema, error = None, str(fault)
+        return cls(path=path, text=text, document=document, schema=schema, error=error)
+
+    @property
+    def version(self) -> str:
+        """A hash of the text: a page that has another one is stale."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:20]
+
+    @cached_property
+    def edited(self) -> SchemaText:
+        """The text as blocks."""
+        return SchemaText.parse(self.text)
+
+    @cached_property
+    def edited_attributes(self) -> list[Block]:
+        """The blocks of the attributes."""
+        return [self.edited.blocks[at] for at in self.edited.places("attribute")]
+
+    @cached_property
+    def questions(self) -> list[Question]:
+        """The questions that the draft left."""
+        return read_questions(self.text)
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The attributes, as TOML."""
+        found = self.document.get("attribute", [])
+        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+    @property
+    def constraints(self) -> list[dict[str, Any]]:
+        """The constraints, as TOML."""
+        found = self.document.get("constraint", [])
+        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+    def require_version(self, version: str) -> None:
+        """Refuse a change that was made on an older text.
+
+        Raises:
+            StalePageError: The file has changed since.
+        """
+        if version != self.version:
+            raise StalePageError(
+                "the schema has changed since this page was opened, in another window or in an "
+                "editor. Your change was not saved. Go back to the schema, and make it again"
+            )
+
+    def write(self, text: str) -> "SchemaFile":
+        """Write another text to the file, if it is a schema.
+
+        Raises:
+            SchemaError: It is not; nothing was written.
+            OutputError: The file cannot be written; it is as it was.
+        """
+        new = SchemaFile.of(self.path, text)
+        if new.schema is None:
+            raise SchemaError(new.error)
+        with as_output_error(self.path):
+            _replace(self.path, text)
+        return new
+
+
+def _replace(path: Path, text: str) -> None:
+    """Replace a file: its old content or its new one, nothing in between. Its mode stays."""
+    stage = path.with_name(f".partial.{random_text()[:8]}.{path.name}")
+    mode = path.stat().st_mode & 0o777
+    try:
+        file = os.open(stage, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(file, "w", encoding="utf-8", newline="\n") as opened:
+            os.fchmod(file, mode)
+            opened.write(text)
+            opened.flush()
+            os.fsync(file)
+        stage.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            stage.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,258 @@
+"""The second screen: the schema as a table that can be edited, a row for each column."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from deniable.errors import ConfigError, SchemaError
+from deniable.schema.toml_writer import write_value
+from deniable.studio.column_form import OUTSIDE, TYPES, ColumnForm, convert, summarize
+from deniable.studio.equivalent_command import paste_text, plan_command
+from deniable.studio.open_questions import Question, answers_to, apply_answer
+from deniable.studio.schema_file import SchemaFile
+from deniable.studio.workspace import Call, Page, Redirect, Reply, address
+
+_LINE = re.compile(r"\(at line (\d+)")
+
+
+def show_schema(call: Call) -> Reply:
+    """Show a schema."""
+    return schema_page(call, dict(call.query), _read(call, call.query))
+
+
+def schema_page(
+    call: Call,
+    given: Mapping[str, str],
+    file: SchemaFile,
+    *,
+    form: ColumnForm | None = None,
+    text: str | None = None,
+    error: str = "",
+) -> Page:
+    """Build the page of a schema.
+
+    Args:
+        call: The request.
+        given: Its fields: the table, the schema, and the column that is being edited.
+        file: The schema.
+        form: The form of that column, as it was sent.
+        text: The whole text, as it was sent.
+        error: Why a change was not saved.
+    """
+    columns = [_column_view(at, each, file) for at, each in enumerate(file.columns)]
+    edited = _number(given.get("column", ""))
+    if edited is not None and edited < len(columns) and form is None:
+        form = ColumnForm.of(file.columns[edited])
+    shown_text = text if text is not None else file.text
+    fault = error or file.error
+    line = _LINE.search(fault)
+    ready = [each for each in columns if not each["confirmed"] and not each["questions"]]
+    return Page(
+        "schema.html",
+        {
+            "table": given.get("table", ""),
+            "schema": given.get("schema", ""),
+            "file": file,
+            "columns": columns,
+            "ready": [] if _hides_names(file) else ready,
+            "open": _open_entries(file),
+            "edited": edited,
+            "form": form,
+            "types": TYPES,
+            "outside": OUTSIDE,
+            "names": [each["name"] for each in columns],
+            "table_questions": _table_questions(file),
+            "constraints": [_constraint_view(at, each) for at, each in enumerate(file.constraints)],
+            "as_text": text is not None or "text" in given or file.schema is None,
+            "shown_text": shown_text,
+            "error": error,
+            "error_line": None if line is None else _numbered_line(shown_text, int(line[1])),
+            "command": paste_text(
+                call.space.root.path,
+                plan_command(given.get("schema", ""), records="10000"),
+            ),
+        },
+        status=422 if error else 200,
+    )
+
+
+def save_column(call: Call) -> Reply:
+    """Save the form of a column; show it again if it is not valid, or its type was changed."""
+    file, at = _read_current(call), _require_column(call)
+    column = file.columns[at]
+    form = ColumnForm.sent(call.form)
+    is_new_type = form.kind != column.get("type")
+    if is_new_type and call.form.get("shown_type") != form.kind:
+        # The page has the fields of the old type: show those of the new one.
+        form = ColumnForm.sent({**call.form, **convert(column, form.kind)})
+        if form.keys and call.form.get("action") != "save-as-is":
+            return schema_page(call, call.form, file, form=form)
+    try:
+        text = file.edited.with_attribute(at, **form.values(column)).text
+        file.write(text)
+    except SchemaError as fault:
+        return schema_page(call, call.form, file, form=form, error=str(fault))
+    return _back(call, f"c{at}")
+
+
+def show_fields(call: Call) -> Reply:
+    """Show the fields of another type: a part of the page."""
+    file, at = _read(call, call.form), _require_column(call)
+    kind = call.form.get("type", "")
+    column = file.columns[at]
+    form = ColumnForm.of(column)
+    if kind != column.get("type"):
+        form = ColumnForm.sent({**call.form, **convert(column, kind)})
+    content = {"form": form, "types": TYPES, "outside": OUTSIDE, "file": file, "column": column}
+    return Page("column_fields.html", content)
+
+
+def answer(call: Call) -> Reply:
+    """Apply an answer to a question about a column, which also confirms it."""
+    file, at = _read_current(call), _require_column(call)
+    column = file.columns[at]
+    name = call.form.get("answer", "")
+    questions = _questions_of(str(column.get("name")), file)
+    text = file.edited.with_attribute(at, **apply_answer(name, column, questions))
+    if name == "unit":
+        rows = call.form.get("max_rows_per_unit", "1")
+        text = text.with_head(
+            unit=column["name"], max_rows_per_unit=int(rows) if rows.isdigit() else 1
+        )
+    return _save(call, file, text.text, f"c{at}")
+
+
+def confirm(call: Call) -> Reply:
+    """Confirm a column, the number of rows, or everything that has no open question."""
+    file = _read_current(call)
+    text, what = file.edited, call.form.get("what", "")
+    if what == "rows":
+        return _save(call, file, text.with_head(rows_max_confirmed=None).text, "head")
+    if what == "ready":
+        for at, column in enumerate(file.columns):
+            if not column.get("confirmed", True) and not _questions_of(str(column["name"]), file):
+                text = text.with_attribute(at, confirmed=True)
+        return _save(call, file, text.text, "columns")
+    at = _require_column(call)
+    return _save(call, file, text.with_attribute(at, confirmed=True).text, f"c{at}")
+
+
+def save_rows(call: Call) -> Reply:
+    """Save the public guess of the number of rows, and confirm it."""
+    file = _read_current(call)
+    rows = call.form.get("rows_max", "").replace(",", "").replace("_", "").strip()
+    if not (rows.isascii() and rows.isdigit()):
+        message = "rows_max: write a whole number, at least 1"
+        return schema_page(call, call.form, file, error=message)
+    text = file.edited.with_head(rows_max=int(rows), rows_max_confirmed=None)
+    return _save(call, file, text.text, "head")
+
+
+def change_constraint(call: Call) -> Reply:
+    """Confirm or delete a constraint."""
+    file, at = _read_current(call), _number(call.form.get("constraint", ""))
+    edited = file.edited
+    places = edited.places("constraint")
+    if at is None or at >= len(places):
+        raise ConfigError("there is no such constraint; open the schema again")
+    block = edited.blocks[places[at]]
+    delete = call.form.get("action") == "delete"
+    new = edited.with_block(
+        places[at], None if delete else block.with_value("confirmed", value=True)
+    )
+    return _save(call, file, new.text, "constraints")
+
+
+def save_text(call: Call) -> Reply:
+    """Save the whole text."""
+    file = _read_current(call)
+    text = call.form.get("text", "").replace("\r\n", "\n")
+    try:
+        file.write(text if text.endswith("\n") else f"{text}\n")
+    except SchemaError as fault:
+        return schema_page(call, call.form, file, text=text, error=str(fault))
+    return _back(call, "")
+
+
+def _save(call: Call, file: SchemaFile, text: str, anchor: str) -> Reply:
+    try:
+        file.write(text)
+    except SchemaError as fault:
+        return schema_page(call, call.form, file, error=str(fault))
+    return _back(call, anchor)
+
+
+def _back(call: Call, anchor: str) -> Redirect:
+    given = {name: call.form.get(name, "") for name in ("table", "schema")}
+    return Redirect(address("/schema", **given) + (f"#{anchor}" if anchor else ""))
+
+
+def _read(call: Call, given: Mapping[str, str]) -> SchemaFile:
+    return SchemaFile.read(call.space.root.locate(given.get("schema", "")))
+
+
+def _read_current(call: Call) -> SchemaFile:
+    file = _read(call, call.form)
+    file.require_version(call.form.get("version", ""))
+    return file
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
+
+
+def _require_column(call: Call) -> int:
+    at = _number(call.form.get("column", ""))
+    if at is None or at >= len(_read(call, call.form).columns):
+        raise ConfigError("there is no such column; open the schema again")
+    return at
+
+
+def _column_view(at: int, column: dict[str, Any], file: SchemaFile) -> dict[str, Any]:
+    """What the row of a column shows."""
+    name = str(column.get("name", ""))
+    confirmed = column.get("confirmed", True) is True
+    questions = [] if confirmed else _questions_of(name, file)
+    places = file.edited_attributes
+    return {
+        "at": at,
+        "name": name,
+        "kind": TYPES.get(str(column.get("type")), str(column.get("type"))),
+        "summary": summarize(column),
+        "missing": [each or "(empty)" for each in column.get("missing", [])],
+        "confirmed": confirmed,
+        "drafted": file.schema is not None and file.schema.draft is not None,
+        "questions": [(each.text, answers_to(each)) for each in questions],
+        "remarks": places[at].remarks if at < len(places) else (),
+        "is_unit": file.document.get("unit") == name,
+    }
+
+
+def _questions_of(name: str, file: SchemaFile) -> list[Question]:
+    return [each for each in file.questions if name in each.columns]
+
+
+def _table_questions(file: SchemaFile) -> list[str]:
+    """Notes on the table as a whole, as long as something is not confirmed."""
+    found = [each.text for each in file.questions if not each.columns]
+    return found if file.schema is not None and file.schema.drafted else []
+
+
+def _hides_names(file: SchemaFile) -> bool:
+    """Whether a note is about columns that it does not name, so that nothing needs no look."""
+    return any(each.hidden for each in file.questions)
+
+
+def _open_entries(file: SchemaFile) -> int:
+    return 0 if file.schema is None else len(file.schema.drafted)
+
+
+def _constraint_view(at: int, table: dict[str, Any]) -> dict[str, Any]:
+    rule = {key: value for key, value in table.items() if key not in ("confirmed", "name")}
+    words = "; ".join(f"{key} {write_value(value)}" for key, value in rule.items())
+    return {"at": at, "text": words, "confirmed": table.get("confirmed", True) is True}
+
+
+def _numbered_line(text: str, number: int) -> tuple[int, str]:
+    lines = text.split("\n")
+    return number, lines[number - 1] if 0 < number <= len(lines) else ""

@@ -1,0 +1,127 @@
+"""What can be seen of a table at once: its columns, its size, its first rows. Confidential."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TypeVar
+
+import polars as pl
+
+from deniable.data.polars_errors import polars_errors_as
+from deniable.drafting.column_profile import open_table
+from deniable.errors import DataError
+from deniable.studio.run_process import hash_table
+
+_SHOWN_ROWS = 5
+# Characters of a cell that are shown; columns whose first cells are shown.
+_SHOWN_CHARACTERS = 40
+_SHOWN_COLUMNS = 60
+# Tables whose facts are remembered.
+_MAX_KEPT = 32
+
+Fact = TypeVar("Fact")
+_FIX = "Its message is not shown, as it may quote cells. Check the file."
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFacts:
+    """The first look at a table.
+
+    Attributes:
+        columns: Names of its columns.
+        first_rows: Its first rows, as texts, cut to a readable length.
+        size: Its bytes.
+    """
+
+    columns: tuple[str, ...]
+    first_rows: tuple[tuple[str, ...], ...]
+    size: int
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether not all columns are shown."""
+        return len(self.columns) > _SHOWN_COLUMNS
+
+    @property
+    def shown_columns(self) -> tuple[str, ...]:
+        """The columns whose first cells are shown."""
+        return self.columns[:_SHOWN_COLUMNS]
+
+
+class Remembered:
+    """Facts of files, remembered until the file changes: by its path, size and time."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[object, ...], object] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, path: Path, make: Callable[[Path], Fact]) -> Fact:
+        """The fact, made once for each state of the file."""
+        found = path.stat()
+        key = (make, path, found.st_ino, found.st_size, found.st_mtime_ns)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]  # type: ignore[return-value]
+        made = make(path)
+        with self._lock:
+            self._kept[key] = made
+            while len(self._kept) > _MAX_KEPT:
+                self._kept.popitem(last=False)
+        return made
+
+
+_REMEMBERED = Remembered()
+
+
+def table_facts(path: Path) -> TableFacts:
+    """Look at the head of a table.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    return _REMEMBERED.get(path, _read_head)
+
+
+def count_rows(path: Path) -> int:
+    """Count the rows of a table. Confidential."""
+    return _REMEMBERED.get(path, _count_rows)
+
+
+def table_hash(path: Path) -> str:
+    """SHA-256 of a table. Confidential."""
+    return _REMEMBERED.get(path, hash_table)
+
+
+def _read_head(path: Path) -> TableFacts:
+    opened = open_table(path)
+    shown = opened.names[:_SHOWN_COLUMNS]
+    with polars_errors_as(DataError, f"{opened.label} cannot be read", fix=_FIX):
+        head = opened.frame.select(shown).head(_SHOWN_ROWS).collect()
+    rows = tuple(tuple(map(_cell_text, row)) for row in head.iter_rows())
+    return TableFacts(columns=opened.names, first_rows=rows, size=path.stat().st_size)
+
+
+def _count_rows(path: Path) -> int:
+    opened = open_table(path)
+    with polars_errors_as(DataError, f"{opened.label} cannot be read", fix=_FIX):
+        return int(opened.frame.select(pl.len()).collect().item())
+
+
+def _cell_text(value: object) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def size_text(size: int) -> str:
+    """A number of bytes in words.
+
+    >>> size_text(1_500_000)
+    '1.5 MB'
+    """
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size} bytes"

@@ -1,0 +1,77 @@
+"""A studio in this process, and a browser without a screen for it."""
+
+import re
+import time
+from pathlib import Path
+
+from starlette.testclient import TestClient
+
+from deniable.studio.access_guard import Access
+from deniable.studio.run_screen import run_state
+from deniable.studio.server import open_workspace
+from deniable.studio.web_app import make_app
+from deniable.studio.workspace import Workspace
+
+PORT = 8123
+HOST = f"127.0.0.1:{PORT}"
+ORIGIN = f"http://{HOST}"
+
+
+class StudioClient:
+    """A studio on a folder, and a client that was let in.
+
+    Attributes:
+        space: The workspace.
+        client: The client; it has the cookie.
+        announced: What was printed on the terminal.
+    """
+
+    def __init__(self, root: Path, table: Path | None = None) -> None:
+        self.announced: list[str] = []
+        self.space: Workspace = open_workspace(table, root, Access("127.0.0.1", PORT))
+        self.app = make_app(self.space, self.announced.append, watch=False)
+        self.client = self.new_client()
+        link = self.space.access.new_link()
+        assert self.client.get(link.removeprefix(ORIGIN)).status_code == 200
+
+    def new_client(self) -> TestClient:
+        """A client that was not let in."""
+        return TestClient(
+            self.app, base_url=ORIGIN, headers={"origin": ORIGIN}, raise_server_exceptions=True
+        )
+
+    def get(self, path: str, **fields: str) -> str:
+        """The page at an address, which must be there."""
+        reply = self.client.get(path, params=fields)
+        assert reply.status_code == 200, text_of(reply.text)
+        return reply.text
+
+    def post(self, path: str, **fields: str) -> str:
+        """The page that a form leads to."""
+        reply = self.client.post(path, data=fields)
+        assert reply.status_code == 200, text_of(reply.text)
+        return reply.text
+
+    def follow(self) -> str:
+        """Wait until the newest run has ended; return its state."""
+        run = self.space.store.all()[0]
+        for _ in range(2400):
+            self.space.control.advance(run)
+            state = run_state(self.space.store.status(run))
+            if state != "running":
+                return state
+            time.sleep(0.05)
+        raise AssertionError("the run does not end")
+
+
+def text_of(page: str) -> str:
+    """The words of a page."""
+    body = page.partition("<main")[2]
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", body))
+
+
+def version_of(page: str) -> str:
+    """The version of the schema that a page shows."""
+    found = re.search(r'name="version" value="([0-9a-f]+)"', page)
+    assert found is not None
+    return found[1]
