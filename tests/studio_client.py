@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 
 from deniable.studio.access_guard import Access
 from deniable.studio.run_screen import run_state
+from deniable.studio.run_store import Step
 from deniable.studio.server import open_workspace
 from deniable.studio.web_app import make_app
 from deniable.studio.workspace import Workspace
@@ -75,3 +76,31 @@ def version_of(page: str) -> str:
     found = re.search(r'name="version" value="([0-9a-f]+)"', page)
     assert found is not None
     return found[1]
+
+
+def record_release(studio: StudioClient, out: str, **facts: object) -> str:
+    """Record a run as if the studio had made a release; return its name."""
+    known: dict[str, object] = {
+        "kind": "release",
+        "table": "table.csv",
+        "schema": "schema.toml",
+        "out": out,
+        "steps": (Step(name="Make the release", arguments=("synthesize",)),),
+        "epsilon": 1.0,
+        "delta": 1e-9,
+        "mode": "one-shot",
+    }
+    run = studio.space.store.create(**{**known, **facts})
+    end_step(studio, run.id, 0)
+    return run.id
+
+
+def end_step(
+    studio: StudioClient, run: str, at: int, *, code: int = 0, output: str = "", errors: str = ""
+) -> None:
+    """Write the files of a step that has ended."""
+    folder = studio.space.store.folder(run)
+    (folder / f"{at}.lock").touch()
+    (folder / f"{at}.progress").write_text(f'{{"pid": 1}}\n{{"exit": {code}}}\n')
+    (folder / f"{at}.out").write_text(output)
+    (folder / f"{at}.err").write_text(errors)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deniable.cli.audit_commands import audit
-from deniable.cli.studio_command import studio
 from deniable.cli.options import (
     OUTPUT_PANEL,
     DraftEpsilon,
@@ -45,6 +44,7 @@ from deniable.cli.output import (
     summarize_claim,
 )
 from deniable.cli.plan_tables import show_plan
+from deniable.cli.studio_command import studio
 from deniable.files import current_tracker
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
 """The command ``studio``: the whole workflow in a browser."""
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -42,6 +43,8 @@ def studio(
     It runs the same commands as this program, and shows each of them. The link works in one
     browser, once. Runs go on if the page is closed, or the studio is stopped.
     """
+    if sys.platform == "win32":
+        raise ConfigError("the studio needs Linux or macOS; on Windows, run it in WSL")
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         raise ConfigError(

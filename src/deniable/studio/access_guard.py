@@ -91,7 +91,7 @@ class Access:
         except CookieError:
             return False
         given = "" if morsel is None else morsel.value
-        return any([hmac.compare_digest(session, given) for session in self._sessions])
+        return any(hmac.compare_digest(session, given) for session in self._sessions)
 
     def refusal(self, method: str, path: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
         """Why a request is refused: a status and the name of a page; None if it may pass."""

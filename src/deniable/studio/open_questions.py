@@ -7,6 +7,7 @@ about. A question is open as long as one of its columns is not confirmed.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from deniable.files import parse_toml
@@ -15,7 +16,7 @@ _START = re.compile(r"#\s*To decide:")
 _ITEM = re.compile(r"#\s+(\d+)\.\s+(.*)")
 _NAME = re.compile(r'"(?:[^"\\]|\\.)*"')
 _AND_MORE = re.compile(r" and (\d+) more: ")
-_MANY_ROWS = re.compile(r"many rows have (\S+): if it means missing")
+_MANY_ROWS = re.compile(r"many rows have (\S+): if it means missing", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -87,28 +88,42 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-# A phrase of a note, and the answers to it besides "Correct".
+_KEEP = Answer("keep", "Correct as it is")
+# A phrase of a note, and the answers to it. The first confirms the column as it is.
 _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
-    ("aken for an identifier", (Answer("omit", "Leave the column out"),)),
-    ("lmost every row has its own value", (Answer("identifier", "It identifies a person"),)),
-    ("does it identify persons", (Answer("unit", "Yes: it says whose rows these are"),)),
-    ("oes it identify persons", (Answer("unit", "Yes: it says whose rows these are"),)),
-    ("if it means missing", (Answer("missing", "It means missing"),)),
-    ('taken to have an order ("ordered")', (Answer("categorical", "They have no order"),)),
-    ("every row has the same value", (Answer("omit", "Leave the column out"),)),
-    ("very row has the same value", (Answer("omit", "Leave the column out"),)),
+    (
+        "taken for an identifier",
+        (Answer("keep", "It is one: make up new ones"), Answer("omit", "Leave the column out")),
+    ),
+    (
+        "almost every row has its own value",
+        (Answer("keep", "It is a measurement"), Answer("identifier", "It identifies a person")),
+    ),
+    (
+        "does it identify persons",
+        (Answer("keep", "No: it is a value"), Answer("unit", "Yes: it says whose rows these are")),
+    ),
+    (
+        "if it means missing",
+        (Answer("keep", "It is a value"), Answer("missing", "It means missing")),
+    ),
+    (
+        'taken to have an order ("ordered")',
+        (Answer("keep", "They have this order"), Answer("categorical", "They have no order")),
+    ),
+    (
+        "every row has the same value",
+        (Answer("keep", "All records shall have it"), Answer("omit", "Leave the column out")),
+    ),
+    ("listing them discloses", (Answer("keep", "The whole list is public"),)),
+    ("it is computed from", (Answer("keep", "It follows from the other column"),)),
 )
 
 
 def answers_to(question: Question) -> list[Answer]:
-    """The answers to a question about a column; "Correct" confirms the column as it is."""
-    other = next((found for phrase, found in _ANSWERS if phrase in question.text), ())
-    keep = (
-        "It is a value like any other" if _MANY_ROWS.search(question.text) else "Correct as it is"
-    )
-    if "oes it identify persons" in question.text:
-        keep = "No: it is a value"
-    return [Answer("keep", keep), *other]
+    """The answers to a question about a column; the first confirms the column as it is."""
+    text = question.text.lower()
+    return list(next((found for phrase, found in _ANSWERS if phrase in text), (_KEEP,)))
 
 
 def apply_answer(
@@ -132,7 +147,29 @@ def apply_answer(
     if name == "categorical":
         return {"type": "categorical", "confirmed": True}
     if name == "missing":
-        codes = [found[1] for each in questions if (found := _MANY_ROWS.search(each.text))]
+        codes = [code for each in questions if (code := code_of(each))]
         known = [*column.get("missing", []), *codes]
-        return {"missing": list(dict.fromkeys(known)), "confirmed": True}
+        # Not confirmed: the new bound is only the next number, and should be looked at.
+        return {"missing": list(dict.fromkeys(known)), **_without_codes(column, codes)}
     return {"confirmed": True}
+
+
+def code_of(question: Question) -> str:
+    """The number of which a note asks whether it means missing; "" for other notes."""
+    found = _MANY_ROWS.search(question.text)
+    return found[1] if found else ""
+
+
+def _without_codes(column: Mapping[str, Any], codes: Sequence[str]) -> dict[str, object]:
+    """Move the bounds of a column so that codes at their ends lie outside."""
+    low, high = (Decimal(str(column.get(key, 0))) for key in ("min", "max"))
+    step = Decimal(1).scaleb(-int(column.get("decimals", 0)))
+    for code in codes:
+        number = Decimal(code)
+        if low <= number <= high and number > (low + high) / 2:
+            high = number - step
+        elif low <= number <= high:
+            low = number + step
+    bounds = {"min": low, "max": high}
+    whole = column.get("type") == "integer"
+    return {key: int(value) if whole else value for key, value in bounds.items()}

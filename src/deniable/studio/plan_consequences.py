@@ -61,6 +61,7 @@ class Consequences:
         report: The report of ``deniable plan``.
         sentence: The guarantee that the release will state.
         words: The same for somebody who does not know the formulas.
+        forecast: What to expect of the records.
         modes: The four modes, each with its cost for this number of records.
     """
 
@@ -68,6 +69,7 @@ class Consequences:
     report: Mapping[str, Any] = field(default_factory=dict)
     sentence: str = ""
     words: Sequence[str] = ()
+    forecast: Sequence[str] = ()
     modes: Sequence[Mapping[str, str]] = ()
 
 
@@ -89,7 +91,8 @@ def _computed(text: str, config: Config, records: int, rows: int | None) -> Cons
     return Consequences(
         report=report,
         sentence=planned_sentence(schema, resolved, run),
-        words=plain_words(report, schema, resolved),
+        words=plain_words(report, schema),
+        forecast=forecast_words(report["forecast"]),
         modes=_modes(resolved, records),
     )
 
@@ -104,7 +107,7 @@ def planned_sentence(schema: Schema, config: Config, run: RunPlan) -> str:
     return certify(planned, omegas=run.omegas or (1,), extra={}).sentence
 
 
-def plain_words(report: Mapping[str, Any], schema: Schema, config: Config) -> list[str]:
+def plain_words(report: Mapping[str, Any], schema: Schema) -> list[str]:
     """Explain a guarantee to somebody who has to decide, not to calculate."""
     cost = report["cost"]
     if cost["epsilon"] == "inf":
@@ -132,6 +135,32 @@ def plain_words(report: Mapping[str, Any], schema: Schema, config: Config) -> li
     if report["threshold"] is not None:
         words.append(
             f"A combination of values is copied only if at least {report['k']} rows share it."
+        )
+    return words
+
+
+def forecast_words(forecast: Mapping[str, Any] | None) -> list[str]:
+    """What to expect of the records, for somebody who has not met these measures."""
+    if not forecast:
+        return []
+    words = []
+    error = forecast.get("value_error")
+    if error is not None:
+        words.append(
+            f"The share of a single value will be right to about ± {200 * error:.2g} percentage "
+            "points."
+        )
+    visible = forecast.get("visible_association")
+    if visible is not None:
+        words.append(
+            "A relation between two columns survives if its strength (Cramér’s V) is above "
+            f"{visible:.2g}, on a scale from 0, none, to 1, one column follows from the other."
+        )
+    share = forecast.get("sample_share")
+    if share is not None:
+        words.append(
+            "For relations between columns, the records will be about as good as a random sample "
+            f"of {100 * share:.2g} % of the rows."
         )
     return words
 

@@ -204,12 +204,11 @@ def _parse(option: Option, text: str) -> Any:
         try:
             number = option.kind(text.replace("_", ""))
         except ValueError:
+            number = math.nan
+        if math.isnan(number):
             kind = "whole number" if option.kind is int else "number"
-            raise ConfigError(
-                f"{LABELS[option.name]}: write a {kind}, such as {_number_text(option.default or 50)}"
-            ) from None
-        if number != number:
-            raise ConfigError(f"{LABELS[option.name]}: write a number")
+            example = _number_text(option.default or 50)
+            raise ConfigError(f"{LABELS[option.name]}: write a {kind}, such as {example}")
         return number
     if get_origin(option.kind) is tuple:
         return [line for line in text.replace("\r", "").split("\n") if line]

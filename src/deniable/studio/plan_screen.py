@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from deniable.errors import ConfigError, DeniableError, SchemaError
+from deniable.errors import BudgetError, ConfigError, DeniableError, InputError, SchemaError
 from deniable.release.release import release_folders
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
@@ -53,6 +53,7 @@ def _content(
     return {
         "table": table,
         "schema": given.get("schema", ""),
+        "error": "",
         "form": form,
         "found": found,
         "stages": _stage_rows(found.report.get("stages", ())),
@@ -72,7 +73,17 @@ def _content(
 
 
 def start_run(call: Call) -> Reply:
-    """Start a release with the plan of the form."""
+    """Start a release with the plan of the form; show the form again if it cannot start."""
+    try:
+        return _start(call)
+    except (InputError, BudgetError) as fault:
+        schema, form = _read_schema(call, call.form), PlanForm.sent(call.form)
+        found = consequences(form, schema)
+        content = _content(call, call.form, schema, form, found)
+        return Page("plan.html", {**content, "error": str(fault)}, status=422)
+
+
+def _start(call: Call) -> Reply:
     given, root = call.form, call.space.root
     table = given.get("table", "")
     path, schema = root.locate(table), _read_schema(call, given)
@@ -106,6 +117,7 @@ def start_run(call: Call) -> Reply:
         ledger=tuple(found.report["stages"]),
         epsilon=found.report["cost"]["epsilon"],
         delta=found.report["cost"]["delta"],
+        mode=found.report["mode"],
     )
     call.space.control.begin(run)
     return Redirect(address(f"/run/{run.id}"))

@@ -41,7 +41,7 @@ def _content(call: Call, release: ReleaseView, table: str) -> dict[str, Any]:
     return {
         "release": release,
         "table": table,
-        "schema": "",
+        "schema": schema_of(call, path),
         "running": running[0] if running else None,
         "files": list_files(root, path),
         "made": [
@@ -59,6 +59,14 @@ def _content(call: Call, release: ReleaseView, table: str) -> dict[str, Any]:
 def table_of(call: Call, path: str) -> str:
     """The table of a release that the studio made; "" if it is not known."""
     return next((run.table for run in call.space.store.all() if run.out == path), "")
+
+
+def schema_of(call: Call, path: str) -> str:
+    """The schema that a release of the studio was made with; "" if it is not known."""
+    return next(
+        (run.schema for run in call.space.store.all() if run.kind == "release" and run.out == path),
+        "",
+    )
 
 
 def start_check(call: Call) -> Reply:

@@ -13,6 +13,8 @@ TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 STATE_FOLDER = ".deniable-studio"
 # Entries of a folder that are listed; more would make no page.
 _MAX_ENTRIES = 2000
+# Folders of one level that are searched for releases.
+_MAX_SEARCHED = 200
 
 
 class PathError(DataError):
@@ -63,7 +65,7 @@ class RootFolder:
         Raises:
             PathError: It is absolute, has a parent, hidden or odd name, or is no text for a path.
         """
-        if "\0" in written or "\\" in written or written.startswith("/"):
+        if not written.isprintable() or "\\" in written or written.startswith("/"):
             raise PathError("this path cannot be opened here: it must lie in the studio's folder")
         names = tuple(name for name in written.split("/") if name not in ("", "."))
         if any(name.startswith(".") for name in names):
@@ -160,7 +162,7 @@ class RootFolder:
                     listed = self.entries(folder)
                     found += [each.path for each in listed if each.kind == "release"]
                     below += [each.path for each in listed if each.kind == "folder"]
-            level = below[:_MAX_ENTRIES]
+            level = below[:_MAX_SEARCHED]
         return sorted(found)
 
 

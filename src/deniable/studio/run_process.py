@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -18,6 +19,8 @@ from deniable.studio.run_store import RunRecord, RunStore, StepStatus, is_locked
 # Seconds between two looks at the runs.
 _INTERVAL = 0.25
 _READ_BYTES = 2**20
+# -P: a file of the table's folder must not be imported as a module.
+PROGRAM = (sys.executable, "-P", "-m", "deniable")
 # Steps whose result is wanted even if an earlier check failed.
 _CHECKS = "verify"
 
@@ -28,14 +31,19 @@ class RunControl:
     Args:
         root: The folder in which commands run.
         store: The runs.
+        program: The command line; tests have shorter ones.
+
+    Attributes:
+        processes: Those that were started here, and may go on.
     """
 
-    def __init__(self, root: Path, store: RunStore) -> None:
+    def __init__(self, root: Path, store: RunStore, program: Sequence[str] = PROGRAM) -> None:
+        self._program = tuple(program)
         self._root = root
         self._store = store
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
         self._watched: set[str] = set()
         self._thread: threading.Thread | None = None
 
@@ -46,12 +54,11 @@ class RunControl:
         self._thread = threading.Thread(target=self._watch, name="runs", daemon=True)
         self._thread.start()
 
-    def stop(self) -> int:
-        """Stop watching; return how many processes go on without us."""
+    def stop(self) -> None:
+        """Stop watching. Processes go on without us."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
-        return sum(process.poll() is None for process in self._processes)
 
     def begin(self, run: RunRecord) -> None:
         """Start the first step of a new run."""
@@ -67,30 +74,36 @@ class RunControl:
                     return
                 if status.state == "running":
                     return
-                if status.state == "killed":
+                if status.state in ("killed", "cancelled"):
                     self._remove_remains(run, status)
                 if status.state != "done" and status.step.arguments[0] != _CHECKS:
                     break
             self._watched.discard(run.id)
 
     def cancel(self, run: RunRecord) -> None:
-        """Ask the running step to stop: it removes what it has begun to write."""
+        """Ask the running step to stop: it removes what it has begun to write.
+
+        A second time, end it at once; then its remains are removed for it.
+        """
         folder = self._store.folder(run.id)
-        with self._lock, suppress(OSError):
-            (folder / "cancelled").touch(mode=0o600)
+        with self._lock:
+            number = signal.SIGKILL if self._store.is_cancelled(run) else signal.SIGTERM
+            self._store.mark_cancelled(run)
+        self._watched.add(run.id)
         for at, status in enumerate(self._store.status(run)):
             # While the lock is held, the process is ours: no other can have its number.
             if status.pid is not None and is_locked(folder / f"{at}.lock"):
                 with suppress(ProcessLookupError):
-                    os.kill(status.pid, signal.SIGTERM)
+                    os.kill(status.pid, number)
 
     def _watch(self) -> None:
         while not self._stopped.wait(_INTERVAL):
-            self._processes = [each for each in self._processes if each.poll() is None]
+            self.processes = [each for each in self.processes if each.poll() is None]
             for name in list(self._watched):
                 try:
                     self.advance(self._store.load(name))
-                except Exception:  # noqa: BLE001 - a run whose folder vanished must not end the watch
+                except Exception:
+                    # A run whose folder vanished must not end the watch over the others.
                     self._watched.discard(name)
 
     def _start_step(self, run: RunRecord, at: int) -> None:
@@ -102,15 +115,16 @@ class RunControl:
             return  # another server was faster
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            self._processes.append(self._spawn(folder, at, run, lock))
+            process = self._spawn(folder, at, run, lock)
+            self.processes.append(process)
+            (folder / f"{at}.pid").write_text(f"{process.pid}\n", encoding="ascii")
         except OSError as fault:
             _write_failure(folder, at, f"the process could not be started ({fault.strerror})")
         finally:
             os.close(lock)
 
     def _spawn(self, folder: Path, at: int, run: RunRecord, lock: int) -> "subprocess.Popen[bytes]":
-        # -P: a file of the table's folder must not be imported as a module.
-        command = [sys.executable, "-P", "-m", "deniable", *run.steps[at].arguments, "--json"]
+        command = [*self._program, *run.steps[at].arguments, "--json"]
         with (
             _new_file(folder / f"{at}.out") as out,
             _new_file(folder / f"{at}.err") as err,

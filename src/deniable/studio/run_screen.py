@@ -1,9 +1,10 @@
 """The fourth screen: a run as it goes, its ledger as it fills, and how to cancel it."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
-from deniable.errors import ConfigError
+from deniable.errors import ConfigError, DeniableError
 from deniable.studio.equivalent_command import paste_text
 from deniable.studio.run_store import RunRecord, StepStatus
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
@@ -54,6 +55,7 @@ def list_runs(call: Call) -> Reply:
 def _content(call: Call, run: RunRecord) -> dict[str, Any]:
     statuses = call.space.store.status(run)
     state = run_state(statuses)
+    is_made = statuses[0].state == "done" or _is_in_place(call, run)
     failed = next((each for each in statuses if each.state in ("failed", "killed")), None)
     return {
         "run": run,
@@ -63,9 +65,10 @@ def _content(call: Call, run: RunRecord) -> dict[str, Any]:
         "statuses": [(each, _stages(each)) for each in statuses],
         "state": state,
         "failed": failed,
-        "message": "" if failed is None else failure_message(failed),
+        "message": "" if failed is None else failure_message(failed, is_made=is_made),
         "ledger": _ledger(run, statuses[0]),
-        "is_made": statuses[0].state == "done",
+        "is_made": is_made,
+        "is_cancelled": call.space.store.is_cancelled(run),
         "next": _next_page(run),
         "command": paste_text(call.space.root.path, *(each.step.arguments for each in statuses)),
     }
@@ -83,15 +86,28 @@ def run_state(statuses: Sequence[StepStatus]) -> str:
     return "done"
 
 
-def failure_message(status: StepStatus) -> str:
+def _is_in_place(call: Call, run: RunRecord) -> bool:
+    """Whether the output of a run is there, however its process ended."""
+    if run.kind != "release":
+        return False
+    with suppress(DeniableError, OSError):
+        return call.space.root.locate(f"{run.out}/manifest.json").is_file()
+    return False
+
+
+def failure_message(status: StepStatus, *, is_made: bool = False) -> str:
     """What a failed step printed; for a killed one, what that means."""
     if status.state == "killed":
+        outcome = (
+            "The release itself is in place, and its cost is spent."
+            if is_made
+            else "Nothing was released; what it had begun to write was removed."
+        )
         return (
             "The process ended without a word: it was killed, or the computer ran out of memory or "
-            "was restarted. Nothing was released; what it had begun to write was removed."
+            f"was restarted. {outcome}"
         )
-    lines = status.errors.strip() or f"It ended with exit code {status.code}."
-    return lines
+    return status.errors.strip() or f"It ended with exit code {status.code}."
 
 
 def _stages(status: StepStatus) -> list[dict[str, Any]]:

@@ -60,8 +60,9 @@ class RunRecord:
         table_size: Bytes of the table.
         table_hash: SHA-256 of the table, once it is known.
         ledger: The planned costs, stage by stage, as in the manifest.
-        epsilon: The ε asked for; of a draft, its own.
-        delta: The δ asked for.
+        epsilon: The ε of the plan; of a private draft, its own.
+        delta: The δ of the plan.
+        mode: The mode of a release.
         counts: Whether its cost is added up: False if its owner deleted it and stated that it was
             never shared.
         deleted: Whether its output was deleted.
@@ -79,6 +80,7 @@ class RunRecord:
     ledger: tuple[Mapping[str, Any], ...] = ()
     epsilon: float | str | None = None
     delta: float | None = None
+    mode: str = ""
     counts: bool = True
     deleted: bool = False
 
@@ -224,12 +226,21 @@ class RunStore:
         """How far each step has come, from the files of the run alone."""
         folder = self.folder(run.id)
         found = [step_status(folder, at, step) for at, step in enumerate(run.steps)]
-        if (folder / "cancelled").exists():
+        if self.is_cancelled(run):
+            # A process that was told to stop before it could listen looks like a killed one.
             found = [
-                replace(each, state="cancelled") if each.state == "waiting" else each
+                replace(each, state="cancelled") if each.state in ("waiting", "killed") else each
                 for each in found
             ]
         return found
+
+    def is_cancelled(self, run: RunRecord) -> bool:
+        """Whether its owner has cancelled a run, which may still be ending."""
+        return (self.folder(run.id) / "cancelled").exists()
+
+    def mark_cancelled(self, run: RunRecord) -> None:
+        """Record that a run is cancelled: no further step starts."""
+        (self.folder(run.id) / "cancelled").touch(mode=0o600)
 
 
 def step_status(folder: Path, at: int, step: Step) -> StepStatus:
@@ -246,6 +257,8 @@ def step_status(folder: Path, at: int, step: Step) -> StepStatus:
     }
     code = next((int(line["exit"]) for line in lines if "exit" in line), None)
     pid = next((int(line["pid"]) for line in lines if "pid" in line), None)
+    written = _read_text(folder / f"{at}.pid").strip()
+    pid = int(written) if written.isdigit() else pid
     state: StepState = "running"
     if not is_held:
         state = "killed" if code is None else "failed"

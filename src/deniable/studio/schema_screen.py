@@ -8,7 +8,7 @@ from deniable.errors import ConfigError, SchemaError
 from deniable.schema.toml_writer import write_value
 from deniable.studio.column_form import OUTSIDE, TYPES, ColumnForm, convert, summarize
 from deniable.studio.equivalent_command import paste_text, plan_command
-from deniable.studio.open_questions import Question, answers_to, apply_answer
+from deniable.studio.open_questions import Question, answers_to, apply_answer, code_of
 from deniable.studio.schema_file import SchemaFile
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
@@ -119,7 +119,11 @@ def answer(call: Call) -> Reply:
         text = text.with_head(
             unit=column["name"], max_rows_per_unit=int(rows) if rows.isdigit() else 1
         )
-    return _save(call, file, text.text, f"c{at}")
+    reply = _save(call, file, text.text, f"c{at}")
+    if name == "missing" and isinstance(reply, Redirect):
+        given = {key: call.form.get(key, "") for key in ("table", "schema")}
+        return Redirect(address("/schema", **given, column=at) + f"#c{at}")
+    return reply
 
 
 def confirm(call: Call) -> Reply:
@@ -229,7 +233,11 @@ def _column_view(at: int, column: dict[str, Any], file: SchemaFile) -> dict[str,
 
 
 def _questions_of(name: str, file: SchemaFile) -> list[Question]:
-    return [each for each in file.questions if name in each.columns]
+    """The open questions about a column; one about a code is answered if that means missing."""
+    column = next((each for each in file.columns if each.get("name") == name), {})
+    missing = column.get("missing", [])
+    about = [each for each in file.questions if name in each.columns]
+    return [each for each in about if code_of(each) not in missing or not code_of(each)]
 
 
 def _table_questions(file: SchemaFile) -> list[str]:

@@ -20,6 +20,7 @@ _HEADER = re.compile(r"\s*(\[\[?)\s*([A-Za-z0-9_-]+)\s*\]\]?\s*(#.*)?$")
 _KEY = re.compile(r"\s*([A-Za-z0-9_-]+)\s*=")
 # Comments that are wrong once a person has changed the value.
 _PROVENANCE = re.compile(r"\s*#\s*(read from the data|from a noisy count|drafted with diff).*")
+_IS_ORIGIN = re.compile(r"[a-z_]+: (read from the data|drafted with diff).*")
 _COMMENT_COLUMN = 32
 
 
@@ -68,7 +69,7 @@ class Block:
             for line in each.text.splitlines()
         ]
         comments = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
-        return tuple(comments)
+        return tuple(each for each in comments if not _IS_ORIGIN.fullmatch(each))
 
     def with_value(self, key: str, value: object) -> "Block":
         """Set a key to a value; None removes it. The other statements stay as they are."""
@@ -180,8 +181,8 @@ def _line(key: str, value: object, comment: str) -> str:
 
 def _trailing_comment(text: str) -> str:
     """The comment after a value on its last line, unless it says where the old value came from."""
-    comments = [token.group() for token in _TOKEN.finditer(text) if token.group().startswith("#")]
-    last = comments[-1].strip() if comments else ""
+    tokens = [token.group().strip() for token in _TOKEN.finditer(text) if token.group() != "\n"]
+    last = tokens[-1] if tokens and tokens[-1].startswith("#") else ""
     return "" if _PROVENANCE.fullmatch(last) else last
 
 

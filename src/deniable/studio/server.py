@@ -13,6 +13,7 @@ from deniable.files import require_regular_file
 from deniable.studio.access_guard import Access
 from deniable.studio.root_folder import RootFolder
 from deniable.studio.run_process import RunControl
+from deniable.studio.run_screen import run_state
 from deniable.studio.run_store import RunStore
 from deniable.studio.web_app import make_app
 from deniable.studio.workspace import Workspace
@@ -90,7 +91,14 @@ def serve(
             webbrowser.open(link)
         with suppress(KeyboardInterrupt):  # a stop is no failure
             uvicorn.Server(settings).run(sockets=[bound])
-        announce("The studio has stopped.")
+        running = count_running(space)
+        goes_on = f" Runs that go on: {running}; start it again to see them." if running else ""
+        announce(f"The studio has stopped.{goes_on}")
+
+
+def count_running(space: Workspace) -> int:
+    """Count the runs that go on."""
+    return sum(run_state(space.store.status(run)) == "running" for run in space.store.all())
 
 
 def _bind(host: str, port: int) -> socket.socket:

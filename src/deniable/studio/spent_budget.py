@@ -106,9 +106,8 @@ def spending_of(
 
     A private draft costs nothing of its own once a release has used it: the release's total has it.
     """
-    if not all(each.state == "done" for each in space.store.status(run)[:1]):
-        return None
-    if run.kind == "draft" and run.epsilon is not None:
+    state = space.store.status(run)[0].state
+    if run.kind == "draft" and run.epsilon is not None and state == "done":
         used = any(
             each.kind == "release"
             and each.schema == run.out
@@ -116,7 +115,7 @@ def spending_of(
             and spending_of(space, each)
             for each in others
         )
-        return None if used else _known(run, "draft")
+        return None if used else _known(run)
     if run.kind != "release":
         return None
     with suppress(DeniableError, OSError, KeyError, TypeError, ValueError):
@@ -128,11 +127,13 @@ def spending_of(
             delta=float(claim["delta"]),
             mode=str(document["mode"]),
         )
-    return _known(run, "")
+    # One that goes on counts as planned: else two could be started that do not know each other.
+    return _known(run) if run.deleted or state in ("waiting", "running", "done") else None
 
 
-def _known(run: RunRecord, mode: str) -> Spending:
-    """The cost that was asked for, where the manifest is gone: never less than the true one."""
+def _known(run: RunRecord) -> Spending:
+    """The cost of the plan, where there is no manifest, or none any more."""
+    mode = run.mode or run.kind
     with suppress(TypeError, ValueError):
         epsilon = float(run.epsilon) if run.epsilon is not None else math.inf
         return Spending(run=run, epsilon=epsilon, delta=float(run.delta or 0), mode=mode)

@@ -1,5 +1,7 @@
 """The first screen: pick a table, look at it, say whose rows these are, and draft its schema."""
 
+import math
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from deniable.errors import ConfigError
@@ -7,10 +9,12 @@ from deniable.studio.equivalent_command import init_command, paste_text
 from deniable.studio.root_folder import TABLE_SUFFIXES, RootFolder
 from deniable.studio.run_store import Step
 from deniable.studio.spent_budget import spent_on
-from deniable.studio.table_facts import count_rows, size_text, table_facts
+from deniable.studio.table_facts import count_rows, size_text, table_facts, table_hash
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
 DRAFT_EPSILON = "0.1"
+# The default of ``init --draft-delta``.
+DRAFT_DELTA = 1e-10
 
 
 def show_folder(call: Call) -> Reply:
@@ -28,62 +32,89 @@ def show_folder(call: Call) -> Reply:
 
 def show_table(call: Call) -> Reply:
     """Show the columns, the size and the first rows of a table, and what will be asked."""
-    table = call.query.get("path", "")
+    return _table_page(call, call.query)
+
+
+def _table_page(call: Call, given: Mapping[str, str], *, error: str = "") -> Page:
+    table = given.get("path", "")
     path = call.space.root.locate(table)
     facts = table_facts(path)
-    out = draft_path(call.space.root, table)
     return Page(
         "table.html",
         {
             "table": table,
             "facts": facts,
             "size": size_text(facts.size),
+            "rows": count_rows(path) if "count" in given else None,
             "schemas": _schemas_next_to(call.space.root, table),
-            "out": out,
-            "draft_epsilon": DRAFT_EPSILON,
             "spent": spent_on(call.space, table),
-            "command": paste_text(call.space.root.path, init_command(table, out=out)),
-            "private_command": paste_text(
-                call.space.root.path, init_command(table, out=out, epsilon=DRAFT_EPSILON)
-            ),
+            "error": error,
+            "given": {"draft_epsilon": DRAFT_EPSILON, "max_rows_per_unit": "1", **given},
+            **_draft_content(call, given),
         },
+        status=422 if error else 200,
     )
+
+
+def _draft_content(call: Call, given: Mapping[str, str]) -> dict[str, str]:
+    """The command that drafts the schema as the form says, and the file that it writes."""
+    out = draft_path(call.space.root, given.get("path", ""))
+    return {"out": out, "command": paste_text(call.space.root.path, _draft_command(given, out))}
+
+
+def _draft_command(given: Mapping[str, str], out: str) -> tuple[str, ...]:
+    private = given.get("how") == "private"
+    return init_command(
+        given.get("path", ""),
+        out=out,
+        epsilon=given.get("draft_epsilon", "").strip() if private else "",
+        unit=given.get("unit", "") if given.get("owner") == "unit" else "",
+        rows_per_unit=given.get("max_rows_per_unit", "").strip(),
+    )
+
+
+def show_draft_command(call: Call) -> Reply:
+    """Show the command of a draft as the form says: a part of the page."""
+    call.space.root.locate(call.form.get("path", ""))
+    return Page("command.html", _draft_content(call, call.form))
 
 
 def show_row_count(call: Call) -> Reply:
     """Count the rows of a table: a part of its page, as it may take seconds."""
-    table = call.query.get("path", "")
-    rows = count_rows(call.space.root.locate(table))
-    return Page("row_count.html", {"rows": rows, "table": table})
+    rows = count_rows(call.space.root.locate(call.query.get("path", "")))
+    return Page("row_count.html", {"rows": rows})
 
 
 def start_draft(call: Call) -> Reply:
     """Start to draft a schema: plainly, or with differential privacy."""
     root, form = call.space.root, call.form
-    table = form.get("path", "")
+    table, private = form.get("path", ""), form.get("how") == "private"
     path = root.locate(table)
-    unit = form.get("unit", "") if form.get("owner") == "unit" else ""
-    if form.get("owner") == "unit" and not unit:
-        raise ConfigError("choose the column that says whose rows these are, then draft again")
-    private = form.get("how") == "private"
-    epsilon = form.get("draft_epsilon", "").strip() if private else ""
-    if private and not epsilon:
-        raise ConfigError("a private draft needs its ε: write a number such as 0.1")
+    if form.get("owner") == "unit" and not form.get("unit"):
+        return _table_page(call, form, error="Choose the column that says whose rows these are.")
+    if private and not _is_positive(form.get("draft_epsilon", "")):
+        return _table_page(call, form, error="Write the ε of the draft as a number, such as 0.1.")
     out = draft_path(root, table)
-    rows = form.get("max_rows_per_unit", "").strip()
-    command = init_command(table, out=out, epsilon=epsilon, unit=unit, rows_per_unit=rows)
     run = call.space.store.create(
         kind="draft",
         table=table,
         schema=out,
         out=out,
-        steps=(Step(name="Draft the schema", arguments=command),),
+        steps=(Step(name="Draft the schema", arguments=_draft_command(form, out)),),
         table_size=path.stat().st_size,
-        epsilon=epsilon or None,
-        delta=1e-10 if private else None,
+        table_hash=table_hash(path) if private else "",
+        epsilon=form.get("draft_epsilon", "").strip() if private else None,
+        delta=DRAFT_DELTA if private else None,
     )
     call.space.control.begin(run)
     return Redirect(address(f"/run/{run.id}"))
+
+
+def _is_positive(text: str) -> bool:
+    try:
+        return 0 < float(text) < math.inf
+    except ValueError:
+        return False
 
 
 def draft_path(root: RootFolder, table: str) -> str:

@@ -4,6 +4,7 @@ import errno
 import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -17,7 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from deniable.errors import BudgetError, DeniableError, InvariantError, OutputError
+from deniable.errors import BudgetError, InputError, OutputError
 from deniable.evaluation.html import Markup
 from deniable.studio import (
     history_screen,
@@ -54,7 +55,9 @@ GET: dict[str, Screen] = {
     "/delete": history_screen.ask_delete,
 }
 POST: dict[str, Screen] = {
+    "/another": lambda call: Page("another.html", {"link": call.space.access.new_link()}),
     "/draft": table_screen.start_draft,
+    "/draft/command": table_screen.show_draft_command,
     "/schema/column": schema_screen.save_column,
     "/schema/fields": schema_screen.show_fields,
     "/schema/answer": schema_screen.answer,
@@ -165,10 +168,17 @@ def _endpoint(space: Workspace, templates: Environment, screen: Screen) -> Any:
             return await run_in_threadpool(_answer, templates, screen, call)
         except ClientDisconnect:
             return Response(status_code=400)
-        except Exception as fault:  # noqa: BLE001 - a traceback may quote the table: none is shown
-            return _page(templates, describe_fault(fault))
+        except Exception as fault:
+            # A traceback may quote the table: none is shown, and none is logged.
+            return _page(templates, _whole_page(request, describe_fault(fault)))
 
     return answer
+
+
+def _whole_page(request: Request, page: Page) -> Page:
+    """Let a page replace all of the other, also where only a part of it was asked for."""
+    headers = {"HX-Retarget": "body", "HX-Reswap": "innerHTML"}
+    return replace(page, headers=headers) if "hx-request" in request.headers else page
 
 
 def _answer(templates: Environment, screen: Screen, call: Call) -> Response:
@@ -206,25 +216,41 @@ def _fields(query: str) -> dict[str, str]:
     return found
 
 
+# Errors that have a page of their own: title and status; the message is the error's.
+_TITLES: tuple[tuple[type[Exception], str, int], ...] = (
+    (PathError, "This path is not open to the studio", 403),
+    (StalePageError, "This page is out of date", 409),
+    (BudgetError, "This guarantee cannot be met", 422),
+    (InputError, "This does not work yet", 422),
+)
+_SYSTEM_FAULTS: dict[int, tuple[str, str, int]] = {
+    errno.ENOSPC: (
+        "The disk is full",
+        "Nothing was lost: free some space, then try again.",
+        507,
+    ),
+    errno.ENOENT: (
+        "This file is not there",
+        "It was moved or deleted, or never was there. Look for it on the first screen.",
+        404,
+    ),
+    errno.EACCES: (
+        "Not permitted",
+        "You may not read or write there. Change its permissions, or use another folder.",
+        403,
+    ),
+}
+_SYSTEM_FAULTS[errno.EDQUOT] = _SYSTEM_FAULTS[errno.ENOSPC]
+_SYSTEM_FAULTS[errno.EROFS] = _SYSTEM_FAULTS[errno.EPERM] = _SYSTEM_FAULTS[errno.EACCES]
+
+
 def describe_fault(fault: Exception) -> Page:
     """The page of an error: what happened, that nothing is lost, and what to do."""
-    if isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EDQUOT):
-        words = "The disk is full. Nothing was lost: free some space, then try again."
-        return _fault_page("The disk is full", words, 507)
-    if isinstance(fault, FileNotFoundError):
-        words = "The file is not there any more, or never was. Look for it on the first screen."
-        return _fault_page("This file is not there", words, 404)
-    if isinstance(fault, PermissionError):
-        words = "You may not read or write there. Change its permissions, or use another folder."
-        return _fault_page("Not permitted", words, 403)
-    if isinstance(fault, PathError):
-        return _fault_page("This path is not open to the studio", _sentence(str(fault)), 403)
-    if isinstance(fault, StalePageError):
-        return _fault_page("This page is out of date", _sentence(str(fault)), 409)
-    if isinstance(fault, BudgetError):
-        return _fault_page("This guarantee cannot be met", _sentence(str(fault)), 422)
-    if isinstance(fault, DeniableError) and not isinstance(fault, InvariantError):
-        return _fault_page("This does not work yet", _sentence(str(fault)), 422)
+    if isinstance(fault, OSError) and fault.errno in _SYSTEM_FAULTS:
+        return _fault_page(*_SYSTEM_FAULTS[fault.errno])
+    for kind, title, status in _TITLES:
+        if isinstance(fault, kind):
+            return _fault_page(title, _sentence(str(fault)), status)
     frame = traceback.extract_tb(fault.__traceback__)[-1]
     place = f"{type(fault).__name__} in {Path(frame.filename).name}:{frame.lineno}"
     words = (
@@ -256,6 +282,7 @@ def _refusal_app(templates: Environment) -> ASGIApp:
     async def refuse(request: Request) -> Response:
         reason = _REFUSALS[request.path_params["name"]]
         status = request.scope.get("studio_status", 403)
-        return _page(templates, Page("refused.html", {"reason": reason}, status))
+        page = Page("refused.html", {"reason": reason}, status)
+        return _page(templates, _whole_page(request, page))
 
     return Starlette(routes=[Route("/{name}", refuse, methods=["GET"])])

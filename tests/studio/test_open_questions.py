@@ -1,0 +1,81 @@
+"""The notes of a draft become questions with answers."""
+
+import polars as pl
+import pytest
+
+from deniable.drafting.draft import draft_schema
+from deniable.files import parse_toml
+from deniable.schema.schema import Schema
+from deniable.studio.open_questions import Question, answers_to, apply_answer, read_questions
+from deniable.studio.schema_text import SchemaText
+
+ROWS = 400
+
+
+@pytest.fixture(scope="module")
+def draft():
+    codes = [str(100_000 + 7 * i) for i in range(ROWS)]
+    return draft_schema(
+        pl.DataFrame(
+            {
+                'patient "id"': codes,
+                "visit": [i % 7 for i in range(ROWS)],
+                "amount": [99_999 if i % 4 == 0 else i for i in range(ROWS)],
+                "country": ["X"] * ROWS,
+            }
+        )
+    )
+
+
+def test_every_note_of_a_draft_is_read_with_its_columns(draft):
+    found = read_questions(draft.text)
+    assert len(found) == len(draft.notes) > 2
+    names = {name for each in found for name in each.columns}
+    assert {'patient "id"', "amount", "country"} <= names
+
+
+def test_notes_are_wrapped_numbered_and_may_name_many_columns():
+    text = '# Intro: "x": no note\n#\n# To decide:\n#   1. "a", "b, \\"c\\"" and 3 more: some\n#      note.\n#  12. 6 constraints are there.\n\nformat = 1\n# 3. "z": not a note\n'
+    assert read_questions(text) == [
+        Question("Some note.", ("a", 'b, "c"'), 3),
+        Question("6 constraints are there.", ()),
+    ]
+    assert read_questions("# Nothing to decide.\nformat = 1\n") == []
+
+
+def schema_after(draft, name, answer):
+    document = parse_toml(draft.text)
+    at = [each["name"] for each in document["attribute"]].index(name)
+    questions = [each for each in read_questions(draft.text) if name in each.columns]
+    assert answer in [each.name for question in questions for each in answers_to(question)]
+    values = apply_answer(answer, document["attribute"][at], questions)
+    return Schema.parse(SchemaText.parse(draft.text).with_attribute(at, **values).text).columns[at]
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "kind"),
+    [
+        ('patient "id"', "omit", "identifier"),
+        ('patient "id"', "keep", "identifier"),
+        ("country", "omit", "identifier"),
+        ("country", "keep", "constant"),
+        ("amount", "missing", "integer"),
+        ("amount", "keep", "integer"),
+    ],
+)
+def test_an_answer_gives_a_valid_confirmed_column(draft, name, answer, kind):
+    column = schema_after(draft, name, answer)
+    assert column.kind == kind
+    assert column.confirmed == (answer != "missing")
+    if answer == "missing":
+        assert "99999" in column.missing
+        assert column.values[-1] == 99_998
+    if answer == "omit":
+        assert column.release == "omit"
+
+
+def test_other_answers():
+    column = {"name": "x", "type": "ordered", "values": ["a", "b"], "confirmed": False}
+    assert apply_answer("categorical", column, []) == {"type": "categorical", "confirmed": True}
+    unit = apply_answer("unit", {**column, "min": 3}, [])
+    assert unit == {"values": None, "min": None, "confirmed": True, "type": "identifier"}

@@ -1,0 +1,82 @@
+"""What a plan means: the numbers of ``deniable plan``, and words that follow from them."""
+
+import math
+
+import pytest
+
+from deniable.pipeline import api
+from deniable.schema.schema import Schema
+from deniable.studio.plan_consequences import (
+    best_guess,
+    consequences,
+    forecast_words,
+    plain_words,
+)
+from deniable.studio.plan_form import PlanForm
+
+
+def test_the_sentence_is_the_one_that_the_release_states(small_table, small_schema):
+    """Planned before a row is read, word for word what the certificate says afterwards."""
+    for sent in (
+        {"k": "20"},
+        {"mode": "seedless", "epsilon": "2"},
+        {"epsilon": "inf", "omega": "3"},
+    ):
+        form = PlanForm.sent({**sent, "records": "50"})
+        release = api.synthesize(small_table, small_schema, records=50, **form.given())
+        assert consequences(form, small_schema).sentence == release.certificate.sentence
+
+
+def test_an_impossible_plan_says_why(small_schema):
+    found = consequences(PlanForm.sent({"mode": "randomized", "records": "100000"}), small_schema)
+    assert "one-shot" in found.error
+    assert found.sentence == ""
+    assert len(found.modes) == 4
+    assert "k" in consequences(PlanForm.sent({"k": "zero"}), small_schema).error
+
+
+def test_the_chance_of_a_guess_is_that_of_the_definition():
+    """Against randomized response, which is the worst mechanism of its ε."""
+    for epsilon in (0.1, 1.0, 3.0):
+        truthful = math.exp(epsilon) / (1 + math.exp(epsilon))
+        assert best_guess(epsilon, 0) == pytest.approx(truthful)
+    assert best_guess(0, 0.1) == pytest.approx(0.55)  # (1 + δ) / 2
+    assert best_guess(1e6, 0) == 1
+    assert best_guess(1.0, 1.0) == 1
+
+
+def test_words_are_rounded_so_that_they_never_promise_too_much(small_schema):
+    report = {"cost": {"epsilon": 1.0, "delta": 1e-9}, "mode": "one-shot", "k": 50, "threshold": 99}
+    words = " ".join(plain_words(report, small_schema))
+    assert "73.2 %" in words  # 0.7310586, rounded up
+    assert "factor of at most 2.8" in words  # 2.718…, rounded up
+    assert "1 in 1,000,000,000" in words
+    assert "at least 50 rows" in words
+
+
+def test_no_guarantee_is_called_none(small_schema):
+    found = consequences(PlanForm.sent({"epsilon": "inf"}), small_schema)
+    [words] = found.words
+    assert "Nothing is promised" in words
+    tested = consequences(PlanForm.sent({"mode": "tested", "k": "7"}), small_schema)
+    assert "at least 7 different rows" in tested.words[0]
+    assert "weaker than differential privacy" in tested.words[1]
+
+
+def test_a_person_with_several_rows_is_named(small_schema):
+    text = small_schema.text().replace(
+        "rows_max = 10_000\n", 'rows_max = 10_000\nunit = "person"\nmax_rows_per_unit = 3\n', 1
+    )
+    schema = Schema.parse(text + '\n[[attribute]]\nname = "person"\ntype = "identifier"\n')
+    words = consequences(PlanForm.sent({}), schema).words
+    assert "person" in words[0]
+    assert "row" not in words[0]
+
+
+def test_the_forecast_is_in_words_and_may_be_missing():
+    words = forecast_words({"value_error": 0.001, "visible_association": 0.02, "sample_share": 0.3})
+    assert "± 0.2 percentage points" in words[0]
+    assert "0.02" in words[1]
+    assert "30 %" in words[2]
+    assert forecast_words(None) == []
+    assert forecast_words({"value_error": None}) == []

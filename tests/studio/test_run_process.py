@@ -1,0 +1,198 @@
+"""Processes of runs: steps in order, cancelled and killed ones, found again by another server."""
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from deniable.studio.run_process import PROGRAM, RunControl, hash_table
+from deniable.studio.run_screen import run_state
+from deniable.studio.run_store import RunStore, Step
+
+# A program in place of deniable: it reports as deniable does, and does what its arguments say.
+SCRIPT = """
+import json, os, pathlib, signal, sys, time
+def say(**line):
+    with open(os.environ["DENIABLE_PROGRESS"], "a") as file:
+        file.write(json.dumps(line) + "\\n")
+say(pid=os.getpid())
+what, code = sys.argv[1], 0
+partial = pathlib.Path(f".partial.{os.getpid()}.out")
+if what == "wait":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    partial.mkdir()
+    say(stage="wait", done=0, of=2)
+    try:
+        for _ in range(1200):  # a signal just before one long sleep would be noticed after it
+            time.sleep(0.05)
+    except KeyboardInterrupt:
+        partial.rmdir()
+        code = 130
+elif what == "stubborn":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    partial.mkdir()
+    say(stage="wait", done=0, of=2)
+    time.sleep(60)
+elif what == "fail":
+    print("DataError: no", file=sys.stderr)
+    code = 2
+else:
+    print(json.dumps({"arguments": sys.argv[1:], "folder": os.getcwd()}))
+say(exit=code)
+sys.exit(code)
+"""
+
+
+@pytest.fixture
+def store(tmp_path):
+    return RunStore(tmp_path)
+
+
+@pytest.fixture
+def controls():
+    """Those that a test has made; their processes are waited for at its end."""
+    made = []
+    yield made
+    for control in made:
+        for process in control.processes:
+            process.wait(30)
+
+
+@pytest.fixture
+def control(tmp_path, store, controls):
+    return make_control(tmp_path, store, controls)
+
+
+def make_control(root, store, controls):
+    controls.append(RunControl(root, store, (sys.executable, "-S", "-c", SCRIPT)))
+    return controls[-1]
+
+
+def begin(store, control, *commands):
+    steps = tuple(Step(name=each, arguments=(each,)) for each in commands)
+    run = store.create(kind="release", table="t.csv", schema="s", out="out", steps=steps)
+    control.begin(run)
+    return run
+
+
+def wait(check):
+    """Wait until something is so; it takes far less than the limit."""
+    for _ in range(1200):
+        if check():
+            return
+        time.sleep(0.025)
+    raise AssertionError("it does not happen")
+
+
+def states(store, run):
+    return [each.state for each in store.status(run)]
+
+
+def follow(store, control, run):
+    def has_ended():
+        control.advance(run)
+        return run_state(store.status(run)) != "running"
+
+    wait(has_ended)
+    return states(store, run)
+
+
+def test_steps_run_one_after_the_other_in_the_root(store, control, tmp_path):
+    run = begin(store, control, "synthesize", "verify")
+    assert follow(store, control, run) == ["done", "done"]
+    result = store.status(run)[1].result
+    assert result == {"arguments": ["verify", "--json"], "folder": str(tmp_path)}
+
+
+def test_a_failed_step_ends_the_run_and_its_message_is_kept(store, control):
+    run = begin(store, control, "fail", "verify")
+    wait(lambda: states(store, run)[0] == "failed")
+    control.advance(run)
+    status = store.status(run)
+    assert [each.state for each in status] == ["failed", "waiting"]
+    assert status[0].errors == "DataError: no\n"
+    assert status[0].code == 2
+
+
+def test_a_cancelled_run_leaves_nothing(store, control, tmp_path):
+    run = begin(store, control, "wait", "verify")
+    wait(lambda: store.status(run)[0].stages)
+    control.cancel(run)
+    assert follow(store, control, run) == ["cancelled", "cancelled"]
+    assert [path.name for path in tmp_path.iterdir()] == [".deniable-studio"]
+
+
+def test_a_process_that_does_not_listen_is_ended_by_a_second_cancel(store, control, tmp_path):
+    run = begin(store, control, "stubborn")
+    wait(lambda: store.status(run)[0].stages)
+    control.cancel(run)
+    time.sleep(0.1)
+    assert states(store, run) == ["running"]
+    control.cancel(run)
+    assert follow(store, control, run) == ["cancelled"]
+    wait(lambda: [path.name for path in tmp_path.iterdir()] == [".deniable-studio"])
+
+
+def test_a_killed_run_is_recognized_and_its_remains_are_removed(store, control, tmp_path):
+    run = begin(store, control, "wait", "verify")
+    wait(lambda: store.status(run)[0].stages)
+    assert any(path.name.startswith(".partial.") for path in tmp_path.iterdir())
+    os.kill(store.status(run)[0].pid, signal.SIGKILL)
+    wait(lambda: states(store, run)[0] == "killed")
+    control.advance(run)
+    assert [path.name for path in tmp_path.iterdir()] == [".deniable-studio"]
+    assert states(store, run) == ["killed", "waiting"]
+
+
+def test_a_run_is_cancelled_before_its_process_can_listen(store, control):
+    run = begin(store, control, "synthesize")
+    control.cancel(run)
+    assert follow(store, control, run)[0] in ("cancelled", "done")
+
+
+def test_another_server_finds_the_run_and_goes_on(store, control, controls, tmp_path):
+    """The first server is gone: nothing of it is used by the second one."""
+    run = begin(store, control, "wait", "verify")
+    wait(lambda: store.status(run)[0].stages)
+    other = make_control(tmp_path, RunStore(tmp_path), controls)
+    other.start()
+    assert states(store, run)[0] == "running"
+    other.cancel(run)
+    wait(lambda: states(store, run)[0] == "cancelled")
+    later = begin(store, other, "synthesize", "verify")
+    wait(lambda: states(store, later) == ["done", "done"])
+    other.stop()
+
+
+def test_a_number_given_to_another_process_is_never_signalled(store, control):
+    """The lock is free, so the number in the file is no process of ours: here it is this one."""
+    run = begin(store, control, "synthesize")
+    follow(store, control, run)
+    (store.folder(run.id) / "0.pid").write_text(f"{os.getpid()}\n")
+    control.cancel(run)  # would end this test
+
+
+def test_two_servers_do_not_start_a_step_twice(store, control, tmp_path):
+    run = begin(store, control, "synthesize")
+    other = RunControl(tmp_path, store, ("/absent/program",))
+    other.advance(run)
+    assert follow(store, control, run) == ["done"]
+
+
+def test_a_program_that_cannot_be_started_is_a_failed_step(store, tmp_path):
+    control = RunControl(tmp_path, store, ("/absent/program",))
+    run = begin(store, control, "synthesize")
+    status = store.status(run)[0]
+    assert status.state == "failed"
+    assert "could not be started" in status.errors
+
+
+def test_modules_in_the_folder_of_the_table_are_not_imported():
+    assert "-P" in PROGRAM
+
+
+def test_the_hash_of_a_table(tmp_path):
+    (tmp_path / "t").write_bytes(b"abc")
+    assert hash_table(tmp_path / "t").startswith("ba7816bf8f01cfea414140de5dae2223")
