@@ -5,7 +5,7 @@ BIN := .venv/bin
 TWO_WORKERS := -n 2 --dist worksteal
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test quick check lint types test-types doctests format bench coverage clean
+.PHONY: help demo studio pictures test quick check lint types test-types doctests format bench coverage clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -18,13 +18,24 @@ help:  ## show this list
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
+.venv/.studio: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[studio]'
+	@touch $@ .venv/.user
+
 .venv/.dev: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	@touch $@ .venv/.user
+	@touch $@ .venv/.user .venv/.studio
 
 demo: .venv/.user  ## synthesize and evaluate the embedded table
 	@rm -rf demo demo.internal
 	@$(BIN)/deniable demo --out demo
+
+studio: .venv/.studio  ## open the studio on a copy of the embedded table
+	@mkdir -p studio-demo && cp -n src/deniable/demo/census.csv.gz studio-demo/ || true
+	@$(BIN)/deniable studio studio-demo/census.csv.gz
+
+pictures: .venv/.dev  ## take the pictures of docs/studio.md, in a browser
+	DENIABLE_PICTURES=docs/img $(BIN)/python -m pytest --quiet tests/browser -k embedded
 
 test: .venv/.dev  ## run all tests
 	$(BIN)/python -m pytest $(TWO_WORKERS) $(TEST_ARGS)

@@ -20,6 +20,8 @@ from deniable.schema.schema import Schema
 TRADES = ("kelpfarmer", "wheelwright", "tinsmith", "lacemaker")
 HOMES = ("houseboat", "windmill")
 PETS = ("axolotl", "capybara", "pangolin")
+# Marks of tests that are skipped where something is missing, except in CI.
+NEEDS = {"shared": "the real tables", "browser": "Chromium and axe-core"}
 
 
 ROOT = Path(__file__).parents[1]
@@ -42,12 +44,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail, where CI is set, what would be skipped because the real tables are missing."""
+    """Fail, where CI is set, what would be skipped for want of the real tables or of a browser."""
     report = yield
-    is_real = item.get_closest_marker("shared") is not None
-    if is_real and report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI"):
+    needs = [name for name in NEEDS if item.get_closest_marker(name) is not None]
+    if needs and report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI"):
+        missing = " and ".join(NEEDS[name] for name in needs)
         report.outcome = "failed"
-        report.longrepr = f"{item.nodeid} was skipped where CI is set: the real tables are missing"
+        report.longrepr = f"{item.nodeid} was skipped where CI is set: it needs {missing}"
     return report
 
 

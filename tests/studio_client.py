@@ -41,13 +41,13 @@ class StudioClient:
             self.app, base_url=ORIGIN, headers={"origin": ORIGIN}, raise_server_exceptions=True
         )
 
-    def get(self, path: str, **fields: str) -> str:
+    def get(self, path: str, /, **fields: str) -> str:
         """The page at an address, which must be there."""
         reply = self.client.get(path, params=fields)
         assert reply.status_code == 200, text_of(reply.text)
         return reply.text
 
-    def post(self, path: str, **fields: str) -> str:
+    def post(self, path: str, /, **fields: str) -> str:
         """The page that a form leads to."""
         reply = self.client.post(path, data=fields)
         assert reply.status_code == 200, text_of(reply.text)

@@ -37,7 +37,7 @@ def made_release(tmp_path_factory: pytest.TempPathFactory, small_files: Path) ->
     folder = tmp_path_factory.mktemp("made")
     table, schema = small_files / "table.csv", small_files / "schema.toml"
     api.synthesize(table, schema, records=300, k=20).write(folder / "out")
-    effort = Effort.quick()
+    effort = Effort(runs=1, rows=200, trees=2, game=100, test_rows=200)
     report = folder / "out.internal" / "report"
     evaluate(table, folder / "out" / "synthetic.csv", schema, out=report, effort=effort)
     return folder

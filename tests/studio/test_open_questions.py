@@ -35,7 +35,11 @@ def test_every_note_of_a_draft_is_read_with_its_columns(draft):
 
 
 def test_notes_are_wrapped_numbered_and_may_name_many_columns():
-    text = '# Intro: "x": no note\n#\n# To decide:\n#   1. "a", "b, \\"c\\"" and 3 more: some\n#      note.\n#  12. 6 constraints are there.\n\nformat = 1\n# 3. "z": not a note\n'
+    text = (
+        '# Intro: "x": no note\n#\n# To decide:\n'
+        '#   1. "a", "b, \\"c\\"" and 3 more: some\n#      note.\n'
+        '#  12. 6 constraints are there.\n\nformat = 1\n# 3. "z": not a note\n'
+    )
     assert read_questions(text) == [
         Question("Some note.", ("a", 'b, "c"'), 3),
         Question("6 constraints are there.", ()),

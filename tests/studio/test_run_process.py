@@ -53,7 +53,7 @@ def store(tmp_path):
 @pytest.fixture
 def controls():
     """Those that a test has made; their processes are waited for at its end."""
-    made = []
+    made: list[RunControl] = []
     yield made
     for control in made:
         for process in control.processes:

@@ -19,7 +19,7 @@ from deniable.studio.plan_consequences import Consequences, consequences
 from deniable.studio.plan_form import SLIDERS, PlanForm, nearest_position
 from deniable.studio.root_folder import RootFolder
 from deniable.studio.run_store import Step
-from deniable.studio.spent_budget import spent_on
+from deniable.studio.spent_budget import cost_text, spent_on
 from deniable.studio.table_facts import table_hash
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
@@ -172,8 +172,7 @@ def _total(spent: float, found: Consequences) -> str:
     """What all releases together will have cost."""
     if found.error:
         return ""
-    own = float(found.report["cost"]["epsilon"])
-    return f"{spent + own:.4g}"
+    return cost_text(spent + float(found.report["cost"]["epsilon"]))
 
 
 def _stage_rows(stages: Any) -> list[dict[str, str]]:

@@ -65,7 +65,8 @@ class ReleaseView:
     def plots(self) -> list[tuple[str, Markup]]:
         """The distribution of each column, real next to released. Confidential."""
         found = []
-        for each in self.metrics.get("marginals", ()):
+        listed = self.metrics.get("marginals")
+        for each in listed if isinstance(listed, list) else ():
             with suppress(KeyError, TypeError, ValueError):
                 found.append((str(each["attribute"]), plot(each)))
         return found

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import ROUND_UP, Decimal
 
 from deniable.errors import DeniableError
 from deniable.privacy.wording import round_up
@@ -73,6 +74,21 @@ class Spent:
     def has_partial(self) -> bool:
         """Whether some of the releases are not covered by their ε."""
         return any(each.is_partial for each in self.counted)
+
+
+def cost_text(value: float) -> str:
+    """An ε or δ with four digits, rounded up.
+
+    >>> cost_text(1.99851), cost_text(3e-9), cost_text(math.inf)
+    ('1.999', '3e-09', 'no limit')
+    """
+    if math.isinf(value):
+        return "no limit"
+    if value <= 0:
+        return "0"
+    number = Decimal(repr(value))
+    digits = Decimal(1).scaleb(number.adjusted() - 3)
+    return f"{float(number.quantize(digits, rounding=ROUND_UP)):.4g}"
 
 
 def spent_on(space: Workspace, table: str) -> Spent:

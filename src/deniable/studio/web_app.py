@@ -18,7 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from deniable.errors import BudgetError, InputError, OutputError
+from deniable.errors import BudgetError, ConfigError, InputError, OutputError
 from deniable.evaluation.html import Markup
 from deniable.studio import (
     history_screen,
@@ -31,7 +31,7 @@ from deniable.studio import (
 from deniable.studio.access_guard import ENTRY, AccessGuard, token_of
 from deniable.studio.root_folder import PathError
 from deniable.studio.schema_file import StalePageError
-from deniable.studio.table_facts import size_text
+from deniable.studio.spent_budget import cost_text
 from deniable.studio.workspace import Call, Page, Redirect, Reply, Workspace, address
 
 # Largest form, in bytes, and most fields: a schema of a thousand columns fits.
@@ -90,7 +90,8 @@ def make_templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {"address": address, "size_text": size_text}
+    found.globals |= {"address": address}
+    found.filters["cost"] = cost_text
     found.finalize = _finalize
     return found
 
@@ -210,7 +211,10 @@ async def _read_form(request: Request) -> dict[str, str]:
 def _fields(query: str) -> dict[str, str]:
     """Parse fields; the values of a repeated one are joined by line breaks."""
     found: dict[str, str] = {}
-    pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+    except ValueError:
+        raise ConfigError("this form has too many fields; edit the file with an editor") from None
     for name, value in pairs:
         found[name] = f"{found[name]}\n{value}" if name in found else value
     return found

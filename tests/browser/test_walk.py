@@ -1,0 +1,266 @@
+"""The whole workflow in a real browser: with the mouse on the embedded table, by keys on Adult."""
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from browser_studio import (
+    open_page,
+    require_browser,
+    running_studio,
+    serious_faults,
+    take_picture,
+)
+from deniable.demo import demo_table
+from deniable.schema.schema import Schema
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.system_noise]
+
+PHONE = {"width": 390, "height": 800}
+DESK = {"width": 1100, "height": 800}
+# Values of the embedded table that no address may have.
+CELLS = ("Householder", "Widowed", "Construction", "Bachelor")
+
+
+@pytest.fixture
+def playwright():
+    require_browser()
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not everyone has it
+
+    with sync_playwright() as found:
+        yield found
+
+
+def look(page, name):
+    """Look at a screen: in the light, in the dark and on a phone; take its picture."""
+    take_picture(page, name)
+    found = {f"{name}, light: {fault}" for fault in serious_faults(page)}
+    page.emulate_media(color_scheme="dark")
+    found |= {f"{name}, dark: {fault}" for fault in serious_faults(page)}
+    if name == "plan":
+        take_picture(page, f"{name}-dark")
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size(PHONE)
+    width = page.evaluate("document.scrollingElement.scrollWidth")
+    if width > PHONE["width"]:
+        found.add(f"{name}: {width} pixels wide on a phone")
+    if name == "schema":
+        take_picture(page, f"{name}-phone")
+    page.set_viewport_size(DESK)
+    assert not found, "\n".join(sorted(found))
+
+
+def verify_download(page, folder, press):
+    """Download the zip, unpack it, and verify it with the command line."""
+    with page.expect_download() as caught:
+        press("Download the release (zip)")
+    caught.value.save_as(folder / "release.zip")
+    with zipfile.ZipFile(folder / "release.zip") as archive:
+        archive.extractall(folder / "unpacked")
+    [release] = (folder / "unpacked").iterdir()
+    command = [sys.executable, "-m", "deniable", "verify", str(release)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "PASS: all" in done.stdout
+
+
+def require_silence(page, link):
+    """Nothing was complained of, kept, or asked of anyone else; no cell is in an address."""
+    origin = link.partition("/enter")[0]
+    assert page.complaints == []
+    assert {url for url in page.asked if not url.startswith((origin, "data:"))} == set()
+    assert not [url for url in page.asked if any(cell in url for cell in CELLS)]
+    assert page.evaluate("localStorage.length + sessionStorage.length") == 0
+
+
+def test_the_embedded_table_becomes_a_verified_release(tmp_path, playwright):
+    folder = tmp_path / "census"
+    folder.mkdir()
+    shutil.copy(demo_table(), folder)
+    with running_studio("census.csv.gz", folder=folder) as link, open_page(playwright) as page:
+        page.goto(link)
+        page.wait_for_selector("#rows:has-text('32,000 rows')")
+        look(page, "table")
+        page.check("input[value=private]")
+        page.wait_for_selector("#command:has-text('--draft-epsilon 0.1')")
+        page.check("input[value=plain]")
+        page.click("text=Draft the schema")
+        page.wait_for_url("**/schema?**")
+        look(page, "schema")
+        edit_schema(page)
+        plan_release(page)
+        cancel_and_start_again(page, folder)
+        page.wait_for_url("**/result?**")
+        page.wait_for_selector("text=PASS. All")
+        assert page.locator("figure svg").count() == 11
+        assert (
+            "Evaluation of released records"
+            in page.frame_locator("iframe").locator("h1").inner_text()
+        )
+        look(page, "result")
+        verify_download(page, tmp_path, lambda label: page.click(f"text={label}"))
+        page.click("nav >> text=History")
+        page.wait_for_selector("text=Spent on each table")
+        look(page, "history")
+        second_browser(page)
+        require_silence(page, link)
+    assert (folder / "studio.log").read_text() == ""
+
+
+def edit_schema(page):
+    """Change a type, break an edit, answer the questions, confirm everything."""
+    page.click("[aria-label='Edit marital status']")
+    page.select_option("#f-type", "text")
+    page.wait_for_selector("#f-other")
+    page.fill("#f-other", "")
+    page.click(".edit button.primary")
+    page.wait_for_selector("text=Not saved.")
+    page.fill("#f-other", "Other")
+    page.check("input[name=confirmed]")
+    page.click(".edit button.primary")
+    page.wait_for_selector("#c3 .kind:has-text('texts')")
+    page.click("text=/Confirm the \\d+ without a question/")
+    page.wait_for_selector("text=without a question", state="detached")
+    while page.locator(".answers button").count():
+        page.locator(".answers button").first.click()
+        page.wait_for_load_state()
+    page.click("#head button")
+    page.wait_for_selector("text=Everything is confirmed.")
+    page.click("text=Go on to the plan")
+
+
+def plan_release(page):
+    """Move a slider, choose an impossible mode, and go back to a possible one."""
+    page.wait_for_selector("text=73.1 %")
+    look(page, "plan")
+    page.focus("#epsilon-slider")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("#outcome:has-text('--epsilon 1.5')")
+    assert page.input_value("#epsilon") == "1.5"
+    page.select_option("#mode", "randomized")
+    page.wait_for_selector("text=This plan is not possible.")
+    page.select_option("#mode", "one-shot")
+    page.fill("#records", "1000")
+    page.wait_for_selector("#outcome:has-text('--records 1000 ')")
+
+
+def cancel_and_start_again(page, folder):
+    """Cancel the first run: nothing stays. The second one is found again after leaving it."""
+    page.click("#start")
+    page.wait_for_selector("text=Cancel the run")
+    page.click("text=Cancel the run")
+    page.wait_for_selector("text=Nothing was written, so nothing was spent.")
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"census.csv.gz", "census.schema.toml", ".deniable-studio", "studio.log"}
+    page.click("text=Back to the plan")
+    page.fill("#records", "1000")
+    page.wait_for_selector("#outcome:has-text('--records 1000 ')")
+    page.click("#start")
+    page.wait_for_selector("text=learn the model")
+    take_picture(page, "run")
+    page.click("nav >> text=History")
+    page.click("nav >> text=Run")
+    page.wait_for_selector("text=Make the release")
+
+
+def second_browser(page):
+    """Another browser, without scripts: it needs a link of its own, and all forms work."""
+    page.click("text=Open in another browser")
+    link = page.locator("pre.line").inner_text()
+    browser = page.context.browser
+    other = browser.new_context(java_script_enabled=False).new_page()
+    assert other.goto(link.partition("/enter")[0] + "/history").status == 403
+    other.goto(link)
+    other.wait_for_selector("text=First rows")
+    other.click("nav >> text=History")
+    other.click("text=census-release-1")
+    other.click("nav >> text=Plan")
+    assert not other.locator("#epsilon-slider").is_visible()
+    other.fill("#epsilon", "0.5")
+    other.click("text=Show the consequences")
+    other.wait_for_selector("text=62.3 %")
+    other.context.close()
+
+
+@pytest.mark.shared
+def test_adult_becomes_a_verified_release_by_the_keyboard_alone(tmp_path, shared, playwright):
+    folder = tmp_path / "adult"
+    folder.mkdir()
+    shutil.copy(shared / "adult" / "adult.csv.gz", folder)
+    with running_studio(folder=folder) as link, open_page(playwright) as page:
+        page.goto(link)
+        keys = Keys(page)
+        keys.press("adult.csv.gz")
+        keys.press("Draft the schema")
+        page.wait_for_url("**/schema?**")
+        keys.press("Edit sex")
+        keys.reach("Type")
+        page.keyboard.type("two")  # chooses "two values"
+        page.wait_for_selector("#f-values:has-text('Male')")
+        keys.press("This is public knowledge: confirmed", key="Space")
+        keys.press("Save")
+        page.wait_for_selector("#c9 .kind:has-text('two values')")
+        confirm_by_keys(page, keys)
+        keys.press("Go on to the plan")
+        page.wait_for_selector("#outcome")
+        keys.reach("Records to release")
+        page.keyboard.press("Control+a")
+        page.keyboard.type("500")
+        keys.press("Then measure how useful the records are", key="Space")
+        page.wait_for_selector(
+            "#outcome:not(:has-text('deniable evaluate')):has-text('--records 500 ')"
+        )
+        keys.press("Start the run")
+        page.wait_for_url("**/result?**")
+        page.wait_for_selector("text=PASS. All")
+        verify_download(page, tmp_path, keys.press)
+        require_silence(page, link)
+    schema = Schema.read(folder / "adult.schema.toml")
+    assert not schema.drafted
+    assert Path(folder / "adult-release-1" / "manifest.json").is_file()
+
+
+def confirm_by_keys(page, keys):
+    """Confirm the number of rows, the columns, their questions and the rules."""
+    keys.press("Confirm")
+    keys.press("Confirm the 10 without a question")
+    while page.locator(".answers button").count():
+        keys.press(page.locator(".answers button").first.inner_text())
+        page.wait_for_load_state()
+    while page.locator("#constraints button[value=confirm]").count():
+        label = page.locator("#constraints button[value=confirm]").first.get_attribute("aria-label")
+        keys.press(label)
+        page.wait_for_load_state()
+    page.wait_for_selector("text=Everything is confirmed.")
+
+
+class Keys:
+    """The Tab key, until something has the focus; then a key on it."""
+
+    # How a user of the keyboard knows what has the focus: its label, or its own words.
+    NAME = """() => {
+      const found = document.activeElement;
+      if (!found) return "";
+      const label = found.labels && found.labels.length ? found.labels[0].innerText : "";
+      return (found.getAttribute("aria-label") || label || found.innerText || "").trim();
+    }"""
+
+    def __init__(self, page):
+        self.page = page
+
+    def reach(self, name):
+        """Move the focus to what has this name."""
+        for _ in range(400):
+            if self.page.evaluate(self.NAME).startswith(name):
+                return
+            self.page.keyboard.press("Tab")
+        raise AssertionError(f"the Tab key does not reach {name!r}")
+
+    def press(self, name, *, key="Enter"):
+        """Move the focus there, and press a key."""
+        self.reach(name)
+        self.page.keyboard.press(key)

@@ -1,0 +1,83 @@
+"""Progress for other programs: a file of JSON lines, from the process ID to the exit code."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from deniable.cli.output import show_progress
+from deniable.cli.progress_file import append_line, file_progress
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setenv("DENIABLE_PROGRESS", str(tmp_path / "progress"))
+    return tmp_path / "progress"
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_without_the_variable_nothing_is_written(monkeypatch):
+    monkeypatch.delenv("DENIABLE_PROGRESS", raising=False)
+    assert file_progress() is None
+    append_line(exit=0)
+
+
+def test_reports_go_to_the_file_also_if_nothing_is_printed(file, capsys):
+    with show_progress(quiet=True) as progress:
+        progress("read", 0, 3)
+        progress("read", 3, 3)
+    assert lines(file) == [
+        {"stage": "read", "done": 0, "of": 3},
+        {"stage": "read", "done": 3, "of": 3},
+    ]
+    assert capsys.readouterr().err == ""
+
+
+def test_many_reports_of_a_stage_are_thinned_out(file):
+    report = file_progress()
+    assert report is not None
+    for done in range(1001):
+        report("generate", done, 1000)
+    written = lines(file)
+    assert written[0]["done"] == 0
+    assert written[-1]["done"] == 1000
+    assert len(written) < 500
+
+
+def test_a_file_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("DENIABLE_PROGRESS", str(tmp_path))
+    report = file_progress()
+    assert report is not None
+    report("stage", 0, 1)
+
+
+@pytest.mark.slow
+def test_a_run_reports_its_process_its_stages_and_its_end(file, small_files):
+    command = [sys.executable, "-m", "deniable", "synthesize", str(small_files / "table.csv")]
+    command += ["--schema", str(small_files / "schema.toml"), "--records", "50", "--quiet"]
+    process = subprocess.Popen([*command, "--out", str(file.with_name("out"))], env=os.environ)
+    assert process.wait() == 0
+    first, *stages, last = lines(file)
+    assert first == {"pid": process.pid}
+    assert last == {"exit": 0}
+    names = list(dict.fromkeys(each["stage"] for each in stages))
+    assert names[:2] == ["read the table", "learn the model"]
+    assert {
+        "count single columns",
+        "count pairs of columns",
+        "count shared combinations",
+    } <= set(names)
+    ends = {each["stage"]: (each["done"], each["of"]) for each in stages}
+    assert all(done == of for stage, (done, of) in ends.items() if stage != "read the table")
+
+
+@pytest.mark.slow
+def test_a_failed_command_reports_its_code(file):
+    command = [sys.executable, "-m", "deniable", "verify", "absent"]
+    code = subprocess.run(command, capture_output=True, check=False).returncode
+    assert lines(file)[-1] == {"exit": code} == {"exit": 2}

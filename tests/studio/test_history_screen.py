@@ -1,0 +1,94 @@
+"""The sixth screen: what was spent, two releases side by side, and what deleting means."""
+
+import shutil
+
+import pytest
+
+from studio_client import end_step, record_release, text_of
+
+
+@pytest.fixture
+def two(released, folder):
+    for name in ("out", "out.internal"):
+        shutil.copytree(folder / name, folder / name.replace("out", "again"))
+    record_release(released, "again")
+    return released
+
+
+def test_what_was_spent_on_a_table_is_added_up(two):
+    words = text_of(two.get("/history"))
+    assert "table.csv 2 1.99" in words
+    assert "ε adds up, and so does δ" in words
+    assert words.count("Release : out") == 1
+
+
+def test_an_empty_history_says_so(studio):
+    assert "Nothing has been released from here" in studio.get("/history")
+
+
+def test_releases_of_others_are_named_and_not_added(studio, folder, made_release):
+    shutil.copytree(made_release / "out", folder / "foreign")
+    words = text_of(studio.get("/history"))
+    assert "foreign" in words
+    assert "not made here" in words
+
+
+def test_two_releases_are_compared(two):
+    reply = two.client.get("/compare?release=out&release=again")
+    words = text_of(reply.text)
+    assert "mode one-shot one-shot" in words
+    assert "mean distance of pairs of columns" in words
+    assert reply.text.count("<svg") == 10
+    for query in ("release=out&release=out", "release=out", "", "release=out&release=../x"):
+        assert two.client.get(f"/compare?{query}").status_code in (403, 422)
+
+
+def test_deleting_removes_the_files_but_not_the_cost(two, folder):
+    run = next(each for each in two.space.store.all() if each.out == "again")
+    page = text_of(two.get("/delete", run=run.id))
+    assert "cannot be brought back" in page
+    assert (folder / "again").exists()
+    words = text_of(two.post("/delete", run=run.id))
+    assert not (folder / "again").exists()
+    assert not (folder / "again.internal").exists()
+    assert (folder / "out").exists()
+    assert (folder / "table.csv").exists()
+    assert "deleted, still counted" in words
+    assert "table.csv 2 1.99" in words or "table.csv 2 2" in words
+
+
+def test_what_nobody_has_seen_is_no_longer_counted(two):
+    run = next(each for each in two.space.store.all() if each.out == "again")
+    words = text_of(two.post("/delete", run=run.id, never_shared="on"))
+    assert "table.csv 1 0.99" in words
+    assert "again" not in words
+
+
+def test_a_run_that_goes_on_is_not_deleted(studio):
+    run = record_release(studio, "out")
+    (studio.space.store.folder(run) / "0.lock").unlink()
+    assert studio.client.post("/delete", data={"run": run}).status_code == 422
+    assert studio.space.store.load(run)
+
+
+def test_a_failed_run_is_forgotten(studio):
+    run = record_release(studio, "out")
+    end_step(studio, run, 0, code=2)
+    studio.post("/delete", run=run)
+    assert studio.space.store.all() == []
+
+
+def test_a_link_in_place_of_a_release_is_not_deleted(released, folder, tmp_path):
+    shutil.move(folder / "out", tmp_path / "precious")
+    (folder / "out").symlink_to(tmp_path / "precious")
+    run = released.space.store.all()[0]
+    assert released.client.post("/delete", data={"run": run.id}).status_code == 403
+    assert (tmp_path / "precious" / "manifest.json").exists()
+
+
+def test_a_draft_is_forgotten_and_its_schema_stays(studio, folder):
+    run = record_release(studio, "schema.toml", kind="draft", epsilon=None)
+    assert "schema that it wrote stays" in text_of(studio.get("/delete", run=run))
+    studio.post("/delete", run=run)
+    assert (folder / "schema.toml").exists()
+    assert studio.space.store.all() == []

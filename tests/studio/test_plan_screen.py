@@ -1,0 +1,140 @@
+"""The third screen: consequences before a row is read, and a run that starts as planned."""
+
+import html
+import re
+import shlex
+
+import pytest
+
+from conftest import HOMES, PETS
+from deniable.studio.plan_screen import release_path
+from deniable.studio.run_store import RunRecord
+from studio_client import record_release, text_of
+
+GIVEN = {"table": "table.csv", "schema": "schema.toml"}
+
+
+def command_lines(page):
+    found = re.search(r'id="command-title".*?<code>(.*?)</code>', page, re.DOTALL)
+    assert found is not None
+    return [shlex.split(line) for line in html.unescape(found[1]).split("\n")]
+
+
+def test_the_plan_shows_costs_noise_sentence_words_and_modes(studio):
+    words = text_of(studio.get("/plan", **GIVEN))
+    assert "values of years Gaussian" in words
+    assert "differentially private with respect to" in words
+    assert "73.1 % of the time" in words
+    assert "random sample" in words
+    for mode in ("One-shot", "Seedless", "Tested", "Randomized"):
+        assert mode in words
+
+
+def test_no_row_is_read_for_a_plan(studio, folder):
+    (folder / "table.csv").unlink()
+    page = studio.get("/plan", **GIVEN)
+    assert not any(cell in page for cell in (*HOMES, *PETS))
+
+
+def test_the_commands_are_those_of_the_form(studio):
+    sent = {"epsilon": "0.5", "records": "70", "mode": "seedless", "rows": "9000", "measures": "on"}
+    change, plan, make, check, measure = command_lines(studio.get("/plan", **GIVEN, **sent))
+    assert change == ["cd", str(studio.space.root.path)]
+    assert plan[:4] == ["deniable", "plan", "--schema", "schema.toml"]
+    assert plan[plan.index("--rows") + 1] == "9000"
+    assert make == [
+        *("deniable", "synthesize", "table.csv", "--schema", "schema.toml", "--records", "70"),
+        *("--epsilon", "0.5", "--mode", "seedless", "--out", "table-release-1"),
+    ]
+    assert check == ["deniable", "verify", "table-release-1"]
+    assert measure[:2] == ["deniable", "evaluate"]
+
+
+def test_a_moved_slider_changes_its_field_and_the_consequences(studio):
+    headers = {"HX-Request": "true", "HX-Trigger-Name": "epsilon_slider"}
+    sent = {**GIVEN, "epsilon": "1", "epsilon_slider": "3", "records": "100"}
+    reply = studio.client.get("/plan", params=sent, headers=headers)
+    assert "<html" not in reply.text
+    assert re.search(r'id="epsilon"[^>]*value="0.5"', reply.text)
+    assert "62.3 %" in text_of("<main" + reply.text)
+
+
+def test_an_impossible_choice_says_why(studio):
+    sent = {**GIVEN, "mode": "randomized", "records": "100000"}
+    words = text_of(studio.get("/plan", **sent))
+    assert "This plan is not possible." in words
+    assert "You can set k to" in words
+    reply = studio.client.post("/start", data=sent)
+    assert reply.status_code == 422
+    assert "Not started." in reply.text
+    assert studio.space.store.all() == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        ({"out": "../elsewhere"}, "hidden names and parent folders"),
+        ({"out": "/elsewhere"}, "must lie in"),
+        ({"out": "x.internal"}, "must not be named .internal"),
+        ({"out": "table.csv"}, "exists"),
+        ({"epsilon": "x"}, "write a number"),
+        ({"records": "0"}, "write a whole number"),
+    ],
+)
+def test_a_run_that_cannot_start_shows_the_form_with_what_was_typed(studio, sent, words):
+    reply = studio.client.post("/start", data={**GIVEN, "k": "33", **sent})
+    assert reply.status_code == 422
+    assert words in text_of(reply.text)
+    assert re.search(r'id="k"[^>]*value="33"', reply.text)
+    assert studio.space.store.all() == []
+
+
+def test_a_schema_that_is_not_confirmed_must_be_accepted(studio, folder):
+    text = (folder / "schema.toml").read_text()
+    (folder / "schema.toml").write_text(
+        text.replace("[[attribute]]", "[[attribute]]\nconfirmed = false", 1)
+    )
+    reply = studio.client.post("/start", data={**GIVEN, "records": "10"})
+    assert reply.status_code == 422
+    assert "not confirmed" in reply.text
+    sent = {"accept_drafted_schema": "on", "records": "10"}
+    assert "--accept-drafted-schema" in studio.get("/plan", **GIVEN, **sent)
+
+
+def test_a_second_release_warns_and_wants_a_tick(studio):
+    record_release(studio, "earlier", epsilon=0.75)
+    words = text_of(studio.get("/plan", **GIVEN, epsilon="0.5"))
+    assert "has been released before" in words
+    assert "so far ε = 0.75" in words
+    assert "will have cost ε = 1.249" in words or "will have cost ε = 1.25" in words
+    reply = studio.client.post("/start", data={**GIVEN, "records": "10"})
+    assert reply.status_code == 422
+    assert "costs add up" in reply.text
+    assert len(studio.space.store.all()) == 1
+
+
+def test_a_run_starts_with_the_commands_that_were_shown(studio):
+    begun: list[RunRecord] = []
+    object.__setattr__(studio.space.control, "begin", begun.append)
+    sent = {**GIVEN, "records": "10", "k": "20", "measures": "on"}
+    shown = command_lines(studio.get("/plan", **sent))
+    studio.post("/start", **sent)
+    [run] = begun
+    assert [list(step.arguments) for step in run.steps] == [line[1:] for line in shown[2:]]
+    assert run.table_hash
+    assert float(run.epsilon) <= 1
+    assert [entry["what"] for entry in run.ledger][-1] == "seed prefixes"
+
+
+def test_names_of_releases_are_free(studio, folder):
+    root = studio.space.root
+    assert release_path(root, "table.csv") == "table-release-1"
+    (folder / "table-release-1").mkdir()
+    (folder / "table-release-2.internal").mkdir()
+    assert release_path(root, "table.csv") == "table-release-3"
+
+
+def test_the_four_modes_and_targets_are_offered_from_the_options(studio):
+    page = studio.get("/plan", **GIVEN, target="pet")
+    assert re.search(r'<option value="pet" selected>', page)
+    assert "--target=pet" in page

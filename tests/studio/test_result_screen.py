@@ -1,0 +1,152 @@
+"""The fifth screen: what may leave, what stays, the zip, and more records."""
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from deniable.pipeline import api
+from deniable.studio.run_store import RunRecord
+from deniable.verification.verify import verify
+from studio_client import end_step, record_release, text_of
+
+
+def test_a_result_marks_what_may_be_published_and_what_stays(released):
+    page = released.get("/result", release="out")
+    words = text_of(page)
+    public, _, inside = words.partition("Everything below is measured on real rows")
+    assert "May be published." in public
+    assert "differentially private" in public
+    assert "First records" in public
+    assert "real" in inside
+    assert "<svg" not in page.partition("measured on real rows")[0]
+    assert "deniable verify out" in words
+
+
+def test_the_zip_is_the_release_and_verifies(released, tmp_path):
+    reply = released.client.get("/download", params={"release": "out"})
+    assert reply.headers["content-disposition"].endswith("out.zip")
+    with zipfile.ZipFile(io.BytesIO(reply.content)) as archive:
+        assert {name.split("/")[0] for name in archive.namelist()} == {"out"}
+        assert not any("internal" in name for name in archive.namelist())
+        archive.extractall(tmp_path / "unpacked")
+    assert verify(tmp_path / "unpacked" / "out").passed
+
+
+def test_an_internal_folder_is_not_downloaded(released, folder):
+    (folder / "out.internal" / "manifest.json").write_text("{}")
+    reply = released.client.get("/download", params={"release": "out.internal"})
+    assert reply.status_code == 403
+
+
+@pytest.mark.parametrize("path", ["../out", "absent", "", ".deniable-studio", "table.csv"])
+def test_what_is_no_release_is_a_clear_page(released, path):
+    for page in ("/result", "/download"):
+        reply = released.client.get(page, params={"release": path})
+        assert reply.status_code in (403, 404, 422)
+        assert "bug" not in reply.text
+
+
+def test_a_release_without_a_guarantee_stays_inside(released, folder, small_table, small_schema):
+    api.synthesize(small_table, small_schema, records=20, epsilon=float("inf"), omega="3").write(
+        folder / "open"
+    )
+    words = text_of(released.get("/result", release="open"))
+    assert "Confidential, stays inside. Its manifest claims no privacy" in words
+    assert "May be published." not in words
+
+
+def test_a_verdict_is_shown_and_a_failed_one_stops_publication(released):
+    check = {"name": "files", "passed": True, "explanation": "all <b>fine</b>", "exact": True}
+    run = record_release(released, "", kind="check", schema="out")
+    path = released.space.store.folder(run) / "run.json"
+    path.write_text(path.read_text().replace('"synthesize"', '"verify"'))
+    verdict = {"passed": True, "checks": [check], "unknown": ["whether"]}
+    end_step(released, run, 0, output=json.dumps(verdict))
+    page = released.get("/result", release="out")
+    assert "PASS. All 1 checks passed" in text_of(page)
+    assert "<b>fine</b>" not in page
+    verdict = {"passed": False, "checks": [check, {**check, "passed": False}], "unknown": []}
+    end_step(released, run, 0, code=1, output=json.dumps(verdict))
+    words = text_of(released.get("/result", release="out"))
+    assert "FAIL. 1 of 2 checks failed" in words
+    assert "do not publish it" in words
+
+
+def test_the_report_is_shown_in_a_frame_without_scripts(released):
+    page = released.get("/result", release="out")
+    assert 'src="/view/out.internal/report/report.html"' in page
+    assert "sandbox=" in page
+    reply = released.client.get("/view/out.internal/report/report.html")
+    policy = reply.headers["content-security-policy"]
+    assert "sandbox" in policy
+    assert "script" not in policy.replace("allow-scripts", "X")
+    assert "frame-ancestors 'self'" in policy
+    assert reply.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "out/manifest.json",
+        "table.csv",
+        "../report.html",
+        ".deniable-studio/report.html",
+        "%2e%2e/%2e%2e/report.html",
+        "absent/report.html",
+    ],
+)
+def test_only_reports_below_the_root_are_shown(released, path):
+    assert released.client.get(f"/view/{path}").status_code in (403, 404)
+
+
+def test_a_report_that_is_a_link_is_refused(released, folder, tmp_path):
+    (tmp_path / "secret.html").write_text("secret")
+    report = folder / "out.internal" / "report" / "report.html"
+    report.unlink()
+    report.symlink_to(tmp_path / "secret.html")
+    reply = released.client.get("/view/out.internal/report/report.html")
+    assert reply.status_code == 403
+    assert "secret" not in reply.text
+
+
+def begun(studio):
+    found: list[RunRecord] = []
+    studio.space.control.begin = found.append
+    return found
+
+
+def test_more_records_are_generated_from_the_artefact(released):
+    started = begun(released)
+    released.post("/more", release="out", records="1,500", format="parquet")
+    [run] = started
+    assert run.steps[0].arguments == (
+        *("generate", "out/artefact", "--records", "1500", "--out", "out-more-1.parquet"),
+    )
+    assert run.table == ""
+    for records in ("0", "x", ""):
+        data = {"release": "out", "records": records}
+        assert released.client.post("/more", data=data).status_code == 422
+    assert len(started) == 1
+
+
+def test_checks_are_the_commands_that_are_shown(released):
+    started = begun(released)
+    for what in ("verify", "against", "measure"):
+        released.post("/check", release="out", what=what)
+    assert [run.steps[0].arguments for run in started] == [
+        ("verify", "out"),
+        ("verify", "out", "--against", "table.csv"),
+        (
+            *("evaluate", "table.csv", "out/synthetic.csv", "--schema", "out/schema.toml"),
+            *("--out", "out.internal/report"),
+        ),
+    ]
+
+
+def test_a_release_of_an_unknown_table_cannot_be_measured_here(released):
+    for run in released.space.store.all():
+        released.space.store.forget(run.id)
+    data = {"release": "out", "what": "measure"}
+    assert released.client.post("/check", data=data).status_code == 422

@@ -1,0 +1,218 @@
+"""The second screen: every edit ends in a valid schema.toml, or says what is wrong where it is."""
+
+import pytest
+
+from deniable.drafting.draft import draft_schema
+from deniable.schema.schema import Schema
+from studio_client import text_of, version_of
+
+GIVEN = {"table": "table.csv", "schema": "draft.toml"}
+
+
+@pytest.fixture
+def drafted(folder, small_table):
+    """The folder with a draft of the small table, with a question and a constraint."""
+    text = draft_schema(small_table).text
+    question = '# To decide:\n#   1. "boats": many rows have 5: if it means missing, add it.\n'
+    head, _, tail = text.partition("# Constraints")[0].partition("\nformat = 1")
+    intro = head.split("# To decide")[0].split("# Nothing")[0]
+    rule = '\n[[constraint]]\nforbid = { home = ["windmill"], boats = [0] }\nconfirmed = false\n'
+    (folder / "draft.toml").write_text(f"{intro}{question}\nformat = 1{tail}{rule}")
+    return folder / "draft.toml"
+
+
+def number(path, name):
+    return [column.name for column in Schema.read(path).columns].index(name)
+
+
+def column(path, name):
+    return next(each for each in Schema.read(path).columns if each.name == name)
+
+
+def edit(studio, path, name, **fields):
+    page = studio.get("/schema", **GIVEN, column=str(number(path, name)))
+    sent = {**GIVEN, "version": version_of(page), "column": str(number(path, name)), **fields}
+    return studio.client.post("/schema/column", data=sent)
+
+
+@pytest.mark.usefixtures("drafted")
+def test_the_draft_is_a_row_for_each_column_with_what_was_read_off(studio):
+    page = studio.get("/schema", **GIVEN)
+    words = text_of(page)
+    for name in ("years", "trade", "home", "boats", "pet"):
+        assert name in words
+    assert page.count('class="mark stays">read off the data') == 5
+    assert "7 entries are not confirmed" in words  # five columns, the rows, a constraint
+    assert "Many rows have 5" in words
+    assert "It means missing" in words
+
+
+def test_a_type_is_changed_in_two_steps_and_comments_stay(studio, drafted):
+    comments = [line for line in drafted.read_text().split("\n") if line.startswith("#")]
+    values = "axolotl\r\ncapybara\r\npangolin"
+    sent = {"type": "text", "values": values}
+    reply = edit(studio, drafted, "pet", **sent, shown_type="categorical")
+    assert reply.status_code == 200  # the fields of the new type, nothing saved
+    assert column(drafted, "pet").kind == "categorical"
+    assert 'name="other" value="other"' in reply.text
+    reply = edit(studio, drafted, "pet", **sent, shown_type="text", other="rest", confirmed="on")
+    assert reply.status_code == 200
+    assert column(drafted, "pet").kind == "text"
+    assert column(drafted, "pet").confirmed
+    after = [line for line in drafted.read_text().split("\n") if line.startswith("#")]
+    assert after == comments
+
+
+def test_a_change_that_breaks_a_rule_names_the_rule(studio, drafted):
+    sent = {"type": "categorical", "shown_type": "categorical", "values": "0\r\n1"}
+    reply = edit(studio, drafted, "boats", **sent)
+    assert reply.status_code == 422
+    assert "constraint forbid" in reply.text
+
+
+def test_fields_of_another_type_are_a_part_of_the_page(studio, drafted):
+    at = str(number(drafted, "boats"))
+    page = studio.post("/schema/fields", **GIVEN, column=at, type="text")
+    assert 'name="other"' in page
+    assert "<html" not in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"type": "integer", "min": "9", "max": "1"}, "min is above max"),
+        ({"type": "integer", "min": "x", "max": "1"}, "min: write a whole number"),
+        ({"type": "integer", "min": "", "max": ""}, "needs min and max"),
+        ({"type": "nonsense"}, "choose one of the types"),
+    ],
+)
+def test_a_broken_edit_is_shown_where_it_is_and_not_saved(studio, drafted, fields, words):
+    before = drafted.read_text()
+    reply = edit(studio, drafted, "boats", shown_type=fields["type"], **fields)
+    assert reply.status_code == 422
+    assert words in text_of(reply.text)
+    assert drafted.read_text() == before
+    if fields.get("min"):
+        assert f'name="min" value="{fields["min"]}"' in reply.text
+
+
+def test_what_needs_no_look_is_confirmed_at_once_and_a_question_is_not(studio, drafted):
+    version = version_of(studio.get("/schema", **GIVEN))
+    studio.post("/schema/confirm", **GIVEN, version=version, what="ready")
+    assert [each.name for each in Schema.read(drafted).columns if not each.confirmed] == ["boats"]
+    version = version_of(studio.get("/schema", **GIVEN))
+    studio.post("/schema/answer", **GIVEN, version=version, column="3", answer="keep")
+    assert column(drafted, "boats").confirmed
+
+
+def test_a_code_that_means_missing_is_one_click(studio, drafted):
+    version = version_of(studio.get("/schema", **GIVEN))
+    page = studio.post("/schema/answer", **GIVEN, version=version, column="3", answer="missing")
+    assert column(drafted, "boats").missing == ("5",)
+    assert column(drafted, "boats").values[-1] == 4
+    assert 'name="max" value="4"' in page  # to be looked at
+    assert "Many rows have" not in text_of(page)
+
+
+def test_the_column_that_says_who_becomes_the_unit(studio, drafted):
+    version = version_of(studio.get("/schema", **GIVEN))
+    studio.post(
+        "/schema/answer",
+        **GIVEN,
+        version=version,
+        column="0",
+        answer="unit",
+        max_rows_per_unit="4",
+    )
+    schema = Schema.read(drafted)
+    assert (schema.unit, schema.max_rows_per_unit) == ("years", 4)
+    assert "says whose row it is" in studio.get("/schema", **GIVEN)
+
+
+def test_rows_are_confirmed_with_another_number(studio, drafted):
+    version = version_of(studio.get("/schema", **GIVEN))
+    studio.post("/schema/rows", **GIVEN, version=version, rows_max="5,000")
+    assert Schema.read(drafted).rows_max == 5000
+    assert Schema.read(drafted).rows_max_confirmed
+    version = version_of(studio.get("/schema", **GIVEN))
+    reply = studio.client.post("/schema/rows", data={**GIVEN, "version": version, "rows_max": "-1"})
+    assert reply.status_code == 422
+    studio.post("/schema/confirm", **GIVEN, version=version, what="rows")
+
+
+def test_a_rule_is_confirmed_or_deleted(studio, drafted):
+    version = version_of(studio.get("/schema", **GIVEN))
+    fields = {**GIVEN, "constraint": "0"}
+    studio.post("/schema/constraint", **fields, version=version, action="confirm")
+    assert Schema.read(drafted).constraints[0].confirmed
+    version = version_of(studio.get("/schema", **GIVEN))
+    studio.post("/schema/constraint", **fields, version=version, action="delete")
+    assert Schema.read(drafted).constraints == ()
+    version = version_of(studio.get("/schema", **GIVEN))
+    data = {**fields, "version": version, "action": "delete"}
+    assert studio.client.post("/schema/constraint", data=data).status_code == 422
+
+
+def test_everything_confirmed_may_be_published(studio, drafted):
+    for what in ("ready", "rows"):
+        version = version_of(studio.get("/schema", **GIVEN))
+        studio.post("/schema/confirm", **GIVEN, version=version, what=what)
+    version = version_of(studio.get("/schema", **GIVEN))
+    studio.post("/schema/answer", **GIVEN, version=version, column="3", answer="keep")
+    assert "Confidential, stays inside" in studio.get("/schema", **GIVEN)
+    version = version_of(studio.get("/schema", **GIVEN))
+    fields = {**GIVEN, "constraint": "0", "action": "confirm"}
+    page = studio.post("/schema/constraint", **fields, version=version)
+    assert "May be published." in page
+    assert not Schema.read(drafted).drafted
+
+
+def test_text_is_saved_and_a_broken_line_is_shown(studio, drafted):
+    version = version_of(studio.get("/schema", **GIVEN))
+    text = "# mine\n" + drafted.read_text()
+    studio.post("/schema/text", **GIVEN, version=version, text=text.replace("\n", "\r\n"))
+    assert drafted.read_text() == text
+    version = version_of(studio.get("/schema", **GIVEN))
+    broken = text.replace('type = "integer"', "type = integer", 1)
+    data = {**GIVEN, "version": version, "text": broken}
+    reply = studio.client.post("/schema/text", data=data)
+    assert reply.status_code == 422
+    assert "type = integer" in text_of(reply.text).split("Edit as text")[0]
+    assert drafted.read_text() == text
+
+
+@pytest.mark.parametrize("path", ["column", "answer", "confirm", "rows", "constraint", "text"])
+def test_a_stale_page_changes_nothing(studio, drafted, path):
+    version = version_of(studio.get("/schema", **GIVEN))
+    drafted.write_text("# by hand\n" + drafted.read_text())
+    before = drafted.read_text()
+    data = {**GIVEN, "version": version, "column": "0", "constraint": "0", "answer": "keep"}
+    reply = studio.client.post(f"/schema/{path}", data={**data, "text": "format = 1"})
+    assert reply.status_code == 409
+    assert "out of date" in reply.text
+    assert drafted.read_text() == before
+
+
+@pytest.mark.parametrize("at", ["99", "-1", "x", "", "9999999999"])
+@pytest.mark.usefixtures("drafted")
+def test_a_column_that_is_not_there_is_no_bug(studio, at):
+    version = version_of(studio.get("/schema", **GIVEN))
+    data = {**GIVEN, "version": version, "column": at, "answer": "keep"}
+    assert studio.client.post("/schema/answer", data=data).status_code == 422
+    assert studio.client.get("/schema", params={**GIVEN, "column": at}).status_code == 200
+
+
+def test_a_note_that_hides_names_leaves_nothing_without_a_look(studio, drafted):
+    text = drafted.read_text().replace('1. "boats": many', '1. "boats" and 2 more: many')
+    drafted.write_text(text)
+    assert "without a question" not in studio.get("/schema", **GIVEN)
+
+
+def test_names_and_values_are_inert(studio, folder):
+    evil = '<script>alert("x")</script>'
+    text = f"format = 1\n[[attribute]]\nname = '{evil}'\ntype = \"categorical\"\n"
+    text += f"values = ['{evil}', '</textarea>{evil}']\nconfirmed = false\n"
+    (folder / "evil.toml").write_text(text)
+    page = studio.get("/schema", schema="evil.toml", column="0", text="1")
+    assert "<script>alert" not in page
+    assert "</textarea>&lt;" not in page

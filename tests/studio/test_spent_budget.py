@@ -1,0 +1,111 @@
+"""What was spent on a table: added up, never forgotten, never counted twice."""
+
+import math
+import shutil
+
+import pytest
+
+from deniable.studio.run_store import Step
+from deniable.studio.spent_budget import spending_of, spent_on
+from deniable.studio.table_facts import table_hash
+from studio_client import end_step, record_release
+
+
+def test_epsilon_and_delta_add_up_over_releases(studio):
+    record_release(studio, "one", epsilon=0.5, delta=1e-9)
+    record_release(studio, "two", epsilon=0.25, delta=2e-9)
+    record_release(studio, "three", table="other.csv", epsilon=9.0)
+    spent = spent_on(studio.space, "table.csv")
+    assert spent.epsilon == pytest.approx(0.75)
+    assert spent.epsilon >= 0.75
+    assert spent.delta == pytest.approx(3e-9)
+    assert len(spent.counted) == 2
+
+
+def test_the_cost_is_that_of_the_manifest_where_there_is_one(released):
+    [spending] = spent_on(released.space, "table.csv").spendings
+    assert spending.epsilon < 1.0  # the plan asked for 1
+    assert spending.mode == "one-shot"
+
+
+@pytest.mark.parametrize(("code", "counted"), [(0, 1), (2, 0), (130, 0)])
+def test_a_run_that_released_nothing_costs_nothing(studio, code, counted):
+    end_step(studio, record_release(studio, "one"), 0, code=code)
+    assert len(spent_on(studio.space, "table.csv").counted) == counted
+
+
+def test_a_killed_run_counts_if_its_release_is_there(released):
+    run = released.space.store.all()[0]
+    (released.space.store.folder(run.id) / "0.progress").write_text("")
+    assert released.space.store.status(run)[0].state == "killed"
+    assert len(spent_on(released.space, "table.csv").counted) == 1
+    shutil.rmtree(released.space.root.path / "out")
+    assert len(spent_on(released.space, "table.csv").counted) == 0
+
+
+def test_a_run_that_goes_on_counts_as_planned(studio):
+    run = record_release(studio, "one", epsilon=0.5)
+    (studio.space.store.folder(run) / "0.lock").unlink()
+    assert spent_on(studio.space, "table.csv").epsilon == pytest.approx(0.5)
+
+
+def test_a_deleted_release_counts_unless_it_was_never_shared(studio):
+    run = record_release(studio, "one", epsilon=0.5)
+    studio.space.store.change(run, deleted=True)
+    assert spent_on(studio.space, "table.csv").epsilon == pytest.approx(0.5)
+    studio.space.store.change(run, counts=False)
+    assert spent_on(studio.space, "table.csv").counted == []
+
+
+def test_a_copy_under_another_name_is_the_same_table(studio, folder):
+    table = folder / "table.csv"
+    facts = {"table_size": table.stat().st_size, "table_hash": table_hash(table)}
+    record_release(studio, "one", epsilon=0.5, **facts)
+    shutil.copy(table, folder / "renamed.csv")
+    assert spent_on(studio.space, "renamed.csv").epsilon == pytest.approx(0.5)
+    with (folder / "renamed.csv").open("a") as file:
+        file.write("20,tinsmith,windmill,1,axolotl\n")
+    assert spent_on(studio.space, "renamed.csv").counted == []
+    # The same path is the same table, whatever is in it now: most of its people are the same.
+    table.write_text("a\n1\n")
+    assert spent_on(studio.space, "table.csv").epsilon == pytest.approx(0.5)
+
+
+def test_no_guarantee_is_an_infinite_cost(studio):
+    record_release(studio, "one", epsilon="inf", delta=0.0)
+    assert spent_on(studio.space, "table.csv").epsilon == math.inf
+    record_release(studio, "two", epsilon=None)
+    assert spent_on(studio.space, "table.csv").epsilon == math.inf
+
+
+def test_mode_tested_is_said_not_to_be_covered(studio):
+    record_release(studio, "one", mode="tested")
+    assert spent_on(studio.space, "table.csv").has_partial
+
+
+def test_a_private_draft_counts_until_a_release_contains_it(studio):
+    step = Step(name="Draft", arguments=("init",))
+    draft = studio.space.store.create(
+        kind="draft",
+        table="table.csv",
+        schema="d.toml",
+        out="d.toml",
+        steps=(step,),
+        epsilon="0.1",
+        delta=1e-10,
+    )
+    end_step(studio, draft.id, 0)
+    assert spent_on(studio.space, "table.csv").epsilon == pytest.approx(0.1)
+    record_release(studio, "one", schema="d.toml", epsilon=1.0)
+    assert spent_on(studio.space, "table.csv").epsilon == pytest.approx(1.0)
+
+
+def test_a_plain_draft_and_more_records_cost_nothing(studio):
+    for kind in ("draft", "records", "check"):
+        run = record_release(studio, "x", kind=kind, epsilon=None)
+        assert spending_of(studio.space, studio.space.store.load(run)) is None
+
+
+def test_releases_that_the_studio_did_not_make_are_named(studio, folder, made_release):
+    shutil.copytree(made_release / "out", folder / "foreign")
+    assert spent_on(studio.space, "table.csv").others == ["foreign"]

@@ -1,0 +1,65 @@
+"""The first look at a table is remembered until the file changes."""
+
+import os
+
+import pytest
+
+from deniable.errors import DataError
+from deniable.studio.table_facts import Remembered, count_rows, size_text, table_facts, table_hash
+
+
+def test_facts_follow_the_file(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n")
+    assert table_facts(path).columns == ("a", "b")
+    assert table_facts(path).first_rows == (("1", "2"),)
+    assert count_rows(path) == 1
+    before = table_hash(path)
+    path.write_text("a,c\n1,2\n3,\n")
+    assert table_facts(path).columns == ("a", "c")
+    assert table_facts(path).first_rows == (("1", "2"), ("3", ""))
+    assert count_rows(path) == 2
+    assert table_hash(path) != before
+
+
+def test_a_fact_is_made_once_and_few_are_kept(tmp_path):
+    made = []
+
+    def make(path):
+        made.append(path)
+        return len(made)
+
+    kept = Remembered()
+    paths = [tmp_path / str(number) for number in range(40)]
+    for path in paths:
+        path.touch()
+        assert kept.get(path, make) == kept.get(path, make)
+    assert made == paths
+    assert kept.get(paths[-1], make) == 40
+    assert kept.get(paths[0], make) == 41  # forgotten: only the last ones are kept
+    os.utime(paths[-1], ns=(1, 1))
+    assert kept.get(paths[-1], make) == 42
+
+
+def test_long_cells_and_wide_tables_are_cut(tmp_path):
+    path = tmp_path / "t.csv"
+    names = [f"c{i}" for i in range(100)]
+    path.write_text(",".join(names) + "\n" + ",".join(["x" * 99] * 100) + "\n")
+    facts = table_facts(path)
+    assert facts.is_cut
+    assert len(facts.columns) == 100
+    assert len(facts.shown_columns) == len(facts.first_rows[0]) == 60
+    assert facts.first_rows[0][0] == "x" * 39 + "…"
+
+
+def test_what_is_no_table_is_an_error(tmp_path):
+    (tmp_path / "t.parquet").write_text("kelpfarmer")
+    with pytest.raises(DataError) as caught:
+        table_facts(tmp_path / "t.parquet")
+    assert "kelpfarmer" not in str(caught.value)
+
+
+def test_sizes_in_words():
+    assert [size_text(size) for size in (5, 1_500, 2_000_000, 3_210_000_000)] == [
+        *("5 bytes", "1.5 kB", "2.0 MB", "3.2 GB")
+    ]
