@@ -43,13 +43,7 @@ def studio(
     It runs the same commands as this program, and shows each of them. The link works in one
     browser, once. Runs go on if the page is closed, or the studio is stopped.
     """
-    if sys.platform == "win32":
-        raise ConfigError("the studio needs Linux or macOS; on Windows, run it in WSL")
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise ConfigError(
-            f"the studio needs {', '.join(missing)}: install it with pip install 'deniable[studio]'"
-        )
+    _require_what_it_needs()
     from deniable.studio.server import serve
 
     if host != _LOCAL:
@@ -65,3 +59,14 @@ def studio(
         opens_browser=not no_browser,
         announce=print_line,
     )
+
+
+def _require_what_it_needs() -> None:
+    """Refuse to start where the extra is not installed, or the system lacks file locks."""
+    if sys.platform == "win32":
+        raise ConfigError("the studio needs Linux or macOS; on Windows, run it in WSL")
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise ConfigError(
+            f"the studio needs {', '.join(missing)}: install it with pip install 'deniable[studio]'"
+        )

@@ -101,7 +101,10 @@ _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
     ),
     (
         "does it identify persons",
-        (Answer("keep", "No: it is a value"), Answer("unit", "Yes: it says whose rows these are")),
+        (
+            Answer("keep", "No: it is a value"),
+            Answer("unit", "Yes: it identifies whose rows these are"),
+        ),
     ),
     (
         "if it means missing",

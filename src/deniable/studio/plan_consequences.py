@@ -60,7 +60,7 @@ class Consequences:
         error: Why the plan is impossible; "" if it is possible.
         report: The report of ``deniable plan``.
         sentence: The guarantee that the release will state.
-        words: The same for somebody who does not know the formulas.
+        words: The same for a reader who does not know the formulas.
         forecast: What to expect of the records.
         modes: The four modes, each with its cost for this number of records.
     """
@@ -108,7 +108,7 @@ def planned_sentence(schema: Schema, config: Config, run: RunPlan) -> str:
 
 
 def plain_words(report: Mapping[str, Any], schema: Schema) -> list[str]:
-    """Explain a guarantee to somebody who has to decide, not to calculate."""
+    """Explain a guarantee to a reader who decides and does not calculate."""
     cost = report["cost"]
     if cost["epsilon"] == "inf":
         return [
@@ -140,7 +140,7 @@ def plain_words(report: Mapping[str, Any], schema: Schema) -> list[str]:
 
 
 def forecast_words(forecast: Mapping[str, Any] | None) -> list[str]:
-    """What to expect of the records, for somebody who has not met these measures."""
+    """What to expect of the records, for a reader who has not met these measures."""
     if not forecast:
         return []
     words = []

@@ -13,7 +13,7 @@ from deniable.evaluation.marginals import Marginal
 from deniable.evaluation.svg_plots import draw_marginal
 from deniable.release.untrusted_files import read_json
 from deniable.studio.run_store import RunRecord, StepStatus
-from deniable.studio.table_facts import TableFacts, table_facts
+from deniable.studio.table_facts import TableHead, table_facts
 from deniable.studio.workspace import Workspace
 
 # An attribute that only pages with inline styles can have; ours refuse them.
@@ -39,7 +39,7 @@ class ReleaseView:
     path: str
     manifest: Mapping[str, Any]
     records_file: str
-    records: TableFacts | None
+    records: TableHead | None
     metrics: Mapping[str, Any] = field(default_factory=dict)
     verdict: Mapping[str, Any] = field(default_factory=dict)
     audits: Sequence[str] = ()
@@ -116,7 +116,7 @@ def read_release(space: Workspace, path: str) -> ReleaseView:
     )
 
 
-def _first_records(space: Workspace, path: str) -> TableFacts | None:
+def _first_records(space: Workspace, path: str) -> TableHead | None:
     with suppress(DataError, OSError):
         return table_facts(space.root.locate(path))
     return None

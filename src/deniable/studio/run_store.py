@@ -227,7 +227,7 @@ class RunStore:
         folder = self.folder(run.id)
         found = [step_status(folder, at, step) for at, step in enumerate(run.steps)]
         if self.is_cancelled(run):
-            # A process that was told to stop before it could listen looks like a killed one.
+            # A process that was stopped before it could listen looks like a killed one.
             found = [
                 replace(each, state="cancelled") if each.state in ("waiting", "killed") else each
                 for each in found

@@ -43,37 +43,36 @@ def schema_page(
     edited = _number(given.get("column", ""))
     if edited is not None and edited < len(columns) and form is None:
         form = ColumnForm.of(file.columns[edited])
-    shown_text = text if text is not None else file.text
-    fault = error or file.error
-    line = _LINE.search(fault)
-    ready = [each for each in columns if not each["confirmed"] and not each["questions"]]
-    return Page(
-        "schema.html",
-        {
-            "table": given.get("table", ""),
-            "schema": given.get("schema", ""),
-            "file": file,
-            "columns": columns,
-            "ready": [] if _hides_names(file) else ready,
-            "open": _open_entries(file),
-            "edited": edited,
-            "form": form,
-            "types": TYPES,
-            "outside": OUTSIDE,
-            "names": [each["name"] for each in columns],
-            "table_questions": _table_questions(file),
-            "constraints": [_constraint_view(at, each) for at, each in enumerate(file.constraints)],
-            "as_text": text is not None or "text" in given or file.schema is None,
-            "shown_text": shown_text,
-            "error": error,
-            "error_line": None if line is None else _numbered_line(shown_text, int(line[1])),
-            "command": paste_text(
-                call.space.root.path,
-                plan_command(given.get("schema", ""), records="10000"),
-            ),
-        },
-        status=422 if error else 200,
-    )
+    schema = given.get("schema", "")
+    content = {
+        "table": given.get("table", ""),
+        "schema": schema,
+        "file": file,
+        "columns": columns,
+        "ready": _without_question(columns, file),
+        "open": _open_entries(file),
+        "edited": edited,
+        "form": form,
+        "types": TYPES,
+        "outside": OUTSIDE,
+        "table_questions": _table_questions(file),
+        "constraints": [_constraint_view(at, each) for at, each in enumerate(file.constraints)],
+        "as_text": text is not None or "text" in given or file.schema is None,
+        "error": error,
+        "command": paste_text(call.space.root.path, plan_command(schema, records="10000")),
+        **_text_content(file, text, error),
+    }
+    return Page("schema.html", content, status=422 if error else 200)
+
+
+def _text_content(file: SchemaFile, text: str | None, error: str) -> dict[str, Any]:
+    """The text of the file, or as it was sent, and the line that an error names."""
+    shown = text if text is not None else file.text
+    line = _LINE.search(error or file.error)
+    return {
+        "shown_text": shown,
+        "error_line": None if line is None else _numbered_line(shown, int(line[1])),
+    }
 
 
 def save_column(call: Call) -> Reply:
@@ -246,9 +245,11 @@ def _table_questions(file: SchemaFile) -> list[str]:
     return found if file.schema is not None and file.schema.drafted else []
 
 
-def _hides_names(file: SchemaFile) -> bool:
-    """Whether a note is about columns that it does not name, so that nothing needs no look."""
-    return any(each.hidden for each in file.questions)
+def _without_question(columns: list[dict[str, Any]], file: SchemaFile) -> list[dict[str, Any]]:
+    """The columns that need no look; none if a note is about columns that it does not name."""
+    if any(each.hidden for each in file.questions):
+        return []
+    return [each for each in columns if not each["confirmed"] and not each["questions"]]
 
 
 def _open_entries(file: SchemaFile) -> int:

@@ -25,7 +25,7 @@ _COMMENT_COLUMN = 32
 
 
 @dataclass(frozen=True)
-class Statement:
+class TomlStatement:
     """Consecutive lines: one key with its value, a header, or comments and empty lines.
 
     Attributes:
@@ -47,7 +47,7 @@ class Block:
     """
 
     kind: str
-    statements: tuple[Statement, ...]
+    statements: tuple[TomlStatement, ...]
 
     @property
     def text(self) -> str:
@@ -78,16 +78,16 @@ class Block:
             return self if value is None else self._with_new(key, value)
         kept = list(self.statements)
         if value is None:
-            kept[found[0]] = Statement("")
+            kept[found[0]] = TomlStatement("")
             return replace(self, statements=tuple(kept))
         old = kept[found[0]]
         if _same(old.text, key, value):
             return self
         comment = _trailing_comment(old.text)
-        kept[found[0]] = Statement(_line(key, value, comment), key)
+        kept[found[0]] = TomlStatement(_line(key, value, comment), key)
         before = found[0] - 1
         if before >= 0 and kept[before].text.strip() == f"# {key}: read from the data":
-            kept[before] = Statement("")
+            kept[before] = TomlStatement("")
         return replace(self, statements=tuple(kept))
 
     def _with_new(self, key: str, value: object) -> "Block":
@@ -95,7 +95,7 @@ class Block:
         at = max((i for i, each in enumerate(self.statements) if each.key or i == 0), default=0)
         if self.statements and self.statements[at].key == "confirmed" and key != "confirmed":
             at -= 1
-        new = Statement(_line(key, value, ""), key)
+        new = TomlStatement(_line(key, value, ""), key)
         return replace(
             self, statements=(*self.statements[: at + 1], new, *self.statements[at + 1 :])
         )
@@ -110,7 +110,7 @@ class SchemaText:
     @classmethod
     def parse(cls, text: str) -> "SchemaText":
         """Split a text into blocks. Any text can be split; ``text`` gives it back."""
-        blocks: list[tuple[str, list[Statement]]] = [("", [])]
+        blocks: list[tuple[str, list[TomlStatement]]] = [("", [])]
         for statement, header in _statements(text):
             if header:
                 blocks.append((header, []))
@@ -147,7 +147,7 @@ class SchemaText:
         return self.with_block(0, block)
 
 
-def _statements(text: str) -> Iterator[tuple[Statement, str]]:
+def _statements(text: str) -> Iterator[tuple[TomlStatement, str]]:
     """Yield statements, each with the name of the table that it is the header of, or ""."""
     start = depth = 0
     for token in _TOKEN.finditer(text):
@@ -163,11 +163,11 @@ def _statements(text: str) -> Iterator[tuple[Statement, str]]:
         yield _statement(text[start:])
 
 
-def _statement(lines: str) -> tuple[Statement, str]:
+def _statement(lines: str) -> tuple[TomlStatement, str]:
     if (header := _HEADER.match(lines)) and "\n" not in lines.strip():
-        return Statement(lines), header[2]
+        return TomlStatement(lines), header[2]
     key = _KEY.match(lines)
-    return Statement(lines, key[1] if key else ""), ""
+    return TomlStatement(lines, key[1] if key else ""), ""
 
 
 def _line(key: str, value: object, comment: str) -> str:
@@ -180,7 +180,7 @@ def _line(key: str, value: object, comment: str) -> str:
 
 
 def _trailing_comment(text: str) -> str:
-    """The comment after a value on its last line, unless it says where the old value came from."""
+    """The comment after a value on its last line, unless it states the origin of the old value."""
     tokens = [token.group().strip() for token in _TOKEN.finditer(text) if token.group() != "\n"]
     last = tokens[-1] if tokens and tokens[-1].startswith("#") else ""
     return "" if _PROVENANCE.fullmatch(last) else last

@@ -26,7 +26,7 @@ _FIX = "Its message is not shown, as it may quote cells. Check the file."
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableFacts:
+class TableHead:
     """The first look at a table.
 
     Attributes:
@@ -76,7 +76,7 @@ class Remembered:
 _REMEMBERED = Remembered()
 
 
-def table_facts(path: Path) -> TableFacts:
+def table_facts(path: Path) -> TableHead:
     """Look at the head of a table.
 
     Raises:
@@ -95,13 +95,13 @@ def table_hash(path: Path) -> str:
     return _REMEMBERED.get(path, hash_table)
 
 
-def _read_head(path: Path) -> TableFacts:
+def _read_head(path: Path) -> TableHead:
     opened = open_table(path)
     shown = opened.names[:_SHOWN_COLUMNS]
     with polars_errors_as(DataError, f"{opened.label} cannot be read", fix=_FIX):
         head = opened.frame.select(shown).head(_SHOWN_ROWS).collect()
     rows = tuple(tuple(map(_cell_text, row)) for row in head.iter_rows())
-    return TableFacts(columns=opened.names, first_rows=rows, size=path.stat().st_size)
+    return TableHead(columns=opened.names, first_rows=rows, size=path.stat().st_size)
 
 
 def _count_rows(path: Path) -> int:

@@ -91,7 +91,7 @@ def start_draft(call: Call) -> Reply:
     table, private = form.get("path", ""), form.get("how") == "private"
     path = root.locate(table)
     if form.get("owner") == "unit" and not form.get("unit"):
-        return _table_page(call, form, error="Choose the column that says whose rows these are.")
+        return _table_page(call, form, error="Choose the column that identifies the person.")
     if private and not _is_positive(form.get("draft_epsilon", "")):
         return _table_page(call, form, error="Write the ε of the draft as a number, such as 0.1.")
     out = draft_path(root, table)
