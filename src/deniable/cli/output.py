@@ -1,6 +1,7 @@
 """What commands print: progress bars, JSON, paragraphs, and the result of each command."""
 
 import dataclasses
+import os
 import shutil
 import sys
 import textwrap
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deniable.cli.progress_file import file_progress
+from deniable.cli.progress_file import VARIABLE, file_progress
 from deniable.cli.terminal import escape, escape_json, print_line, unescaped_errors
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ def show_progress(*, quiet: bool) -> "Iterator[Progress]":
 
     If the variable DENIABLE_PROGRESS names a file, progress goes there instead.
     """
-    to_file = file_progress()
-    if to_file is not None:
+    if os.environ.get(VARIABLE) and (to_file := file_progress()) is not None:
         yield to_file
         return
     if quiet or sys.stderr is None or not sys.stderr.isatty():
