@@ -1,0 +1,70 @@
+"""Configuration of the documentation site, which ``make docs`` builds."""
+
+import os
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+HERE = Path(__file__).parent
+# The pictures and the pages that are made from the source, and the extension below.
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "tools")]
+
+project = "deniable"
+author = "the authors of deniable"
+version = release = version_of("deniable")
+html_title = f"deniable {version}"
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "repository_links",
+]
+exclude_patterns = ["_build"]
+nitpicky = True
+
+# Markdown
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
+myst_heading_anchors = 4
+
+# Notebooks: executed whenever they are built, in a folder of their own; an error ends the build.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_in_temp = True
+nb_execution_timeout = 240
+nb_merge_streams = True
+
+# The API page
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+
+# HTML: nothing is loaded from another host, and the search works without a server.
+html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_search_summary = False
+html_copy_source = False
+html_show_sphinx = False
+html_show_copyright = False
+
+
+def prepare_kernels() -> None:
+    """Set up what notebooks inherit: this environment, plots as SVG, texts without colours."""
+    ipython = HERE / "_build" / "ipython"
+    profile = ipython / "profile_default"
+    profile.mkdir(parents=True, exist_ok=True)
+    (profile / "ipython_kernel_config.py").write_text(
+        'c.InlineBackend.figure_formats = {"svg"}\nc.HistoryManager.enabled = False\n',
+        encoding="utf-8",
+    )
+    folder = Path(sys.executable).parent
+    os.environ |= {
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+        "IPYTHONDIR": str(ipython),
+        "MATPLOTLIBRC": str(HERE / "_static" / "matplotlibrc"),
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+    }
+
+
+prepare_kernels()
