@@ -1,9 +1,11 @@
 """Configuration of the documentation site, which ``make docs`` builds."""
 
+import logging
 import os
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
+from shutil import copyfile
 
 HERE = Path(__file__).parent
 # The pictures and the pages that are made from the source, and the extension below.
@@ -33,6 +35,7 @@ nb_execution_raise_on_error = True
 nb_execution_in_temp = True
 nb_execution_timeout = 240
 nb_merge_streams = True
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 # The API page
 autodoc_typehints = "signature"
@@ -51,10 +54,13 @@ html_show_copyright = False
 def prepare_kernels() -> None:
     """Set up what notebooks inherit: this environment, plots as SVG, texts without colours."""
     ipython = HERE / "_build" / "ipython"
-    profile = ipython / "profile_default"
-    profile.mkdir(parents=True, exist_ok=True)
-    (profile / "ipython_kernel_config.py").write_text(
-        'c.InlineBackend.figure_formats = {"svg"}\nc.HistoryManager.enabled = False\n',
+    startup = ipython / "profile_default" / "startup"
+    startup.mkdir(parents=True, exist_ok=True)
+    copyfile(HERE / "_ext" / "kernel_startup.py", startup / "bash.py")
+    (startup.parent / "ipython_kernel_config.py").write_text(
+        'c.InlineBackend.figure_formats = {"svg"}\n'
+        "c.HistoryManager.enabled = False\n"
+        "c.IPKernelApp.log_level = 40\n",
         encoding="utf-8",
     )
     folder = Path(sys.executable).parent
