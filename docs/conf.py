@@ -24,13 +24,15 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 nitpicky = True
+smartquotes = False
 
 # Markdown
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 
 # Notebooks: executed whenever they are built, in a folder of their own; an error ends the build.
-nb_execution_mode = "force"
+nb_execution_mode = "off" if os.environ.get("NOTEBOOKS") == "off" else "force"
+suppress_warnings = ["myst-nb.lexer"] if nb_execution_mode == "off" else []
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
 nb_execution_timeout = 240
@@ -38,8 +40,12 @@ nb_merge_streams = True
 logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 # The API page
-autodoc_typehints = "signature"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
 autodoc_member_order = "bysource"
+napoleon_custom_sections = [("Privacy", "params_style"), "Deviation"]
+# Types that have no page: those of other libraries, and internal ones.
+nitpick_ignore_regex = [("py:.*", r"(?!deniable\.[A-Za-z]+$).*")]
 
 # HTML: nothing is loaded from another host, and the search works without a server.
 html_theme = "furo"
@@ -73,4 +79,13 @@ def prepare_kernels() -> None:
     }
 
 
+def write_pages() -> None:
+    """Write the pages that are made from the source, for ``include``."""
+    from make_cli_page import page  # noqa: PLC0415 - found by the path above
+
+    (HERE / "_build").mkdir(exist_ok=True)
+    (HERE / "_build" / "cli.md").write_text(page(), encoding="utf-8")
+
+
 prepare_kernels()
+write_pages()
