@@ -249,7 +249,12 @@ def draw_noise() -> str:
             math.sqrt(each.law.variance) for each in spends if each.what == f"values of {column}"
         )
         parts += _noisy_bars(
-            30 + 360 * (at % 2), 20 + 205 * (at // 2), counts, sigma, rng, f"ε = {epsilon:g}"
+            30 + 360 * (at % 2),
+            20 + 205 * (at // 2),
+            counts,
+            sigma=sigma,
+            rng=rng,
+            title=f"ε = {epsilon:g}",
         )
     parts.append(
         text(
@@ -263,7 +268,7 @@ def draw_noise() -> str:
 
 
 def _noisy_bars(
-    x: float, y: float, counts: np.ndarray, sigma: float, rng: np.random.Generator, title: str
+    x: float, y: float, counts: np.ndarray, *, sigma: float, rng: np.random.Generator, title: str
 ) -> list[str]:
     """Draw one panel: bars, and dots at what the noise makes of them, within the panel."""
     top, height, step = float(counts.max()) * 1.25, 150.0, 13.0

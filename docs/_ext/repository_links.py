@@ -6,8 +6,10 @@ every link to a document leads to its page; a file without a page is shown by it
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sphinx.application import Sphinx
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = REPOSITORY / "docs"
@@ -41,16 +43,16 @@ def rewrite_links(text: str, folder: Path) -> str:
     return _LINK.sub(rewrite, text)
 
 
-def _rewrite_page(app: Sphinx, docname: str, source: list[str]) -> None:
+def _rewrite_page(app: "Sphinx", docname: str, source: list[str]) -> None:
     source[0] = rewrite_links(source[0], Path(app.env.doc2path(docname)).parent)
 
 
-def _rewrite_included(_app: Sphinx, path: Path, _parent: str, source: list[str]) -> None:
+def _rewrite_included(_app: "Sphinx", path: Path, _parent: str, source: list[str]) -> None:
     # The path is relative to the source folder of the site.
     source[0] = rewrite_links(source[0], (DOCS / path).resolve().parent)
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: "Sphinx") -> dict[str, bool]:
     """Register the extension."""
     app.connect("source-read", _rewrite_page)
     app.connect("include-read", _rewrite_included)
