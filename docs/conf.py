@@ -75,6 +75,7 @@ def prepare_kernels() -> None:
         "IPYTHONDIR": str(ipython),
         "MATPLOTLIBRC": str(HERE / "_static" / "matplotlibrc"),
         "COLUMNS": "100",
+        "OMP_NUM_THREADS": "1",
         "NO_COLOR": "1",
     }
 
