@@ -5,7 +5,7 @@ BIN := .venv/bin
 TWO_WORKERS := -n 2 --dist worksteal
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test quick check lint types test-types doctests format docs bench coverage clean
+.PHONY: help demo test quick check lint types test-types doctests format docs dist bench coverage clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -15,7 +15,7 @@ help:  ## show this list
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 .venv/.user: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[evaluate]'
 	@touch $@
 
 .venv/.dev: pyproject.toml | .venv/bin/python
@@ -58,6 +58,9 @@ format: .venv/.dev  ## reformat the code
 docs: .venv/.docs  ## build the documentation site in docs/_build/html; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
 	$(BIN)/python tools/check_site.py docs/_build/html
+
+dist: .venv/.dev  ## build wheel and sdist; install and run them with each of PYTHONS, in clean environments
+	$(BIN)/python tools/check_wheel.py $(PYTHONS)
 
 coverage: TEST_ARGS := --cov --cov-report=json:.coverage.json
 coverage: test  ## all tests, with branch coverage; fails below the recorded share of a package
