@@ -15,6 +15,7 @@ import repository_links
 
 import deniable
 import draw_pictures
+import draw_plots
 import make_cli_page
 from deniable.config import options
 
@@ -132,17 +133,30 @@ def test_commands_were_found_in_the_documents():
 # Pictures
 
 
-@pytest.mark.parametrize("name", draw_pictures.PICTURES)
+PICTURES = draw_pictures.PICTURES | draw_plots.PLOTS
+
+
+@pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_that_of_its_code(name):
-    """Run tools/draw_pictures.py after a change."""
-    assert (draw_pictures.FOLDER / name).read_text(encoding="utf-8") == draw_pictures.PICTURES[
-        name
-    ]()
+    """Run tools/draw_pictures.py and tools/draw_plots.py after a change."""
+    assert (draw_pictures.FOLDER / name).read_text(encoding="utf-8") == PICTURES[name]()
 
 
-def test_every_picture_is_shown():
-    text = read("docs/how-it-works.md")
-    assert all(f"img/{name}\n" in text for name in draw_pictures.PICTURES)
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [("docs/how-it-works.md", draw_pictures.PICTURES), ("docs/utility.md", draw_plots.PLOTS)],
+)
+def test_every_picture_is_shown(page, names):
+    text = read(page)
+    assert all(re.search(rf"^!\[.+\]\(img/{name}\)$", text, re.MULTILINE) for name in names)
+
+
+def test_a_plot_has_every_number_of_its_table():
+    plot = draw_plots.draw_relations()
+    rows = draw_plots.rows_under("## Relations", "| V")
+    numbers = [draw_plots.number(cell) for row in rows for cell in row[1:4]]
+    assert len(rows) >= 5
+    assert all(f">{number:.3g}<" in plot for number in numbers if number is not None)
 
 
 # Links to files of the repository
@@ -155,6 +169,7 @@ def test_every_picture_is_shown():
         (DOCS / "tutorials", "[a](../schema.md)", "[a](/schema.md)"),
         (ROOT, "[a](docs/schema.md)", "[a](/schema.md)"),
         (ROOT, "![a](docs/img/report.png)", "![a](/img/report.png)"),
+        (DOCS, "![a](img/modes.svg)", f"```{{raw}} html\n:file: {DOCS}/img/modes.svg\n```"),
         (ROOT, "[a](CONTRIBUTING.md#style)", "[a](/contributing.md#style)"),
         (DOCS, "[b](../benchmarks/RESULTS.md)", "[b](/benchmarks.md)"),
         (ROOT, "[decisions](docs/adr)", "[decisions](/decisions.md)"),

@@ -1,7 +1,8 @@
 """Links of documents to files of the repository, on the site.
 
 A document is also read in the repository, where ``../examples/own_model.py`` is a link. On the site
-every link to a document leads to its page; a file without a page is shown by its path.
+every link to a document leads to its page; a file without a page is shown by its path. A picture
+that was drawn by tools/ becomes part of the page, so that its colours follow the theme.
 """
 
 import re
@@ -22,6 +23,8 @@ PAGES = {
     "benchmarks/RESULTS.md": "benchmarks.md",
     "docs/adr": "decisions.md",
 }
+# In the first line of a picture with the colours of the theme.
+_INLINE = 'class="dn"'
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|#|/)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -36,6 +39,8 @@ def rewrite_links(text: str, folder: Path) -> str:
         name = path.relative_to(REPOSITORY).as_posix()
         if name in PAGES:
             return f"[{label}](/{PAGES[name]}{anchor})"
+        if mark and path.suffix == ".svg" and _INLINE in path.read_text(encoding="utf-8"):
+            return f"```{{raw}} html\n:file: {path}\n```"
         if path.is_relative_to(DOCS):
             return f"{mark}[{label}](/{path.relative_to(DOCS).as_posix()}{anchor})"
         return f"`{name}`" if label in (target, name) else f"{label} (`{name}`)"
