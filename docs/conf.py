@@ -74,7 +74,7 @@ def prepare_kernels() -> None:
         "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
         "IPYTHONDIR": str(ipython),
         "MATPLOTLIBRC": str(HERE / "_static" / "matplotlibrc"),
-        "COLUMNS": "100",
+        "COLUMNS": "92",
         "OMP_NUM_THREADS": "1",
         "NO_COLOR": "1",
     }
