@@ -5,7 +5,8 @@ BIN := .venv/bin
 TWO_WORKERS := -n 2 --dist worksteal
 .DEFAULT_GOAL := help
 
-.PHONY: help demo studio pictures test quick check lint types test-types doctests format bench coverage clean
+.PHONY: help demo studio pictures test quick check lint types test-types doctests format docs dist bench \
+        coverage clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -15,7 +16,7 @@ help:  ## show this list
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 .venv/.user: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[evaluate]'
 	@touch $@
 
 .venv/.studio: pyproject.toml | .venv/bin/python
@@ -25,6 +26,10 @@ help:  ## show this list
 .venv/.dev: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ .venv/.user .venv/.studio
+
+.venv/.docs: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@ .venv/.user
 
 demo: .venv/.user  ## synthesize and evaluate the embedded table
 	@rm -rf demo demo.internal
@@ -62,6 +67,13 @@ format: .venv/.dev  ## reformat the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: .venv/.docs  ## build the documentation site in docs/_build/html; warnings are errors
+	$(BIN)/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
+	$(BIN)/python tools/check_site.py docs/_build/html
+
+dist: .venv/.dev  ## build wheel and sdist; install and run them with each of PYTHONS, in clean environments
+	$(BIN)/python tools/check_wheel.py $(PYTHONS)
+
 coverage: TEST_ARGS := --cov --cov-report=json:.coverage.json
 coverage: test  ## all tests, with branch coverage; fails below the recorded share of a package
 	$(BIN)/python tools/check_coverage.py .coverage.json
@@ -74,4 +86,4 @@ bench: .venv/.dev  ## limits on speed, then speed, as ratios measured in one run
 	$(BIN)/python benchmarks/scan.py
 
 clean:  ## remove the environment and everything that was made
-	rm -rf .venv demo demo.internal .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf .venv demo demo.internal .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* docs/_build

@@ -2,8 +2,8 @@
 
     python benchmarks/scan.py [--candidates 10000] [--seeds 100000]
 
-Two models, as in docs/own-model.md: one written here, and examples/perturbation_model.py. Each is
-evaluated by the package's scan, which uses only its ``log_probability``, and by a NumPy kernel
+Two models: one written here, and examples/perturbation_model.py. Each is evaluated by the
+package's scan, which uses only its ``log_probability``, and by a NumPy kernel
 written for the model, which keeps its buffers and works in blocks that fit the cache. Both
 must count the same. Then all pairs, on every core.
 """

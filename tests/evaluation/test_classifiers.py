@@ -1,9 +1,17 @@
 """Learners of the evaluation."""
 
+import sys
+
 import numpy as np
 import pytest
 
+from command_line import runner
+from deniable.audit.table_audit import audit_table
+from deniable.demo import demo_schema
+from deniable.errors import ConfigError
 from deniable.evaluation.classifiers import LEARNERS, fit_predict, learner_title
+from deniable.evaluation.evaluate import evaluate
+from deniable.reproduction.reproduce import reproduce
 
 
 def test_a_single_class_is_predicted_without_a_model():
@@ -50,3 +58,29 @@ def test_the_linear_model_is_named_by_its_task():
     assert learner_title("linear", "classification") == "Logistic regression"
     assert learner_title("linear", "regression") == "Ridge regression"
     assert learner_title("forest", "regression") == "Random forest"
+
+
+@pytest.fixture
+def without_scikit_learn(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+
+
+@pytest.mark.usefixtures("without_scikit_learn")
+def test_what_trains_models_names_the_extra_before_it_reads_a_table(tmp_path):
+    schema = demo_schema()
+    missing = tmp_path / "no such table.csv"
+    for start in (
+        lambda: evaluate(missing, missing, schema),
+        lambda: audit_table(missing, schema, out=tmp_path / "audit"),
+        lambda: reproduce(missing, schema, tmp_path / "reproduction"),
+    ):
+        with pytest.raises(ConfigError, match=r"scikit-learn.*deniable\[evaluate\]"):
+            start()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("without_scikit_learn")
+def test_the_demo_names_the_extra_and_writes_nothing(tmp_path, monkeypatch, capsys):
+    run = runner(monkeypatch, capsys, tmp_path)
+    assert run("demo", "--out", tmp_path / "demo").complains(2, "deniable[evaluate]")
+    assert [path.name for path in tmp_path.iterdir()] == ["cwd"]

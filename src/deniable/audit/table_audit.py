@@ -43,6 +43,7 @@ from deniable.data.dataframes import FrameKind
 from deniable.errors import ConfigError, DataError
 from deniable.evaluation.audit_link import AUDIT_FORMAT
 from deniable.evaluation.checkpoints import CheckpointFolder
+from deniable.evaluation.classifiers import require_scikit_learn
 from deniable.pipeline.api import SchemaSource, read_rows
 from deniable.pipeline.run_plan import Run, plan_run, resolve_options
 from deniable.randomness import Keyed, Randomness, Secret
@@ -106,6 +107,7 @@ def audit_table(
     Privacy:
         Does not cover: the report. It is measured on real rows, without noise.
     """
+    require_scikit_learn()
     audit = _prepare(
         source,
         schema,

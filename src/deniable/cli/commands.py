@@ -68,11 +68,13 @@ def demo(
 ) -> None:
     """Synthesize and evaluate the embedded table, from start to report, in under a minute."""
     from deniable.demo import demo_schema, demo_table
+    from deniable.evaluation.classifiers import require_scikit_learn
     from deniable.evaluation.effort import Effort
     from deniable.evaluation.evaluate import evaluate
     from deniable.pipeline.api import synthesize
     from deniable.release.release import release_folders
 
+    require_scikit_learn()  # before the release is written, which stays if the report fails
     public, internal = release_folders(out)
     current_tracker().expected = 3  # the release, its internal folder, and then the report
     table, schema = demo_table(), demo_schema()

@@ -5,12 +5,14 @@ code of its own.
 """
 
 import warnings
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.arrays import Codes, Reals
+from deniable.errors import ConfigError
 from deniable.workers import count_cores
 
 Task = Literal["classification", "regression"]
@@ -58,6 +60,19 @@ def fit_predict(
         warnings.simplefilter("ignore")
         predicted: NDArray[Any] = learner.fit(train, labels).predict(test)
     return predicted.astype(np.float64)
+
+
+def require_scikit_learn() -> None:
+    """Refuse to start what trains models, if scikit-learn is not installed.
+
+    Raises:
+        ConfigError: It is missing; the message names the extra that installs it.
+    """
+    if find_spec("sklearn") is None:
+        raise ConfigError(
+            "this command trains models and needs scikit-learn, which is not installed: "
+            "pip install 'deniable[evaluate]'"
+        )
 
 
 def _new_learner(name: str, task: Task, *, trees: int, key: int, workers: int) -> Any:

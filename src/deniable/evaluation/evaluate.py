@@ -10,6 +10,7 @@ import numpy as np
 from deniable.arrays import Codes
 from deniable.data.table_io import read_codes
 from deniable.errors import ConfigError, DataError
+from deniable.evaluation.classifiers import require_scikit_learn
 from deniable.evaluation.distances import Distances, compare_tables
 from deniable.evaluation.distinguishability import measure_distinguishability
 from deniable.evaluation.effort import Effort
@@ -86,6 +87,7 @@ def evaluate(
     if edition == "public":
         metrics = _evaluate_public(synthetic, schema, progress)
     else:
+        require_scikit_learn()
         if len(schema.names) > 1:
             target_column(schema, target)  # fail before reading any table
         metrics = _evaluate_internal(

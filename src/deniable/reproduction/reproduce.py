@@ -20,6 +20,7 @@ from deniable.config import parse_omega
 from deniable.data.table_io import read_codes
 from deniable.errors import ConfigError
 from deniable.evaluation.checkpoints import CheckpointFolder, write_atomically
+from deniable.evaluation.classifiers import require_scikit_learn
 from deniable.evaluation.ml_efficacy import target_column
 from deniable.evaluation.reference_tables import (
     TEST_SHARE,
@@ -115,6 +116,7 @@ def reproduce(
     Raises:
         OutputError: The folder contains other files or another reproduction.
     """
+    require_scikit_learn()
     target = schema.names[target_column(schema, target)]
     experiments = _Experiments(
         rows=_read_rows(data, schema),
