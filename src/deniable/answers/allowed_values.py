@@ -13,7 +13,10 @@ from typing import cast
 import numpy as np
 
 from deniable.arrays import Counts, Indices, Mask, Reals
-from deniable.schema.attribute import Attribute
+from deniable.schema.attribute import Attribute, format_value
+
+# Values that a message lists.
+_MAX_LISTED = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,6 +118,27 @@ class AllowedValues:
     def cuts_bins(self) -> bool:
         """Whether some bin has both allowed and excluded values."""
         return bool(((self.shares > 0) & (self.shares < 1)).any())
+
+    def text(self) -> str:
+        """List the values in the words of the schema, for a message: the first few."""
+        attribute, grid = self.attribute, self.attribute.grid
+        missing = ["missing"] if self.allows_missing else []
+        if grid is None:
+            listed = [
+                format_value(attribute.values[code])
+                for code in self.codes.nonzero()[0].tolist()
+                if code < attribute.bins
+            ]
+        else:
+            listed = [
+                grid.format_position(int(low))
+                if low == high
+                else f"{grid.format_position(int(low))} to {grid.format_position(int(high))}"
+                for low, high in self.intervals
+            ]
+        shown = [*listed[:_MAX_LISTED], *missing]
+        more = len(listed) - _MAX_LISTED
+        return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
 
     @cached_property
     def pieces(self) -> tuple[Indices, Counts, Counts]:
