@@ -106,6 +106,16 @@ class SelectedRecords:
                     "values out"
                 )
 
+    @cached_property
+    def mass(self) -> float:
+        """The probability that a record of the artefact satisfies the condition; or its mean.
+
+        Over the balanced values, where there are such. An estimate where inference is approximate.
+        """
+        rng = self.randomness.at("candidates")
+        found = infer(self.draw.law, self._evidence, rng, shared=True)
+        return float(np.exp(found.log_likelihoods).mean())
+
     @property
     def parameters(self) -> dict[str, Any]:
         """What the records were drawn given, for a manifest."""

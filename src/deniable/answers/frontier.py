@@ -15,6 +15,9 @@ from deniable.answers.case_evidence import CaseEvidence
 from deniable.answers.released_law import PrefixStart, ReleasedLaw
 from deniable.arrays import Indices
 
+# Kinds of evidence whose frontiers are kept, which bounds the memory.
+_MAX_FRONTIERS = 4096
+
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
@@ -61,6 +64,19 @@ class Frontier:
             bound = math.prod(int(own.max()) + 1 for own in classes[position].values())
             states.append(min(entries[-1], bound) if merges[position] else entries[-1])
         return cls(end, first, classes, tuple(merges), max(states), max(*states, *entries))
+
+
+def find_frontiers(law: ReleasedLaw, evidence: CaseEvidence) -> tuple[Frontier, ...]:
+    """Find the frontier of each start of records; those of the same kind of evidence are kept."""
+    factors = tuple((factor.attribute, factor.by) for factor in evidence.factors)
+    kind = evidence.given, factors
+    found = law.frontiers.get(kind)
+    if found is None:
+        found = tuple(Frontier.of(law, start, evidence) for start in law.starts)
+        if len(law.frontiers) >= _MAX_FRONTIERS:
+            law.frontiers.clear()
+        law.frontiers[kind] = found
+    return found
 
 
 def _free_prefixes(law: ReleasedLaw, start: PrefixStart, evidence: CaseEvidence) -> int:

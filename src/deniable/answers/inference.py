@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deniable.answers.case_evidence import CaseEvidence
-from deniable.answers.frontier import Frontier
+from deniable.answers.frontier import Frontier, find_frontiers
 from deniable.answers.released_law import ReleasedLaw
 from deniable.answers.state_filter import Trellis, run_filter
 from deniable.arrays import Codes, Indices, Reals
@@ -96,7 +96,7 @@ def infer(law: ReleasedLaw, evidence: CaseEvidence, rng: Rng, *, shared: bool = 
         rng: Source of randomness; used only where the result is approximate.
         shared: Whether few cases serve many records each, so that more states pay.
     """
-    frontiers = [Frontier.of(law, start, evidence) for start in law.starts]
+    frontiers = find_frontiers(law, evidence)
     number = evidence.cases if shared else None
     exact = _is_exact(frontiers, number)
     repeats = 1 if exact else _FILTERS
@@ -166,7 +166,7 @@ def _is_exact(frontiers: Sequence[Frontier], shared: int | None = None) -> bool:
 
 def split_cases(law: ReleasedLaw, evidence: CaseEvidence) -> Iterator[tuple[Indices, CaseEvidence]]:
     """Split cases into parts that are handled at once; yield their numbers and their evidence."""
-    frontiers = [Frontier.of(law, start, evidence) for start in law.starts]
+    frontiers = find_frontiers(law, evidence)
     entries = max(frontier.entries for frontier in frontiers)
     if not _is_exact(frontiers):
         entries = min(entries, _SELECTED_STATES_PER_CASE * max(law.sizes))

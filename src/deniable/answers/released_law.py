@@ -8,7 +8,7 @@ among those that the pair masks allow. Records that violate other constraints ar
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -50,9 +50,11 @@ class ReleasedLaw:
 
     Attributes:
         records: The generated records, whose blocks have this distribution.
+        frontiers: Results of ``find_frontiers``, by kind of evidence.
     """
 
     records: GeneratedRecords = field(repr=False)
+    frontiers: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def network(self) -> Network:
