@@ -70,6 +70,13 @@ def learn(schema, rows):
         return dn.learn(f"{folder}/train.csv", schema, accept_drafted_schema=True)
 
 
+def as_text(release):
+    """The records of a release as in a CSV file: texts in the words of the schema."""
+    with tempfile.TemporaryDirectory() as folder:
+        release.write_file(f"{folder}/records.csv")
+        return pl.read_csv(f"{folder}/records.csv", infer_schema=False)
+
+
 def measure_speed(shared, limits):
     schema, rows, _ = load(shared, "acs13")
     artefact = learn(schema, rows)
@@ -108,8 +115,8 @@ def measure_balance(shared, limits):
         number = len(rows)
         tables = {
             "real rows": rows,
-            "plain": artefact.generate(number, key=1),
-            "balanced": artefact.generate(number, balance=target, key=1),
+            "plain": as_text(dn.generate(artefact, number, key=1)),
+            "balanced": as_text(generate_conditional(artefact, number, balance=target, key=1)),
         }
         shares = tables["plain"][target].value_counts(normalize=True)["proportion"]
         print(f"balance, {name}: {target}, share of the rare value {min(shares):.3f}")
@@ -158,7 +165,7 @@ def measure_imputation(shared, limits):
         release = generate_conditional(
             artefact, given=given, records_each=DRAWS, given_is_public=True, key=1
         )
-        drawn = release.frame()
+        drawn = as_text(release)
         seconds = time.process_time() - start
         numeric = [a.name for a in schema.attributes if a.is_numeric and a.name in known]
         ours = summarize(drawn, known, numeric)
@@ -183,7 +190,7 @@ def summarize(drawn, known, numeric):
     found = {}
     for c in known:
         if c in numeric:
-            values = drawn[c].cast(pl.Float64).to_numpy().reshape(-1, DRAWS)
+            values = numbers_of(drawn[c]).reshape(-1, DRAWS)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 found[c] = np.nanmean(values, axis=1)
@@ -197,10 +204,6 @@ def summarize(drawn, known, numeric):
 
 
 def texts_of(series):
-    if series.dtype == pl.Boolean:
-        return series.replace_strict({True: "yes", False: "no"}, return_dtype=pl.String).fill_null(
-            ""
-        )
     return series.cast(pl.String).fill_null("")
 
 
