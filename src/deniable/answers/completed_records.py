@@ -28,7 +28,7 @@ from deniable.schema.schema import Schema
 from deniable.workers import Progress, count_cores, map_in_order
 
 # Records per block, where a row has fewer; rows of more records are split into such blocks.
-_BLOCK = 2**13
+_BLOCK = 2**15
 
 
 class _Task(NamedTuple):

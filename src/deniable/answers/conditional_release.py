@@ -135,7 +135,7 @@ class ConditionalRelease:
     def _frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
         found = InferenceTally()
         yield from self.source.frames(found, progress)
-        self.__dict__["tally"] = found
+        self.__dict__["tally"] = found  # known only now, and the same at every reading
 
 
 def _sentence_of_given(certificate: Certificate, rows: int) -> str:
@@ -173,6 +173,13 @@ def generate_conditional(
         balance: Shares of the values of one column; see ``Balance``.
         key: Same key and request, same records; None: a fresh key.
         workers: Threads; None: one for each core.
+
+    Privacy:
+        Neighbours: those of the artefact.
+        Covers: what is drawn is a function of the artefact, the key and the request, so ε and δ
+            are those of the artefact.
+        Does not cover: given cells, which are copied.
+        Assumes: the request does not depend on the input table.
 
     Raises:
         ConfigError: The request contradicts itself, or the model gives it probability 0.
