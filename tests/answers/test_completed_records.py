@@ -10,6 +10,8 @@ from deniable.answers.completed_records import _distinct_cases
 from deniable.answers.conditional_records import InferenceTally
 from deniable.answers.conditional_release import generate_conditional
 
+pytestmark = pytest.mark.slow
+
 
 def test_rows_come_back_in_their_order_whatever_the_size_of_blocks(rich, monkeypatch):
     rows = pl.DataFrame({"age": list(range(40)), "smoker": [i > 20 or None for i in range(40)]})

@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
+pytestmark = pytest.mark.slow
+
 PLAIN = 200_000
 
 

@@ -7,6 +7,8 @@ from deniable.answers import inference
 from deniable.answers.conditional_records import InferenceTally
 from deniable.answers.conditional_release import generate_conditional
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_blocks_are_as_long_as_asked_for_and_do_not_depend_on_workers(rich, monkeypatch, exact):

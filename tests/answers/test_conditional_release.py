@@ -1,14 +1,22 @@
 """Records given rows, a condition or shares: types of columns, keys, manifests, bad requests."""
 
+import dataclasses
 import datetime as dt
 import json
 
+import numpy as np
 import polars as pl
 import pytest
 
+from deniable import Schema
 from deniable.answers.conditional_release import generate_conditional
 from deniable.data.codec import Codec
 from deniable.errors import ConfigError, DataError
+from deniable.model.bayesian_network import ConditionalTable
+from deniable.pipeline import api
+from rich_tables import RICH_SCHEMA, rich_table
+
+pytestmark = pytest.mark.slow
 
 GIVEN = pl.DataFrame(
     {
@@ -122,6 +130,39 @@ def test_shares_of_bins_and_a_condition_together(rich):
     assert set((found["pay"] // 100).value_counts()["count"]) == {100}
 
 
+def test_impossible_rows_may_be_completed_with_a_smoothed_model():
+    """A model that excludes what no row has; a constraint still excludes."""
+    schema = Schema.parse(RICH_SCHEMA)
+    table = rich_table().filter(pl.col("grade").ne_missing("good") | ~pl.col("smoker"))
+    exact = api.learn(table, schema, epsilon=float("inf"), mode="seedless", estimator="clip")
+    tables = [replace_zeros(table) for table in exact.network.tables]
+    network = dataclasses.replace(exact.network, tables=tuple(tables))
+    artefact = dataclasses.replace(exact, network=network)
+    given = pl.DataFrame({"grade": ["poor", "good"], "smoker": ["yes", "yes"]})
+    assert impossible(artefact, given)
+    found = generate_conditional(artefact, given=given, smooth_impossible=True, key=1)
+    frame = found.frame()
+    assert frame["grade"].to_list() == ["poor", "good"]
+    assert found.tally.smoothed == 1
+    bad = pl.DataFrame({"age": ["7"], "smoker": ["yes"]})
+    with pytest.raises(DataError, match="probability 0"):
+        artefact.generate(given=bad, smooth_impossible=True, key=1)
+
+
+def impossible(artefact, given):
+    try:
+        artefact.generate(given=given, key=1)
+    except DataError as error:
+        return "--smooth-impossible" in str(error)
+    return False
+
+
+def replace_zeros(table):
+    """Probabilities of less than 1 % become 0: those of combinations without a row among them."""
+    p = np.where(table.probabilities < 0.01, 0, table.probabilities)
+    return ConditionalTable(p / p.sum(axis=1, keepdims=True))
+
+
 REFUSED = [
     ({"records": 5, "given": GIVEN}, "exclude each other"),
     ({"given": GIVEN, "balance": "grade"}, "exclude each other"),
@@ -214,6 +255,7 @@ def test_the_manifest_names_columns_and_no_cell(rich, tmp_path):
         "columns": [column.name for column in rich.schema.columns if column.name in GIVEN.columns],
         "public": False,
         "records_each": 2,
+        "smooth_impossible": False,
     }
     assert document["parameters"]["epsilon"] == rich.certificate.parameters["epsilon"]
     assert document["guarantee"]["epsilon"] == rich.epsilon

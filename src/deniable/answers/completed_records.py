@@ -17,7 +17,7 @@ from deniable.answers.conditional_records import InferenceTally
 from deniable.answers.conflict import find_conflict
 from deniable.answers.given_rows import GivenBlock, GivenRows
 from deniable.answers.inference import infer, split_cases
-from deniable.answers.released_law import joint_index
+from deniable.answers.released_law import ReleasedLaw, joint_index
 from deniable.arrays import Codes, Counts, Indices
 from deniable.data.complete_records import add_unmodelled_columns, released_columns
 from deniable.errors import ConfigError, DataError, InputError
@@ -49,6 +49,8 @@ class CompletedRecords:
         given: The given rows.
         records_each: How often each row is completed.
         is_public: Whether the user declares that the given rows are public.
+        smooth_impossible: Whether rows to which the model gives probability 0 are completed with
+            a smoothed model; otherwise they are an error.
         randomness: Addressed by a key.
         workers: Threads; None: one for each core.
     """
@@ -57,6 +59,7 @@ class CompletedRecords:
     given: GivenRows = field(repr=False)
     records_each: int
     is_public: bool
+    smooth_impossible: bool = False
     randomness: Randomness = field(repr=False)
     workers: int | None = None
 
@@ -79,6 +82,7 @@ class CompletedRecords:
             "columns": list(self.given.names),
             "public": self.is_public,
             "records_each": self.records_each,
+            "smooth_impossible": self.smooth_impossible,
             **rows,
         }
         return found
@@ -134,6 +138,31 @@ class CompletedRecords:
         return _overlay(complete, repeated).select([c.name for c in released_columns(columns)])
 
 
+class _Job(NamedTuple):
+    """Cases that are handled at once.
+
+    Attributes:
+        evidence: Their evidence.
+        numbers: Their numbers, ascending.
+        rows: The first row of each.
+        case_of: The number of the case of each row.
+        positions: The given positions of each row.
+        times: How often each row is completed.
+    """
+
+    evidence: CaseEvidence
+    numbers: Indices
+    rows: Indices
+    case_of: Indices
+    positions: Counts
+    times: int
+
+    def take(self, which: Indices) -> "_Job":
+        return self._replace(
+            evidence=self.evidence.take(which), numbers=self.numbers[which], rows=self.rows[which]
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class _Group:
     """The rows of a block that have the same columns filled."""
@@ -158,33 +187,56 @@ class _Group:
         cases = evidence.take(first)
         drawn_codes = np.zeros((len(self.own) * times, codes.shape[1]), dtype=codes.dtype)
         drawn_positions = np.zeros(drawn_codes.shape, dtype=np.int64)
+        drawn = drawn_codes, drawn_positions
         for numbers, part in split_cases(draw.law, cases):
-            posterior = infer(draw.law, part, rng)
-            tally.add(InferenceTally.of(posterior))
-            impossible = np.flatnonzero(posterior.log_likelihoods == -np.inf)
-            if len(impossible):
+            job = _Job(part, numbers, first[numbers], case_of, positions, times)
+            self._draw_job(draw.law, job, drawn, rng, tally)
+        return drawn
+
+    def _draw_job(
+        self,
+        law: ReleasedLaw,
+        job: "_Job",
+        drawn: tuple[Codes, Counts],
+        rng: Rng,
+        tally: InferenceTally,
+    ) -> None:
+        """Draw the records of some cases; of impossible ones with the smoothed law, if asked to."""
+        posterior = infer(law, job.evidence, rng)
+        impossible = np.flatnonzero(posterior.log_likelihoods == -np.inf)
+        if len(impossible):
+            if law.floor or not self.records.smooth_impossible:
                 raise self._impossible(
-                    part.take(impossible[:1]), int(first[numbers[impossible[0]]])
+                    job.evidence.take(impossible[:1]), int(job.rows[impossible[0]])
                 )
-            which = np.flatnonzero((case_of >= numbers[0]) & (case_of <= numbers[-1]))
-            where = (which[:, None] * times + np.arange(times)).ravel()
-            repeated = np.repeat(which, times)
-            numeric = [i for i in self.given if self._schema.attributes[i].is_numeric]
-            fixed = {i: positions[repeated, i] for i in numeric}
-            drawn_codes[where], drawn_positions[where] = draw.draw(
-                posterior,
-                case_of[repeated] - numbers[0],
-                fixed,
-                rng,
-                partial(self._infeasible_case, first[numbers]),
-            )
-        return drawn_codes, drawn_positions
+            possible = np.flatnonzero(posterior.log_likelihoods > -np.inf)
+            if len(possible):
+                self._draw_job(law, job.take(possible), drawn, rng, tally)
+            tally.smoothed += len(impossible)
+            self._draw_job(law.smoothed, job.take(impossible), drawn, rng, tally)
+            return
+        tally.add(InferenceTally.of(posterior))
+        which = np.flatnonzero(np.isin(job.case_of, job.numbers))
+        where = (which[:, None] * job.times + np.arange(job.times)).ravel()
+        repeated = np.repeat(which, job.times)
+        numeric = [i for i in self.given if self._schema.attributes[i].is_numeric]
+        drawn[0][where], drawn[1][where] = self.records.draw.draw(
+            posterior,
+            np.searchsorted(job.numbers, job.case_of[repeated]),
+            {i: job.positions[repeated, i] for i in numeric},
+            rng,
+            partial(self._infeasible_case, job.rows),
+        )
 
     def _impossible(self, evidence: CaseEvidence, row: int) -> InputError:
         found = find_conflict(self.records.draw.law, evidence)
         listed = self._columns(found)
         several = "these values together" if len(found) > 1 else "this value"
-        return self._error(row, f"the model gives probability 0 to {several}, of {listed}")
+        return self._error(
+            row,
+            f"the model gives probability 0 to {several}, of {listed}",
+            ", or complete such rows with --smooth-impossible (smooth_impossible=True)",
+        )
 
     def _infeasible_case(self, rows: Indices, case: int) -> InputError:
         row = int(rows[case])
@@ -201,9 +253,9 @@ class _Group:
         ]
         return f"column {summarize_values(list(dict.fromkeys(plain)))}"
 
-    def _error(self, row: int, what: str) -> InputError:
+    def _error(self, row: int, what: str, more: str = "") -> InputError:
         place = self.records.given.row_text(self.rows.first_row + int(self.own[row]))
-        return DataError(f"{place}: {what}. Correct the row, leave cells empty, or remove it")
+        return DataError(f"{place}: {what}. Correct the row, leave cells empty, or remove it{more}")
 
 
 def _distinct_cases(evidence: CaseEvidence) -> tuple[Indices, Indices]:

@@ -51,17 +51,20 @@ class InferenceTally:
         cases: The number of cases.
         total_variation: The sum of the estimated errors of their distributions.
         is_exact: Whether all were exact.
+        smoothed: The number of cases to which the model gives probability 0.
     """
 
     cases: int = 0
     total_variation: float = 0.0
     is_exact: bool = True
+    smoothed: int = 0
 
     def add(self, other: "InferenceTally") -> None:
         """Add the errors of a block."""
         self.cases += other.cases
         self.total_variation += other.total_variation
         self.is_exact &= other.is_exact
+        self.smoothed += other.smoothed
 
     @classmethod
     def of(cls, posterior: Posterior) -> "InferenceTally":
@@ -71,10 +74,11 @@ class InferenceTally:
 
     def document(self) -> dict[str, Any]:
         """Describe the inference, for a manifest."""
+        smoothed = {"smoothed_cases": self.smoothed} if self.smoothed else {}
         if self.is_exact:
-            return {"method": "exact"}
-        mean = self.total_variation / max(self.cases, 1)
-        return {"method": "selected states", "total_variation": float(f"{mean:.2g}")}
+            return {"method": "exact", **smoothed}
+        mean = float(f"{self.total_variation / max(self.cases, 1):.2g}")
+        return {"method": "selected states", "total_variation": mean, **smoothed}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

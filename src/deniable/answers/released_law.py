@@ -20,6 +20,8 @@ from deniable.schema.pair_masks import PairMasks
 
 # Kept prefixes whose probabilities under the model are computed at once.
 _PREFIXES_PER_BATCH = 2**14
+# The floor of the smoothed law: below every probability that a conditional distribution can have.
+_FLOOR = 2.0**-80
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,11 +52,22 @@ class ReleasedLaw:
 
     Attributes:
         records: The generated records, whose blocks have this distribution.
+        floor: Every conditional distribution is mixed with this share of a uniform one.
         frontiers: Results of ``find_frontiers``, by kind of evidence.
     """
 
     records: GeneratedRecords = field(repr=False)
+    floor: float = 0.0
     frontiers: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def smoothed(self) -> "ReleasedLaw":
+        """The model without kept prefixes, in which no value has probability 0.
+
+        For evidence that has probability 0 otherwise: the limit of small floors. Pair masks still
+        exclude values.
+        """
+        return ReleasedLaw(self.records, floor=_FLOOR)
 
     @property
     def network(self) -> Network:
@@ -80,6 +93,8 @@ class ReleasedLaw:
     def starts(self) -> tuple[PrefixStart, ...]:
         """How records begin; the shares sum to 1."""
         m, omegas = len(self.order), self.records.omegas
+        if self.floor:
+            return (_model_start(1.0),)
         return tuple(
             start for omega in omegas for start in self._starts_of(m - omega, 1 / len(omegas))
         )
@@ -109,6 +124,8 @@ class ReleasedLaw:
         """
         i = self.order[position]
         found = self.network.distribution(codes, i)
+        if self.floor:
+            found = found * (1 - self.floor) + self.floor / found.shape[1]
         masked = self.masked_with(position)
         if not masked:
             return found

@@ -77,6 +77,14 @@ GivenIsPublic = Annotated[
         rich_help_panel=_CONDITION_PANEL,
     ),
 ]
+SmoothImpossible = Annotated[
+    bool,
+    typer.Option(
+        "--smooth-impossible",
+        help="Complete given rows to which the model gives probability 0, with a smoothed model.",
+        rich_help_panel=_CONDITION_PANEL,
+    ),
+]
 Where = Annotated[
     str | None,
     typer.Option(
@@ -114,6 +122,7 @@ def generate(
     given: Given = None,
     records_each: RecordsEach = None,
     given_is_public: GivenIsPublic = False,
+    smooth_impossible: SmoothImpossible = False,
     where: Where = None,
     balance: BalanceShares = None,
     key: Key = None,
@@ -128,8 +137,8 @@ def generate(
     from deniable.answers.conditional_release import generate_conditional
     from deniable.cli.sealed_artefact import load_sealed
 
-    if given is None and (records_each is not None or given_is_public):
-        raise ConfigError("--records-each and --given-is-public need --given")
+    if given is None and (records_each is not None or given_is_public or smooth_impossible):
+        raise ConfigError("--records-each, --given-is-public and --smooth-impossible need --given")
     if given is None and records is None:
         raise ConfigError("give --records: the number of records to generate")
     loaded = load_sealed(artefact)
@@ -142,6 +151,7 @@ def generate(
         given=given,
         records_each=records_each or 1,
         given_is_public=given_is_public,
+        smooth_impossible=smooth_impossible,
         where=where,
         balance=balance,
         key=key,
@@ -162,13 +172,14 @@ def _show_conditional(
         internal = release.is_internal
         print_json(records=number, file=str(path), internal=internal, inference=inference, **claim)
     elif not quiet:
-        error = inference.get("total_variation")
+        error, smoothed = inference.get("total_variation"), inference.get("smoothed_cases", 0)
         how = (
             "The distribution is exact."
             if error is None
             else "The model is too wide for exact inference: the distribution is approximate, with "
             f"an estimated total variation of {error:g}."
         )
+        how += f" Cases with probability 0 under the model: {smoothed:,}." if smoothed else ""
         print_text(count_records(number) + f" in {path}. {how}", release.guarantee)
         if release.is_internal:
             print_error(_GIVEN_WARNING.format(path=path))
