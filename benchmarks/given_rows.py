@@ -264,7 +264,7 @@ def score(test, guess, hidden, known, numeric):
             true = numbers_of(test[c])
             own = own & ~np.isnan(true) & ~np.isnan(guess[c])
             error = ((true[own] - guess[c][own]) ** 2).mean()
-            explained.append(1 - error / np.nanvar(true))
+            explained.append(1 - error / np.var(true[own]))
         else:
             accuracies.append(np.mean(texts_of(test[c]).to_numpy()[own] == guess[c][own]))
     return float(np.mean(accuracies)), float(np.mean(explained)) if explained else float("nan")

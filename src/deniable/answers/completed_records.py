@@ -148,6 +148,7 @@ class _Job(NamedTuple):
         case_of: The number of the case of each row.
         positions: The given positions of each row.
         times: How often each row is completed.
+        needs_more: Whether a usual selection of states left none.
     """
 
     evidence: CaseEvidence
@@ -156,6 +157,7 @@ class _Job(NamedTuple):
     case_of: Indices
     positions: Counts
     times: int
+    needs_more: bool = False
 
     def take(self, which: Indices) -> "_Job":
         return self._replace(
@@ -202,18 +204,15 @@ class _Group:
         tally: InferenceTally,
     ) -> None:
         """Draw the records of some cases; of impossible ones with the smoothed law, if asked to."""
-        posterior = infer(law, job.evidence, rng)
+        posterior = infer(law, job.evidence, rng, shared=job.needs_more)
         impossible = np.flatnonzero(posterior.log_likelihoods == -np.inf)
         if len(impossible):
-            if law.floor or not self.records.smooth_impossible:
-                raise self._impossible(
-                    job.evidence.take(impossible[:1]), int(job.rows[impossible[0]])
-                )
             possible = np.flatnonzero(posterior.log_likelihoods > -np.inf)
             if len(possible):
                 self._draw_job(law, job.take(possible), drawn, rng, tally)
-            tally.smoothed += len(impossible)
-            self._draw_job(law.smoothed, job.take(impossible), drawn, rng, tally)
+            self._draw_impossible(
+                law, job.take(impossible), drawn, rng, tally, is_exact=posterior.is_exact
+            )
             return
         tally.add(InferenceTally.of(posterior))
         which = np.flatnonzero(np.isin(job.case_of, job.numbers))
@@ -228,15 +227,33 @@ class _Group:
             partial(self._infeasible_case, job.rows),
         )
 
+    def _draw_impossible(
+        self,
+        law: ReleasedLaw,
+        job: _Job,
+        drawn: tuple[Codes, Counts],
+        rng: Rng,
+        tally: InferenceTally,
+        *,
+        is_exact: bool,
+    ) -> None:
+        """Draw records of cases without a state left: with more states, or the smoothed law."""
+        if not (is_exact or job.needs_more):
+            self._draw_job(law, job._replace(needs_more=True), drawn, rng, tally)
+        elif law.floor or not self.records.smooth_impossible:
+            raise self._impossible(job.evidence.take(np.zeros(1, dtype=np.intp)), int(job.rows[0]))
+        else:
+            tally.smoothed += len(job.rows)
+            self._draw_job(law.smoothed, job._replace(needs_more=False), drawn, rng, tally)
+
     def _impossible(self, evidence: CaseEvidence, row: int) -> InputError:
         found = find_conflict(self.records.draw.law, evidence)
         listed = self._columns(found)
         several = "these values together" if len(found) > 1 else "this value"
-        return self._error(
-            row,
-            f"the model gives probability 0 to {several}, of {listed}",
-            ", or complete such rows with --smooth-impossible (smooth_impossible=True)",
-        )
+        more = ", or complete such rows with --smooth-impossible (smooth_impossible=True)"
+        if self.records.smooth_impossible:
+            more = ": the constraints of the schema exclude it"
+        return self._error(row, f"the model gives probability 0 to {several}, of {listed}", more)
 
     def _infeasible_case(self, rows: Indices, case: int) -> InputError:
         row = int(rows[case])

@@ -5,14 +5,14 @@ others are drawn from the model. Given its earlier values, a value has the model
 among those that the pair masks allow. Records that violate other constraints are drawn again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
-from deniable.arrays import CODE, Codes, Indices, Reals
+from deniable.arrays import CODE, Codes, Indices, Mask, Reals
 from deniable.model.bayesian_network import Network, empty_codes
 from deniable.release.generation import MAX_PREFIX_REDRAWS, GeneratedRecords
 from deniable.release.seed_histogram import KeptPrefixes
@@ -134,6 +134,19 @@ class ReleasedLaw:
             found = found * (allowed.T if i < j else allowed)[codes[:, j]]
         total = found.sum(axis=1, keepdims=True)
         return cast("Reals", np.divide(found, total, out=np.zeros_like(found), where=total > 0))
+
+    def allowed_by(self, codes: Codes, position: int, given: Collection[int]) -> Mask | None:
+        """Mark the values at ``position`` of σ that the pair masks allow with later given codes.
+
+        Records by codes; None if no mask says anything. Other values have probability 0 in the end.
+        """
+        i, found = self.order[position], None
+        for j in self.order[position + 1 :]:
+            mask = self.pair_masks.get((i, j) if i < j else (j, i))
+            if j in given and mask is not None:
+                own = (mask.T if i < j else mask)[codes[:, j]]
+                found = own if found is None else found & own
+        return found
 
     def masked_with(self, position: int) -> list[int]:
         """List the earlier attributes that share a pair mask with the one at ``position``."""

@@ -245,7 +245,10 @@ def _advance(run: _Filter, position: int, states: _States) -> tuple[_States, _St
         entries = _States(states.codes[kept], states.cases[kept], own[kept])
         step = _Step(None, kept, kept)
     else:
+        # States that contradict a given value anyway would only take the place of others.
+        allowed = run.law.allowed_by(states.codes, position, run.evidence.given)
         extended = extended * states.weights[:, None]
+        extended = extended if allowed is None else extended * allowed
         flat = np.flatnonzero(extended)
         before, values = np.divmod(flat, extended.shape[1])
         selected, weights = _select(states.cases[before], extended.ravel()[flat], run)
