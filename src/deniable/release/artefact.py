@@ -170,7 +170,7 @@ class Artefact:
             workers: Threads; None: one for each core.
             request: What the records are drawn given; see ``ConditionalRequest``.
         """
-        if request:
+        if any(value is not None for value in request.values()):
             return draw_conditional(self, records, key=key, workers=workers, **request)
         require_record_count(records)
         randomness = Keyed.fresh() if key is None else Keyed(key)
