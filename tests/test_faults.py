@@ -581,6 +581,42 @@ FAULTS = [
         '            write_json(public / "run.json", self.internal)',
         f"{REPLAY}::test_a_release_and_what_is_printed_follow_from_the_noisy_answers",
     ),
+    Fault(
+        "given rows leave without a mark",
+        "answers/conditional_release.py",
+        "internal = given is not None and not given_is_public",
+        "internal = False",
+        "answers/test_conditional_release.py::test_the_manifest_names_columns_and_no_cell",
+    ),
+    Fault(
+        "completed rows claim k input rows",
+        "answers/conditional_release.py",
+        'sentence = sentence.replace(wording.prefix_claim(parameters["k"]), "")',
+        "sentence = str(sentence)",
+        "answers/test_conditional_release.py::test_the_manifest_names_columns_and_no_cell",
+    ),
+    Fault(
+        "evidence does not reach earlier attributes",
+        "answers/state_filter.py",
+        "own = extended[np.arange(len(extended)), states.codes[:, i]] * states.weights",
+        "own = states.weights.copy()",
+        "answers/test_inference.py::test_records_have_the_law_of_enumeration"
+        "[given0-factors0-seedless]",
+    ),
+    Fault(
+        "prefixes are not weighed by the evidence",
+        "answers/inference.py",
+        "shares.append(trellis.log_likelihoods + np.log(start.share / repeats))",
+        "shares.append(0 * trellis.log_likelihoods + np.log(start.share / repeats))",
+        "answers/test_inference.py::test_records_have_the_law_of_enumeration[given1-factors1-kept]",
+    ),
+    Fault(
+        "a bin that a condition cuts counts as a whole one",
+        "answers/bin_values.py",
+        "return self.allowed.shares[None, :]",
+        "return self.allowed.codes[None, :].astype(np.float64)",
+        "answers/test_bin_values.py::test_shares_are_those_of_the_listed_values",
+    ),
 ]
 
 

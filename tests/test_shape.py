@@ -35,6 +35,7 @@ LAYERS: list[set[str]] = [
     {"reproduction"},
     {"audit"},
     {"evaluation"},
+    {"answers"},
     {"verification", "drafting", "interchange", "demo"},
     {"pipeline"},
     {"config"},

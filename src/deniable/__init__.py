@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deniable.answers.verify_records import verify
     from deniable.config import Config
     from deniable.drafting.draft import draft_schema
     from deniable.errors import (
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from deniable.release.release import Release
     from deniable.schema.attribute import Attribute
     from deniable.schema.schema import Schema
-    from deniable.verification.verify import verify
 
 # The module of each public name. A name is imported when it is first used, so that a program pays
 # only for the parts it needs.
@@ -57,7 +57,7 @@ _HOMES = {
     "load": "release.artefact",
     "plan": "pipeline.api",
     "synthesize": "pipeline.api",
-    "verify": "verification.verify",
+    "verify": "answers.verify_records",
 }
 
 __all__ = [

@@ -13,8 +13,8 @@ from deniable.arrays import CODE
 from deniable.errors import ConfigError, InvariantError, SchemaError
 from deniable.randomness import Keyed
 from deniable.release.generation import (
-    _MAX_REDRAWS,
     BLOCK,
+    MAX_PREFIX_REDRAWS,
     GeneratedRecords,
     KeptRecords,
     always_feasible,
@@ -50,8 +50,8 @@ def _without_kept(length: int) -> dict:
     columns = list(model.order[:length])
     kept = {y for y in drawn if length and [y[c] for c in columns] in level[length]}
     again = sum(drawn[y] for y in kept)
-    rounds = sum(again**r for r in range(_MAX_REDRAWS))
-    last = again ** (_MAX_REDRAWS - 1)
+    rounds = sum(again**r for r in range(MAX_PREFIX_REDRAWS))
+    last = again ** (MAX_PREFIX_REDRAWS - 1)
     return {y: p * (last if y in kept else rounds) for y, p in drawn.items()}
 
 

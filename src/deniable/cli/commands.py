@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deniable.cli.audit_commands import audit
+from deniable.cli.generate_commands import generate, verify
 from deniable.cli.options import (
     OUTPUT_PANEL,
     DraftEpsilon,
@@ -24,7 +25,6 @@ from deniable.cli.options import (
     TableRows,
     Target,
     Thorough,
-    Workers,
     app,
     given_options,
     number_flag,
@@ -32,7 +32,6 @@ from deniable.cli.options import (
     with_options,
 )
 from deniable.cli.output import (
-    count_records,
     print_json,
     print_text,
     show_artefact,
@@ -40,8 +39,6 @@ from deniable.cli.output import (
     show_metrics,
     show_progress,
     show_release,
-    show_verification,
-    summarize_claim,
 )
 from deniable.cli.plan_tables import show_plan
 from deniable.cli.studio_command import studio
@@ -50,7 +47,7 @@ from deniable.files import current_tracker
 if TYPE_CHECKING:
     from deniable.reproduction.experiments import Setup
 
-__all__ = ["app", "audit", "studio"]
+__all__ = ["app", "audit", "generate", "query", "studio", "verify"]
 
 _DEMO_RECORDS = 10_000
 _EMBEDDED_NOTE = (
@@ -250,39 +247,7 @@ def evaluate(
         show_metrics(metrics, out)
 
 
-@app.command(cls=PanelCommand, short_help="Check a release against its manifest.")
-def verify(
-    release: Annotated[
-        Path,
-        typer.Argument(help="Release, artefact, or file of generated records.", show_default=False),
-    ],
-    *,
-    against: Annotated[
-        Path | None, typer.Option(help="The original table: also check the claims about its rows.")
-    ] = None,
-    accept_other_platform: Annotated[
-        bool,
-        typer.Option(
-            "--accept-other-platform",
-            help="Accept tables and Parquet bytes that only another platform can verify exactly.",
-        ),
-    ] = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Check a release against its manifest, from its files alone. Exit code 1: it fails."""
-    from deniable.verification.verify import verify as verify_release
-
-    report = verify_release(release, against=against, accept_other_platform=accept_other_platform)
-    if as_json:
-        checks = [dataclasses.asdict(check) for check in report.checks]
-        exact = not report.inexact
-        print_json(passed=report.passed, exact=exact, checks=checks, unknown=list(report.unknown))
-    elif not quiet:
-        show_verification(
-            report.checks, report.unknown, place=str(release), accepted=accept_other_platform
-        )
-    report.require()
+app.command(cls=PanelCommand, short_help="Check a release against its manifest.")(verify)
 
 
 @app.command(cls=PanelCommand, short_help="Learn an artefact from a table.")
@@ -307,34 +272,7 @@ def learn(
     show_artefact(artefact, out, quiet=quiet, as_json=as_json)
 
 
-@app.command(cls=PanelCommand, short_help="Generate records from an artefact.")
-def generate(
-    artefact: Annotated[
-        Path,
-        typer.Argument(
-            help="Artefact folder: from learn, or RELEASE/artefact.", show_default=False
-        ),
-    ],
-    *,
-    records: RecordCount,
-    out: Annotated[Path, output_option("File to write: .csv, .csv.gz or .parquet.")],
-    key: Key = None,
-    workers: Workers = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Generate records from an artefact. The confidential table is not needed."""
-    from deniable.cli.sealed_artefact import load_sealed
-    from deniable.pipeline import api
-
-    loaded = load_sealed(artefact)
-    with show_progress(quiet=quiet or as_json) as progress:
-        release = api.generate(loaded, records, key=key, workers=workers)
-        release.write_file(out, progress=progress)
-    if as_json:
-        print_json(records=records, file=str(out), **summarize_claim(release.certificate))
-    elif not quiet:
-        print_text(count_records(records) + f" in {out}", release.guarantee)
+app.command(cls=PanelCommand, short_help="Generate records from an artefact.")(generate)
 
 
 @app.command(cls=PanelCommand, short_help="Reproduce the paper's evaluation.")

@@ -118,7 +118,13 @@ def _read_parquet(path: Path, schema: Schema) -> EncodedTable:
         return encode_cells(Codec(schema), frame, CellSource(table_name=path.name))
 
 
-def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema) -> None:
+def write_table(
+    path: str | Path,
+    frames: Iterable[pl.DataFrame],
+    schema: Schema,
+    *,
+    file_format: FileFormat | None = None,
+) -> None:
     """Write complete records to a file, frame by frame, in bounded memory.
 
     This thread makes the frames; another runs the polars sink that writes them. A missing cell is
@@ -129,12 +135,13 @@ def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema
         path: The output file; .csv, .csv.gz or .parquet.
         frames: The records, as ``decode_records`` returns them.
         schema: The schema of the records.
+        file_format: The format of the file; None: by its name.
 
     Raises:
         OutputError: The file cannot be written there.
     """
     path = Path(path)
-    file_format = infer_format(path, OutputError)
+    file_format = file_format or infer_format(path, OutputError)
     sink = _FrameSink(path)
     records = register_io_source(sink.read, schema=record_dtypes(schema.columns))
     if file_format == ".parquet":
@@ -144,7 +151,9 @@ def write_table(path: str | Path, frames: Iterable[pl.DataFrame], schema: Schema
         compression = "gzip" if file_format == ".csv.gz" else "uncompressed"
         # Readers drop one mark of the byte order: what a name begins with needs another before it.
         bom = next(iter(record_dtypes(schema.columns)), "").startswith(_BYTE_ORDER_MARK)
-        write = partial(texts.sink_csv, path, compression=compression, include_bom=bom)
+        # The format is known, also where the name has another end.
+        sink_csv = partial(texts.sink_csv, path, check_extension=False)
+        write = partial(sink_csv, compression=compression, include_bom=bom)
     with sink.running(write):
         for frame in _in_equal_slices(frames):
             sink.put(frame)

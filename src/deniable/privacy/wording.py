@@ -45,16 +45,22 @@ def one_shot_claim(cost: Guarantee, *, k: int, private_draft: bool = False) -> s
     With a private draft, ``schema_claim`` describes the schema, which was not fixed in advance.
     """
     fixed = "k was" if private_draft else "Schema and k were"
-    deniable = (
-        f" In addition, every record generated from a copied prefix has at least {k} input rows "
-        "that, with that prefix length, would have produced it with exactly the same probability."
-    )
     return (
         "The released artefact, and any number of synthetic records generated from it, is "
         f"(ε, δ)-differentially private with respect to {NEIGHBOURS} [{format_cost(cost)}; noise: "
-        f"integers, from the operating system's CSPRNG].{deniable if k > 1 else ''} {fixed} "
+        f"integers, from the operating system's CSPRNG].{prefix_claim(k)} {fixed} "
         "fixed in advance; the number of records, ω, the attribute order and the prefix lengths "
         "were fixed in advance or computed from the released noisy values."
+    )
+
+
+def prefix_claim(k: int) -> str:
+    """Sentence of mode one-shot about the rows that share a copied prefix; empty for one row."""
+    if k == 1:
+        return ""
+    return (
+        f" In addition, every record generated from a copied prefix has at least {k} input rows "
+        "that, with that prefix length, would have produced it with exactly the same probability."
     )
 
 
@@ -156,7 +162,7 @@ def schema_claim(
             f"holds for {neighbouring_relation(unit)}; other numbers here are of one row."
         )
         if rows > 1 and k is not None:
-            sentences += f' The {k} rows may be of as few as {-(-k // rows)} different "{unit}".'
+            sentences += units_claim(unit, rows=rows, k=k)
     if draft is not None:
         sentences += (
             " The schema was not fixed in advance but drafted from this table, with differential "
@@ -168,6 +174,29 @@ def schema_claim(
             "confirmed; what they reveal about it is not covered."
         )
     return sentences
+
+
+def units_claim(unit: str, *, rows: int, k: int) -> str:
+    """Sentence about how few units the k rows behind a record may have."""
+    return f' The {k} rows may be of as few as {-(-k // rows)} different "{unit}".'
+
+
+def condition_claim() -> str:
+    """Sentence of records drawn given a condition or shares, appended to a mode's claim."""
+    return (
+        " The records were drawn given a condition or shares of values that were fixed in advance "
+        "or chosen from released values; ε and δ are those of the artefact."
+    )
+
+
+def given_claim() -> str:
+    """Sentence of completed rows, appended to a mode's claim without its sentence about k rows."""
+    return (
+        " The records were completed from given rows. Given cells are copied as they are and "
+        "covered by no promise. The drawn cells are computed from the artefact and the given rows, "
+        "so (ε, δ), which are those of the artefact, hold for them if the given rows do not depend "
+        "on the input table."
+    )
 
 
 def no_claim(*, why: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -38,9 +38,11 @@ from deniable.release.artefact_arrays import (
     describe_evidence,
     evidence_arrays,
     find_kept,
+    log_linear_names,
     read_conditional,
     read_evidence,
     read_groups,
+    require_fit,
 )
 from deniable.release.atomic_files import (
     encode_json,
@@ -51,7 +53,13 @@ from deniable.release.atomic_files import (
     write_files,
     write_json,
 )
-from deniable.release.generation import GeneratedRecords, always_feasible, decode_blocks
+from deniable.release.conditional_request import ConditionalRequest, draw_conditional
+from deniable.release.generation import (
+    GeneratedRecords,
+    always_feasible,
+    decode_blocks,
+    require_record_count,
+)
 from deniable.release.manifest import ACCOUNTANT, Certificate, add_checksum, json_number
 from deniable.release.manifest import FORMAT as MANIFEST_FORMAT
 from deniable.release.prefix_distribution import combine_levels
@@ -74,8 +82,6 @@ _FILES = {
     "schema.toml": MAX_TEXT_BYTES,
     "tables.npz": MAX_ARRAYS_BYTES,
 }
-# Largest noisy number of seeds: sums of integers and of doubles are exact below it.
-_MAX_SEEDS = 2**53
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -149,17 +155,26 @@ class Artefact:
         return find_kept(self.evidence, self.schema.attributes, part=part)
 
     def generate(
-        self, records: int, *, key: int | None = None, workers: int | None = None
+        self,
+        records: int | None = None,
+        *,
+        key: int | None = None,
+        workers: int | None = None,
+        **request: Unpack[ConditionalRequest],
     ) -> Foreign:
         """Generate records, in the kind of data frame that the table came in.
 
         Args:
-            records: The number of records, at least 1.
+            records: The number of records, at least 1; not with ``given``.
             key: Same key, same records, whatever the number of workers; None: a fresh key.
             workers: Threads; None: one for each core.
+            request: What the records are drawn given; see ``ConditionalRequest``.
         """
+        if any(value is not None for value in request.values()):
+            return draw_conditional(self, records, key=key, workers=workers, **request)
+        require_record_count(records)
         randomness = Keyed.fresh() if key is None else Keyed(key)
-        generated = self.records(records, randomness, workers=workers)
+        generated = self.records(records or 0, randomness, workers=workers)
         return self.kind.restore(pl.concat(decode_blocks(generated, self.schema, randomness)))
 
     def records(
@@ -275,7 +290,7 @@ def _assemble(folder: Path, facts: Mapping[str, Any], manifest: Mapping[str, Any
     with ArrayFile(folder / "tables.npz") as arrays:
         evidence = read_evidence(facts["evidence"], schema.names, arrays.take)
         groups = read_groups(evidence, graph.parents, arrays.take)
-        names = _log_linear_names(schema, facts)
+        names = log_linear_names(schema, facts)
         tables = tuple(
             read_conditional(
                 i,
@@ -293,7 +308,7 @@ def _assemble(folder: Path, facts: Mapping[str, Any], manifest: Mapping[str, Any
             )
             for seeds in facts["seeds"]
         )
-    _require_fit(schema, order, levels)
+    require_fit(schema, order, levels)
     network = Network(schema.attributes, graph, order, tables, groups)
     return Artefact(
         schema=schema,
@@ -304,14 +319,6 @@ def _assemble(folder: Path, facts: Mapping[str, Any], manifest: Mapping[str, Any
         certificate=certificate,
         kind=PolarsKind(tuple(record_dtypes(schema.columns))),
     )
-
-
-def _log_linear_names(schema: Schema, facts: Mapping[str, Any]) -> set[str]:
-    """List the columns whose distributions are log-linear, not tables; only pairs have any."""
-    names = set(facts["log_linear"])
-    if not names <= set(schema.names) or (names and facts["evidence"]["kind"] != "pairs"):
-        raise ArtefactError("artefact.json names a log-linear distribution that cannot exist")
-    return names
 
 
 def _read_sealed_manifest(folder: Path) -> Mapping[str, Any]:
@@ -359,16 +366,6 @@ def _require_consistent(
     ):
         if not holds:
             raise ArtefactError(f"manifest.json contradicts itself or the other files: {otherwise}")
-
-
-def _require_fit(schema: Schema, order: tuple[int, ...], levels: tuple[KeptPrefixes, ...]) -> None:
-    """Refuse prefixes that hold a code outside its attribute's domain."""
-    for level in levels:
-        sizes = [schema.sizes[i] for i in order[: level.length]]
-        if (level.prefixes >= np.array(sizes)).any():
-            raise ArtefactError("a kept prefix does not fit the schema")
-        if max(level.counts.sum(dtype=np.float64), abs(level.records)) > _MAX_SEEDS:
-            raise ArtefactError("the noisy number of seeds is too large")
 
 
 def _read_facts(folder: Path) -> dict[str, Any]:

@@ -22,7 +22,9 @@ from deniable.model.pairwise.measure import PairwiseMeasurements, Subset
 from deniable.model.pairwise.three_way import ThreeWay
 from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import Statistics, TableCounts
+from deniable.release.seed_histogram import KeptPrefixes
 from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
 
 # A model is estimated from one of these, and from nothing else that was learnt.
 Evidence = TableCounts | PairwiseMeasurements
@@ -33,6 +35,8 @@ TakeArray = Callable[[str, Any], NDArray[Any]]
 # Names of the arrays of noisy sums.
 _MOMENT_ARRAYS = ("records", "sums", "squares")
 _WRONG_JOINT = "the effects of pairs of parents do not fit a log-linear distribution"
+# Largest noisy number of seeds: sums of integers and of doubles are exact below it.
+_MAX_SEEDS = 2**53
 
 
 def describe_evidence(evidence: Evidence, names: Sequence[str]) -> dict[str, Any]:
@@ -359,3 +363,21 @@ def read_conditional(
         within=take(f"within_{i}", np.int64),
         joint=_read_joint(i, numbers, len(base), take),
     )
+
+
+def log_linear_names(schema: Schema, facts: Mapping[str, Any]) -> set[str]:
+    """List the columns whose distributions are log-linear, not tables; only pairs have any."""
+    names = set(facts["log_linear"])
+    if not names <= set(schema.names) or (names and facts["evidence"]["kind"] != "pairs"):
+        raise ArtefactError("artefact.json names a log-linear distribution that cannot exist")
+    return names
+
+
+def require_fit(schema: Schema, order: tuple[int, ...], levels: tuple[KeptPrefixes, ...]) -> None:
+    """Refuse prefixes that hold a code outside its attribute's domain."""
+    for level in levels:
+        sizes = [schema.sizes[i] for i in order[: level.length]]
+        if (level.prefixes >= np.array(sizes)).any():
+            raise ArtefactError("a kept prefix does not fit the schema")
+        if max(level.counts.sum(dtype=np.float64), abs(level.records)) > _MAX_SEEDS:
+            raise ArtefactError("the noisy number of seeds is too large")

@@ -34,7 +34,7 @@ Feasible = Callable[[Codes], Mask]
 # Records per block: large enough to make contention for the interpreter lock negligible.
 BLOCK = 2**18
 # Redraws of a record that was assigned no prefix but whose drawn prefix is in the histogram.
-_MAX_REDRAWS = 50
+MAX_PREFIX_REDRAWS = 50
 # Redraws of one value that contradicts an earlier value of its record. A value that is allowed with
 # probability 0.1 is found with probability 0.995; otherwise the whole record is drawn again.
 _MAX_VALUE_REDRAWS = 50
@@ -163,19 +163,19 @@ class GeneratedRecords:
 
         A record that is assigned no prefix is drawn from the network, and redrawn while its prefix
         is in the histogram, because such prefixes already have their full weight. After
-        ``_MAX_REDRAWS`` attempts it is accepted.
+        ``MAX_PREFIX_REDRAWS`` attempts it is accepted.
         """
         network = self.network
         if length == 0:
             records = empty_codes(number, network.attributes)
-            self._draw_rest(records, rng, 0, method)
+            self.draw_rest(records, rng, 0, method)
             return records
         records = empty_codes(number, network.attributes)
         columns = list(network.order[:length])
         if length in self.prefixes:
             stratified = method == "stratified"
             records[:, columns] = self.prefixes[length].draw(number, rng, stratified=stratified)
-            self._draw_rest(records, rng, length, method)
+            self.draw_rest(records, rng, length, method)
             return records
         kept = self.histogram.of_length(length)
         prefix = kept.draw(number, rng, stratified=method == "stratified")
@@ -184,17 +184,17 @@ class GeneratedRecords:
             for position, column in enumerate(columns):
                 # A prefix of -1 takes the first one for now: its record is redrawn below.
                 kept.prefixes[:, position].take(prefix, out=records[:, column], mode="clip")
-        for _ in range(_MAX_REDRAWS if len(free) else 0):
+        for _ in range(MAX_PREFIX_REDRAWS if len(free) else 0):
             part = empty_codes(len(free), network.attributes)
-            self._draw_rest(part, rng, 0, method, until=length)
+            self.draw_rest(part, rng, 0, method, until=length)
             records[free] = part
             free = free[kept.holds(part[:, columns])]
             if not len(free):
                 break
-        self._draw_rest(records, rng, length, method)
+        self.draw_rest(records, rng, length, method)
         return records
 
-    def _draw_rest(
+    def draw_rest(
         self, records: Codes, rng: Rng, kept: int, method: DrawMethod, *, until: int | None = None
     ) -> None:
         """Draw, in place, the attributes from ``kept`` to ``until`` of σ, by the pair masks.
@@ -205,7 +205,7 @@ class GeneratedRecords:
         """
         end, drawn = len(self.network.order) if until is None else until, kept
         for position in range(kept, end):
-            among = self._masked_with(position)
+            among = self.masked_with(position)
             if not among:
                 continue
             if drawn < position:
@@ -216,7 +216,7 @@ class GeneratedRecords:
         if drawn < end:
             self.network.draw(records, rng, kept=drawn, until=until, method=method)
 
-    def _masked_with(self, position: int) -> list[int]:
+    def masked_with(self, position: int) -> list[int]:
         """List the earlier attributes that share a pair mask with the one at ``position``."""
         new = self.network.order[position]
         return [

@@ -39,14 +39,20 @@ _NOT_COVERED = (
 )
 
 
-def not_covered(unit: str | None, mode: str) -> list[str]:
+_GIVEN_CELLS = "given cells, which are copied as they are, and given rows taken from the table"
+
+
+def not_covered(unit: str | None, mode: str, *, given: bool = False) -> list[str]:
     """List what the guarantee of a mode does not cover; without a unit, also several rows of one.
+
+    For completed rows, also what was ``given``.
 
     A mode that claims differential privacy for its records refuses a table for no other reason:
     not because it has few rows, or none.
     """
     several = [_SEVERAL_ROWS] if unit is None else []
-    return [*several, *_NOT_COVERED, *([_TOO_FEW_SEEDS] if mode == "tested" else [])]
+    copied = [_GIVEN_CELLS] if given else []
+    return [*copied, *several, *_NOT_COVERED, *([_TOO_FEW_SEEDS] if mode == "tested" else [])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +110,7 @@ class Certificate:
             },
             "spends": [dict(spend) for spend in self.spends],
             "accountants": [dict(accountant) for accountant in self.accountants],
-            "not_covered": not_covered(schema.unit, self.mode),
+            "not_covered": not_covered(schema.unit, self.mode, given="given" in self.parameters),
             "files": dict(hashes),
             "schema": {
                 "sha256": hashlib.sha256(schema.text().encode()).hexdigest(),

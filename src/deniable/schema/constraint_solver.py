@@ -8,7 +8,7 @@ The solver reads a candidate and the schema, never a row of the table. So reject
 affects neither plausible deniability nor differential privacy.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from math import lcm
@@ -36,6 +36,10 @@ _MAX_BOXES_PER_RECORD = 256
 _RECORDS_PER_BATCH = 2**12
 # Bound on the product of a position and a coefficient, so that sums fit in 64 bits.
 _PRODUCT_LIMIT = 2**61
+
+# The positions of columns of codes, by column: those of the records to check.
+FixedPositions = Mapping[int, Counts]
+_Axes = list[ConstraintAxis]
 
 
 @dataclass(frozen=True)
@@ -71,10 +75,7 @@ class _Boxes:
 
 @dataclass(frozen=True)
 class _Forbid:
-    """A ``forbid``: no record lies in all regions.
-
-    A region is a column with disjoint ascending intervals.
-    """
+    """A ``forbid``: no record lies in all regions, each a column with disjoint intervals."""
 
     regions: tuple[tuple[int, Counts], ...]
 
@@ -212,15 +213,18 @@ class ConstraintSolver:
     def __bool__(self) -> bool:
         return bool(self._splitters or self._forward)
 
-    def feasible(self, codes: Codes) -> Mask:
+    def feasible(self, codes: Codes, fixed: FixedPositions | None = None) -> Mask:
         """Check which records have values inside their bins that satisfy all constraints.
 
         Exact, except that a record that needs more than ``_MAX_BOXES_PER_RECORD`` boxes may be
-        rejected. The result for a record does not depend on other records.
+        rejected. The result for a record does not depend on other records. Columns that are
+        ``fixed`` have their positions.
         """
-        return self._has_box(codes[:, self._columns], *self._position_ranges(codes))
+        return self._has_box(codes[:, self._columns], *self._position_ranges(codes, fixed))
 
-    def repair(self, codes: Codes, positions: Counts, rng: Rng) -> Counts:
+    def repair(
+        self, codes: Codes, positions: Counts, rng: Rng, fixed: FixedPositions | None = None
+    ) -> Counts:
         """Redraw positions within their bins where they violate a constraint.
 
         Positions that satisfy all constraints are unchanged. In other records, all constrained
@@ -233,11 +237,12 @@ class ConstraintSolver:
             positions: The grid position of each cell, in the bin of its code. Ignored for missing
                 cells and for codes of a single value.
             rng: The source of randomness.
+            fixed: Columns that stay unchanged; the records are feasible with them.
 
         Raises:
             InvariantError: A record is infeasible.
         """
-        low, high = self._position_ranges(codes)
+        low, high = self._position_ranges(codes, fixed)
         own = codes[:, self._columns]
         drawn = np.where(low < high, positions[:, self._columns], low)
         violating = np.flatnonzero(~self._has_box(own, drawn, drawn))
@@ -253,12 +258,14 @@ class ConstraintSolver:
         repaired[:, self._columns] = np.where(low < high, drawn, positions[:, self._columns])
         return repaired
 
-    def _position_ranges(self, codes: Codes) -> tuple[Counts, Counts]:
+    def _position_ranges(self, codes: Codes, fixed: FixedPositions | None) -> tuple[Counts, Counts]:
         """Look up the first and the last position of each constrained cell."""
         shape = len(codes), len(self._columns)
         low, high = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
         for i, (column, axis) in enumerate(zip(self._columns, self._axes, strict=True)):
             low[:, i], high[:, i] = axis.low[codes[:, column]], axis.high[codes[:, column]]
+            if fixed is not None and column in fixed:
+                low[:, i] = high[:, i] = np.where(low[:, i] < high[:, i], fixed[column], low[:, i])
         return low, high
 
     def _has_box(self, own: Codes, low: Counts, high: Counts) -> Mask:
@@ -333,9 +340,7 @@ def _complement(intervals: Counts) -> Iterator[tuple[int, int]]:
         yield first, MAX_POSITION
 
 
-def _build_forbid(
-    constraint: Constraint, columns: list[int], axes: list[ConstraintAxis]
-) -> _Forbid:
+def _build_forbid(constraint: Constraint, columns: list[int], axes: _Axes) -> _Forbid:
     regions = (
         axis.intervals(condition, constraint)
         for axis, condition in zip(axes, constraint.conditions, strict=True)
@@ -360,9 +365,7 @@ def _build_allow(constraint: Constraint, columns: list[int], axes: list[Constrai
     return _Allow(tuple(columns), tuple(keys), sizes, positions[order], starts)
 
 
-def _build_inequality(
-    constraint: Constraint, columns: list[int], axes: list[ConstraintAxis]
-) -> _Inequality:
+def _build_inequality(constraint: Constraint, columns: list[int], axes: _Axes) -> _Inequality:
     one, two = axes
     if one.scale is None or two.scale is None or one.scale != two.scale:
         raise constraint.error(

@@ -79,21 +79,58 @@ class Heaping:
         known = pl.when(code.is_not_null()).then(level).fill_null(0)
         return known.cast(pl.UInt16).alias(self.attribute.name)
 
+    def level_of(self, positions: Counts, bins: Indices) -> Indices:
+        """Compute the roundness level of positions in given bins, as ``roundness`` does."""
+        divides = (positions[:, None] % self._steps[1:] == 0).sum(axis=1)
+        level: Indices = np.minimum(divides, self._max_levels[bins])
+        return level
+
     def draw(self, bins: Indices | Codes, levels: Codes, rng: Rng) -> Counts:
         """Draw a position in each bin with the given roundness level.
 
         All such positions are equally likely. If a bin has none, the next lower level that occurs
         in it is used instead, otherwise the next higher one.
         """
-        nearest, skips, firsts, counts = self._multiples
-        level = nearest[bins, levels]
-        count, skip = counts[bins, level], skips[bins, level]
+        level = self.nearest_levels[bins, levels]
+        firsts, counts = self._multiples
+        count = counts[bins, level]
         offset = np.minimum((rng.random(len(bins)) * count).astype(np.int64), count - 1)
-        index = firsts[bins, level] + offset
+        return self.position(bins, level, firsts[bins, level] + offset)
+
+    def position(self, bins: Indices | Codes, level: Indices, index: Counts) -> Counts:
+        """Compute the position of the number with an index among those of a bin and level.
+
+        Indices are those of ``index_ranges``; ``level`` must occur in the bin.
+        """
+        ratio = self._ratios[level]
         # Skip the multiples of the next larger step.
-        multiple = index + np.where(skip > 0, (index - 1) // np.maximum(skip, 1), 0)
-        drawn: Counts = multiple * self._steps[level]
-        return drawn
+        skips = np.where(level < self._max_levels[bins], (index - 1) // (ratio - 1), 0)
+        found: Counts = (index + skips) * self._steps[level]
+        return found
+
+    def index_ranges(self, bins: Indices, low: Counts, high: Counts) -> tuple[Counts, Counts]:
+        """Number the positions from ``low`` to ``high`` of each level: first index, and count.
+
+        Args:
+            bins: Some bins.
+            low: A position in each of them.
+            high: A position in each of them, not below ``low``.
+
+        At the highest level of a bin, the numbers are all multiples of its step. At a lower level,
+        multiples of the next step, which is r times as large, are excluded: the j-th remaining
+        number is j + ⌊(j - 1) / (r - 1)⌋ steps, and x - ⌊x / r⌋ of the first x remain.
+        """
+        steps, levels, highest = self._steps, np.arange(len(self._steps)), self._max_levels[bins]
+        before, last = (low[:, None] - 1) // steps, high[:, None] // steps
+        is_below = levels < highest[:, None]
+        before, last = (np.where(is_below, x - x // self._ratios, x) for x in (before, last))
+        counts = np.where(levels <= highest[:, None], last - before, 0)
+        return before + 1, counts
+
+    @cached_property
+    def nearest_levels(self) -> Indices:
+        """By bin and level: the level itself if it occurs in the bin, else the one used instead."""
+        return _nearest_nonempty_levels(self._multiples[1])
 
     @cached_property
     def _steps(self) -> Counts:
@@ -109,21 +146,15 @@ class Heaping:
         return np.searchsorted(self._steps, self.column.widths, side="right") - 1
 
     @cached_property
-    def _multiples(self) -> tuple[Indices, Counts, Counts, Counts]:
-        """By bin and level: the nearest nonempty level; r - 1 or 0; the first index; the count.
+    def _ratios(self) -> Counts:
+        """The next larger step of each level, divided by its own."""
+        return np.append(self._steps[1:] // self._steps[:-1], 2)
 
-        At the highest level of a bin, the numbers are all multiples of its step. At a lower level,
-        multiples of the next step, which is r times as large, are excluded: the j-th remaining
-        number is j + ⌊(j - 1) / (r - 1)⌋ steps, and x - ⌊x / r⌋ of the first x remain.
-        """
-        steps, levels = self._steps, np.arange(len(self._steps))
-        ratios = np.append(steps[1:] // steps[:-1], 2)
-        below = levels < self._max_levels[:, None]
-        low = self.column.first_positions[:, None]
-        before, last = (low - 1) // steps, (low + self.column.widths[:, None] - 1) // steps
-        before, last = (np.where(below, x - x // ratios, x) for x in (before, last))
-        counts = np.where(levels <= self._max_levels[:, None], last - before, 0)
-        return _nearest_nonempty_levels(counts), np.where(below, ratios - 1, 0), before + 1, counts
+    @cached_property
+    def _multiples(self) -> tuple[Counts, Counts]:
+        """The first index and the count of the numbers of each bin and level."""
+        low = self.column.first_positions
+        return self.index_ranges(np.arange(len(low)), low, low + self.column.widths - 1)
 
 
 def _nearest_nonempty_levels(counts: Counts) -> Indices:

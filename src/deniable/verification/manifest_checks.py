@@ -53,7 +53,7 @@ def _check_form(claims: ManifestClaims) -> str:
     claims_nothing = claims.cost.epsilon == math.inf and claims.cost.delta == 0
     require(not claims.has_own_model or claims_nothing, "a user's own model has no known cost")
     unit = claims.unit
-    exclusions = not_covered(unit, document["mode"])
+    exclusions = not_covered(unit, document["mode"], given="given" in claims.parameters)
     expected = (protected_unit(unit), neighbouring_relation(unit), exclusions)
     found = (claimed["unit"], claimed["neighbours"], claims.current["not_covered"])
     require(found == expected, "unit, neighbours or not_covered have an unexpected text")
@@ -80,6 +80,8 @@ def _check_sentence(claims: ManifestClaims) -> str:
 def compose_sentence(claims: ManifestClaims) -> str:
     """Compose the guarantee sentence of a release from its manifest's numbers."""
     parameters, cost = claims.parameters, claims.cost
+    # Cells of completed rows are copied from given rows: nothing is claimed about k rows.
+    copies = "given" not in parameters
     if claims.mode == "tested":
         one = len(parameters["omega"]) == 1
         hidden = claims.has_own_model or not (parameters["omega_known"] or one)
@@ -94,18 +96,22 @@ def compose_sentence(claims: ManifestClaims) -> str:
         sentence = wording.randomized_claim(cost, records=parameters["records"], each=each)
     elif claims.prefix_lengths:
         sentence = wording.one_shot_claim(
-            cost, k=parameters["k"], private_draft="draft" in parameters
+            cost, k=parameters["k"] if copies else 1, private_draft="draft" in parameters
         )
     else:
         sentence = wording.seedless_claim(cost, private_draft="draft" in parameters)
     sentence += wording.split_claim(parameters["fractions"]) if "fractions" in parameters else ""
-    return sentence + wording.schema_claim(
+    sentence += wording.schema_claim(
         unit=claims.unit,
         rows=claims.rows_per_unit,
-        k=None if claims.mode in ("seedless", "randomized") else parameters["k"],
+        k=parameters["k"] if copies and claims.mode not in ("seedless", "randomized") else None,
         draft=claims.draft_cost,
         drafted=claims.document["schema"]["drafted"],
     )
+    if not copies:
+        return sentence + wording.given_claim()
+    is_conditional = "where" in parameters or "balance" in parameters
+    return sentence + (wording.condition_claim() if is_conditional else "")
 
 
 def _is_integer(low: int, high: int = 2**53) -> Callable[[Any], bool]:
@@ -122,6 +128,37 @@ def _is_one_of(*choices: object) -> Callable[[Any], bool]:
 
 def _is_cost(value: Any) -> bool:
     return list(value) == ["epsilon", "delta"] and all(map(_is_real(0.0), value.values()))
+
+
+def _are_shares(shares: Any) -> bool:
+    return all(map(_is_real(0.0, 1.0), shares)) and abs(sum(shares) - 1) < 1e-6
+
+
+def _is_given(facts: Any) -> bool:
+    """Whether these are facts about given rows: columns, and their number if they are public."""
+    public = facts["public"]
+    expected = ["columns", "public", "records_each", "smooth_impossible"]
+    expected += ["rows"] if public else []
+    numbers = [facts["records_each"], *([facts["rows"]] if public else [])]
+    names = facts["columns"]
+    return (
+        list(facts) == expected
+        and type(public) is bool
+        and type(facts["smooth_impossible"]) is bool
+        and all(map(_is_integer(1), numbers))
+        and 0 < len(set(names)) == len(names)
+    )
+
+
+def _is_inference(facts: Any) -> bool:
+    smoothed = ["smoothed_cases"] if "smoothed_cases" in facts else []
+    if smoothed and not _is_integer(1)(facts["smoothed_cases"]):
+        return False
+    if facts["method"] == "exact":
+        return list(facts) == ["method", *smoothed]
+    known = list(facts) == ["method", "total_variation", *smoothed]
+    known = known and facts["method"] == "selected states"
+    return known and _is_real(0.0, 1.0)(facts["total_variation"])
 
 
 # Every parameter that a manifest can have, with a predicate for valid values.
@@ -152,6 +189,10 @@ _PARAMETER_RULES: dict[str, Callable[[Any], bool]] = {
     "records": _is_integer(1),
     "order": lambda names: len(set(names)) == len(names),
     "key": _is_integer(0, 2**128 - 1),
+    "where": lambda text: type(text) is str and bool(text),
+    "balance": lambda shares: len(shares) == 1 and all(map(_are_shares, shares.values())),
+    "given": _is_given,
+    "inference": _is_inference,
     "writer": lambda text: bool(re.fullmatch(r"polars \d{1,4}(\.\d{1,4}){1,3}(\w{1,8})?", text)),
 }
 
@@ -181,7 +222,14 @@ def expected_parameters(claims: ManifestClaims) -> set[str]:
         "records": claims.subject != "artefact",
         "order": mode not in ARTEFACT_MODES and not own,
         "key": mode in ARTEFACT_MODES and claims.subject != "artefact",
-        "writer": any(name.endswith(".parquet") for name in claims.document["files"]),
+        # Records of an artefact may be drawn given a condition, shares, or rows.
+        "where": claims.subject == "file" and "where" in parameters,
+        "balance": claims.subject == "file" and "balance" in parameters,
+        "given": claims.subject == "file" and "given" in parameters,
+        "inference": any(name in parameters for name in ("where", "balance", "given")),
+        "writer": any(
+            name.removesuffix(".internal").endswith(".parquet") for name in claims.document["files"]
+        ),
     }
     return {name for name in _PARAMETER_RULES if conditions.get(name, True)}
 

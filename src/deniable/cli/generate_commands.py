@@ -1,0 +1,246 @@
+"""The commands ``generate`` and ``verify``: records of an artefact, and whether they hold."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deniable.cli.options import (
+    Json,
+    Key,
+    Quiet,
+    Workers,
+    number_flag,
+    output_option,
+)
+from deniable.cli.output import (
+    count_records,
+    print_json,
+    print_text,
+    show_progress,
+    show_verification,
+    summarize_claim,
+)
+from deniable.cli.terminal import print_error
+from deniable.errors import ConfigError
+
+if TYPE_CHECKING:
+    from deniable.answers.conditional_release import ConditionalRelease
+    from deniable.release.artefact import Artefact
+
+_CONDITION_PANEL = "Conditions"
+_GIVEN_WARNING = (
+    "Warning: the given rows were copied into {path}. They were not declared public, so it is "
+    "internal: only you can read it, and it must not leave. If the rows are public, use "
+    "--given-is-public."
+)
+
+ArtefactPath = Annotated[
+    Path,
+    typer.Argument(help="Artefact folder: from learn, or RELEASE/artefact.", show_default=False),
+]
+GeneratedCount = Annotated[
+    int | None,
+    number_flag(
+        "--records",
+        int,
+        help="Number of records to generate; not with --given.",
+        show_default=False,
+        rich_help_panel="Common",
+    ),
+]
+Given = Annotated[
+    Path | None,
+    typer.Option(
+        help="Rows to complete: a table with some cells filled, and the others empty or absent.",
+        show_default=False,
+        rich_help_panel=_CONDITION_PANEL,
+    ),
+]
+RecordsEach = Annotated[
+    int | None,
+    number_flag(
+        "--records-each",
+        int,
+        least=1,
+        help="How often each given row is completed. [1]",
+        show_default=False,
+        rich_help_panel=_CONDITION_PANEL,
+    ),
+]
+GivenIsPublic = Annotated[
+    bool,
+    typer.Option(
+        "--given-is-public",
+        help="Declare the given rows public, so that the result may leave.",
+        rich_help_panel=_CONDITION_PANEL,
+    ),
+]
+SmoothImpossible = Annotated[
+    bool,
+    typer.Option(
+        "--smooth-impossible",
+        help="Complete given rows to which the model gives probability 0, with a smoothed model.",
+        rich_help_panel=_CONDITION_PANEL,
+    ),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        help="Condition on the records, such as 'age >= 65 and income = \"high\"'.",
+        show_default=False,
+        rich_help_panel=_CONDITION_PANEL,
+    ),
+]
+BalanceShares = Annotated[
+    str | None,
+    typer.Option(
+        "--balance",
+        help="Column whose values get equal shares, or shares such as 'income: 0.5, 0.5'.",
+        show_default=False,
+        rich_help_panel=_CONDITION_PANEL,
+    ),
+]
+Against = Annotated[
+    Path | None, typer.Option(help="The original table: also check the claims about its rows.")
+]
+ArtefactOfFile = Annotated[
+    Path | None,
+    typer.Option(help="Artefact of a file of records: also generate the file again."),
+]
+GivenOfFile = Annotated[
+    Path | None, typer.Option(help="Rows that a file of records completes, with --artefact.")
+]
+
+
+def generate(
+    artefact: ArtefactPath,
+    *,
+    records: GeneratedCount = None,
+    out: Annotated[Path, output_option("File to write: .csv, .csv.gz or .parquet.")],
+    given: Given = None,
+    records_each: RecordsEach = None,
+    given_is_public: GivenIsPublic = False,
+    smooth_impossible: SmoothImpossible = False,
+    where: Where = None,
+    balance: BalanceShares = None,
+    key: Key = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Generate records from an artefact. The confidential table is not needed.
+
+    Records may satisfy a condition, have shares of a column's values, or complete given rows.
+    """
+    from deniable.answers.conditional_release import generate_conditional
+    from deniable.cli.sealed_artefact import load_sealed
+
+    if given is None and (records_each is not None or given_is_public or smooth_impossible):
+        raise ConfigError("--records-each, --given-is-public and --smooth-impossible need --given")
+    if given is None and records is None:
+        raise ConfigError("give --records: the number of records to generate")
+    loaded = load_sealed(artefact)
+    if given is None and where is None and balance is None:
+        _generate_plain(loaded, records or 0, out, key, workers, quiet=quiet, as_json=as_json)
+        return
+    release = generate_conditional(
+        loaded,
+        records,
+        given=given,
+        records_each=records_each or 1,
+        given_is_public=given_is_public,
+        smooth_impossible=smooth_impossible,
+        where=where,
+        balance=balance,
+        key=key,
+        workers=workers,
+    )
+    with show_progress(quiet=quiet or as_json) as progress:
+        path = release.write_file(out, progress=progress)
+    _show_conditional(release, path, quiet=quiet, as_json=as_json)
+
+
+def _show_conditional(
+    release: "ConditionalRelease", path: Path, *, quiet: bool, as_json: bool
+) -> None:
+    inference = release.tally.document()
+    number = release.source.number
+    if as_json:
+        claim = summarize_claim(release.certificate)
+        internal = release.is_internal
+        print_json(records=number, file=str(path), internal=internal, inference=inference, **claim)
+    elif not quiet:
+        error, smoothed = inference.get("total_variation"), inference.get("smoothed_cases", 0)
+        how = (
+            "The distribution is exact."
+            if error is None
+            else "The model is too wide for exact inference: the distribution is approximate, with "
+            f"an estimated total variation of {error:g}."
+        )
+        how += f" Cases with probability 0 under the model: {smoothed:,}." if smoothed else ""
+        print_text(count_records(number) + f" in {path}. {how}", release.guarantee)
+        if release.is_internal:
+            print_error(_GIVEN_WARNING.format(path=path))
+
+
+def _generate_plain(
+    loaded: "Artefact",
+    records: int,
+    out: Path,
+    key: int | None,
+    workers: int | None,
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    from deniable.pipeline import api
+
+    with show_progress(quiet=quiet or as_json) as progress:
+        release = api.generate(loaded, records, key=key, workers=workers)
+        release.write_file(out, progress=progress)
+    if as_json:
+        print_json(records=records, file=str(out), **summarize_claim(release.certificate))
+    elif not quiet:
+        print_text(count_records(records) + f" in {out}", release.guarantee)
+
+
+def verify(
+    release: Annotated[
+        Path,
+        typer.Argument(help="Release, artefact, or file of generated records.", show_default=False),
+    ],
+    *,
+    against: Against = None,
+    artefact: ArtefactOfFile = None,
+    given: GivenOfFile = None,
+    accept_other_platform: Annotated[
+        bool,
+        typer.Option(
+            "--accept-other-platform",
+            help="Accept tables and Parquet bytes that only another platform can verify exactly.",
+        ),
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Check a release against its manifest, from its files alone. Exit code 1: it fails."""
+    from deniable.answers.verify_records import verify as verify_release
+
+    report = verify_release(
+        release,
+        against=against,
+        artefact=artefact,
+        given=given,
+        accept_other_platform=accept_other_platform,
+    )
+    if as_json:
+        checks = [dataclasses.asdict(check) for check in report.checks]
+        exact = not report.inexact
+        print_json(passed=report.passed, exact=exact, checks=checks, unknown=list(report.unknown))
+    elif not quiet:
+        show_verification(
+            report.checks, report.unknown, place=str(release), accepted=accept_other_platform
+        )
+    report.require()

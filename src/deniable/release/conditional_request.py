@@ -1,0 +1,46 @@
+"""Request for records given something: its arguments, and the package that answers it.
+
+Answers are computed from artefacts, in a layer above them. ``Artefact.generate`` is where users
+look for them, so it finds that layer by name, when it is asked.
+"""
+
+from importlib import import_module
+from typing import Any, TypedDict, Unpack
+
+from deniable.data.dataframes import Foreign
+
+_ANSWERS = "deniable.answers.conditional_release"
+
+
+class ConditionalRequest(TypedDict, total=False):
+    """What records are drawn given; all of them are optional.
+
+    Attributes:
+        given: Rows with some cells filled, to complete: a path, or a data frame.
+        records_each: How often each given row is completed; once by default.
+        given_is_public: Whether the given rows are public, so that the result may leave.
+        smooth_impossible: Whether given rows to which the model gives probability 0 are completed
+            with a smoothed model; otherwise they are an error.
+        where: A condition, such as ``age >= 65 and income = "high"``.
+        balance: A column whose values get equal shares, or ``"income: 0.5, 0.5"``.
+    """
+
+    given: object
+    records_each: int
+    given_is_public: bool
+    smooth_impossible: bool
+    where: str | None
+    balance: str | None
+
+
+def draw_conditional(
+    artefact: Any,
+    records: int | None,
+    *,
+    key: int | None,
+    workers: int | None,
+    **request: Unpack[ConditionalRequest],
+) -> Foreign:
+    """Draw the records of a request, as a data frame."""
+    generate = import_module(_ANSWERS).generate_conditional
+    return generate(artefact, records, key=key, workers=workers, **request).frame()

@@ -1,0 +1,69 @@
+"""Given rows from files: blocks, line numbers, Parquet, and files that do not fit."""
+
+import polars as pl
+import pytest
+
+from deniable.answers.given_rows import GivenRows
+from deniable.errors import DataError
+
+
+@pytest.fixture
+def csv(tmp_path):
+    def write(text, name="rows.csv"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_csv_file_is_read_in_blocks_of_equal_size(rich, csv):
+    lines = [f"{i % 100},{'yes' if i % 3 == 0 and i % 100 > 17 else ''}" for i in range(1_000)]
+    rows = GivenRows.read(csv("age,smoker\n" + "\n".join(lines) + "\n"), rich.schema)
+    assert (rows.number, rows.names) == (1_000, ("age", "smoker"))
+    blocks = list(rows.blocks(300))
+    assert [len(block) for block in blocks] == [300, 300, 300, 100]
+    assert [block.first_row for block in blocks] == [0, 300, 600, 900]
+    age = rich.schema.names.index("age")
+    assert blocks[1].positions[7, age] == 307 % 100
+    assert blocks[1].codes[7, age] == 0
+    assert blocks[1].filled[:, age].all()
+    assert not blocks[1].filled[0, rich.schema.names.index("smoker")]
+    assert not blocks[1].filled[:, rich.schema.names.index("pay")].any()
+
+
+def test_parquet_files_are_given_rows_too(rich, tmp_path):
+    pl.DataFrame({"weight": [2.5, None], "town": ["Ulm", "Jena"]}).write_parquet(
+        tmp_path / "r.parquet"
+    )
+    [block] = GivenRows.read(tmp_path / "r.parquet", rich.schema).blocks(10)
+    assert block.copied["town"].to_list() == ["Ulm", "Jena"]
+    assert block.positions[0, rich.schema.names.index("weight")] == 25
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty"),
+        ("age,smoker\n", "rows.csv has no rows"),
+        ("ages\n5\n", "none of the schema"),
+        ("age,hight\n5,4\n", 'does not describe column "hight"'),
+        ("age,age\n5,4\n", "same name"),
+        ("age,smoker\n5\n", "line 2 of rows.csv has 1 cell"),
+        ("age,smoker\n5,\n1000,no\n", 'column "age", line 3 of rows.csv'),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(rich, csv, text, words):
+    with pytest.raises(DataError) as raised:
+        GivenRows.read(csv(text), rich.schema)
+    assert words in str(raised.value)
+    assert "1000" not in str(raised.value)
+
+
+def test_absent_and_unknown_files_are_refused(rich, csv, tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        GivenRows.read(tmp_path / "absent.csv", rich.schema)
+    with pytest.raises(DataError, match="must end in"):
+        GivenRows.read(csv("age\n1\n", "rows.txt"), rich.schema)
+    with pytest.raises(DataError, match="not a table"):
+        GivenRows.read(7, rich.schema)

@@ -1,0 +1,163 @@
+"""Inference by enumeration: likelihoods to twelve digits, and the law of drawn records."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from deniable.answers import inference as module
+from deniable.answers.case_evidence import CaseEvidence, Factor
+from deniable.answers.inference import infer, split_cases
+from deniable.randomness import Keyed
+from small_laws import KINDS, ORDER, SIZES, UNIVERSE, enumerated, small_law
+
+PATTERNS = [
+    frozenset(which) for size in range(1, 5) for which in combinations(range(len(SIZES)), size)
+]
+# A soft factor on attribute 3, and one on attribute 1 whose row is the code of attribute 4.
+FACTOR = Factor(attribute=3, table=np.array([[0.25, 0.0, 1.0]]))
+PAIR_FACTOR = Factor(attribute=1, by=4, table=np.array([[1, 0, 0.5], [0.5, 1, 1]] * 2))
+
+
+def evidence_of(codes, given=frozenset(), factors=()):
+    return CaseEvidence(codes=np.asfortranarray(codes), given=given, factors=factors)
+
+
+def weights_of(evidence, case):
+    """The likelihood of each record of UNIVERSE under the evidence of one case."""
+    found = np.ones(len(UNIVERSE))
+    for i in evidence.given:
+        found *= UNIVERSE[:, i] == evidence.codes[case, i]
+    for factor in evidence.factors:
+        row = UNIVERSE[:, factor.by] if factor.by is not None else 0
+        row = factor.rows[case] if factor.rows is not None else row
+        found *= factor.table[row, UNIVERSE[:, factor.attribute]]
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("factors", [(), (FACTOR, PAIR_FACTOR)], ids=["given", "with factors"])
+def test_likelihoods_are_those_of_enumeration_for_evidence_in_every_position(kind, factors):
+    law, expected = small_law(kind), enumerated(small_law(kind))
+    for given in PATTERNS:
+        evidence = evidence_of(UNIVERSE, given, factors)
+        found = np.exp(infer(law, evidence, Keyed(3).at("records")).log_likelihoods)
+        probability = np.array(
+            [expected @ weights_of(evidence, case) for case in range(0, len(UNIVERSE), 7)]
+        )
+        np.testing.assert_allclose(found[::7], probability, rtol=1e-12, atol=1e-15)
+
+
+def p_value(drawn, expected):
+    """The p-value of a chi-square test; rare records are counted together."""
+    sizes = np.array(SIZES)
+    cells = np.ravel_multi_index(tuple(drawn.T.astype(int)), sizes)
+    counts = np.bincount(cells, minlength=len(expected))
+    assert counts[expected == 0].sum() == 0
+    common = expected * len(drawn) >= 5
+    observed = np.append(counts[common], counts[~common].sum())
+    wanted = np.append(expected[common], expected[~common].sum()) * len(drawn)
+    keep = wanted > 0
+    return stats.chisquare(observed[keep], wanted[keep]).pvalue
+
+
+CASES = [
+    ({3}, ()),
+    ({1, 3}, ()),
+    ({2}, ()),
+    ({0, 3}, ()),
+    ({4}, (FACTOR,)),
+    (set(), (FACTOR, PAIR_FACTOR)),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("given", "factors"), CASES)
+def test_records_have_the_law_of_enumeration(kind, given, factors):
+    """A false alarm in 10^6 for each of 30 tests, with fixed keys."""
+    law, expected = small_law(kind), enumerated(small_law(kind))
+    case = int(np.argmax(expected))
+    evidence = evidence_of(UNIVERSE[[case, case]], frozenset(given), factors)
+    drawn = infer(law, evidence, Keyed(3).at("records")).draw(
+        np.ones(20_000, dtype=np.intp), Keyed(4).at("records")
+    )
+    # A value that contradicts an earlier one 50 times is left to the redraw of whole records.
+    for (one, two), mask in law.pair_masks.items():
+        drawn = drawn[mask[drawn[:, one], drawn[:, two]]]
+    assert len(drawn) > 19_900
+    posterior = expected * weights_of(evidence, 1)
+    assert p_value(drawn, posterior / posterior.sum()) > 1e-6
+
+
+def test_a_wrong_law_is_found():
+    """What the tests above would see if evidence were not passed backward, or prefixes kept."""
+    law, expected = small_law("kept"), enumerated(small_law("kept"))
+    evidence = evidence_of(UNIVERSE[[0]], frozenset({3}))
+    drawn = infer(law, evidence, Keyed(3).at("records")).draw(
+        np.zeros(20_000, dtype=np.intp), Keyed(4).at("records")
+    )
+    posterior = expected * weights_of(evidence, 0)
+    forward_only = expected.copy().reshape(SIZES).sum(axis=3, keepdims=True)
+    fixed = np.zeros(SIZES)
+    fixed[:, :, :, :1, :] = forward_only
+    assert p_value(drawn, posterior / posterior.sum()) > 1e-6
+    assert p_value(drawn, fixed.ravel() / fixed.sum()) < 1e-6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_few_selected_states_are_near_the_law_and_state_their_error(kind, monkeypatch):
+    """Averaged over 200 cases of equal evidence, each with its own selection of 3 states."""
+    monkeypatch.setattr(module, "_MAX_ENTRIES_PER_CASE", 1)
+    monkeypatch.setattr(module, "_SELECTED_STATES_PER_CASE", 3)
+    law, expected = small_law(kind), enumerated(small_law(kind))
+    case = int(np.argmax(expected))
+    evidence = evidence_of(UNIVERSE[[case] * 200], frozenset({3}))
+    posterior = infer(law, evidence, Keyed(3).at("records"))
+    assert not posterior.is_exact
+    weights = expected * weights_of(evidence, 0)
+    found = np.exp(posterior.log_likelihoods)
+    assert found.mean() == pytest.approx(weights.sum(), rel=0.1)
+    assert 0 < posterior.total_variation.mean() < 0.3
+    drawn = posterior.draw(np.repeat(np.arange(200), 100), Keyed(4).at("records"))
+    cells = np.ravel_multi_index(tuple(drawn.T.astype(int)), SIZES)
+    observed = np.bincount(cells, minlength=len(UNIVERSE)) / len(drawn)
+    distance = np.abs(observed - weights / weights.sum()).sum() / 2
+    assert distance < posterior.total_variation.mean() + 0.05
+
+
+def test_selection_is_right_on_average_and_exact_with_enough_states(monkeypatch):
+    law, expected = small_law("seedless"), enumerated(small_law("seedless"))
+    evidence = evidence_of(UNIVERSE[[17] * 3000], frozenset({1, 3}))
+    monkeypatch.setattr(module, "_MAX_ENTRIES_PER_CASE", 1)
+    monkeypatch.setattr(module, "_SELECTED_STATES_PER_CASE", 2)
+    found = np.exp(infer(law, evidence, Keyed(8).at("records")).log_likelihoods)
+    weight = expected @ weights_of(evidence, 0)
+    error = found.std() / np.sqrt(len(found))
+    assert abs(found.mean() - weight) < 5 * error
+    monkeypatch.setattr(module, "_SELECTED_STATES_PER_CASE", 100)
+    enough = infer(law, evidence, Keyed(8).at("records"))
+    np.testing.assert_allclose(np.exp(enough.log_likelihoods), weight, rtol=1e-12)
+    assert enough.total_variation.max() < 1e-12
+
+
+def test_impossible_evidence_has_likelihood_zero():
+    law = small_law("combined")
+    codes = UNIVERSE[[0, 1]].copy()
+    codes[0, list(ORDER[:3])] = [0, 0, 0]
+    codes[1, list(ORDER[:3])] = [0, 0, 1]
+    evidence = evidence_of(codes, frozenset(ORDER[:3]))
+    found = infer(law, evidence, Keyed(3).at("records"))
+    assert found.log_likelihoods[0] == -np.inf
+    assert found.log_likelihoods[1] > -np.inf
+    drawn = found.draw(np.ones(5, dtype=np.intp), Keyed(3).at("records"))
+    assert (drawn[:, list(ORDER[:3])] == [0, 0, 1]).all()
+
+
+def test_cases_are_split_into_parts_that_fit(monkeypatch):
+    monkeypatch.setattr(module, "_MAX_ENTRIES", 500)
+    evidence = evidence_of(UNIVERSE, frozenset({3}))
+    parts = list(split_cases(small_law("seedless"), evidence))
+    assert len(parts) > 3
+    assert np.concatenate([numbers for numbers, _ in parts]).tolist() == list(range(len(UNIVERSE)))
+    assert all((part.codes == UNIVERSE[numbers]).all() for numbers, part in parts)
