@@ -34,6 +34,7 @@ LAYERS: list[set[str]] = [
     {"reproduction"},
     {"audit"},
     {"evaluation"},
+    {"answers"},
     {"verification", "drafting", "interchange", "demo"},
     {"pipeline"},
     {"config"},

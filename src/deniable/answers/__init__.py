@@ -1,0 +1,1 @@
+"""Answers of an artefact: records given rows or a condition, and tables with error bars."""
