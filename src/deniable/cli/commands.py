@@ -44,12 +44,13 @@ from deniable.cli.output import (
     summarize_claim,
 )
 from deniable.cli.plan_tables import show_plan
+from deniable.cli.query_command import query
 from deniable.files import current_tracker
 
 if TYPE_CHECKING:
     from deniable.reproduction.experiments import Setup
 
-__all__ = ["app", "audit"]
+__all__ = ["app", "audit", "query"]
 
 _DEMO_RECORDS = 10_000
 _EMBEDDED_NOTE = (
