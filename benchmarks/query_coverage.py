@@ -1,11 +1,11 @@
 """How often the 95 % intervals of ``query`` cover, over many learnt artefacts.
 
-    python benchmarks/query_coverage.py TABLE.csv --schema schema.toml [--runs 300] [--fits 20]
+    python benchmarks/query_coverage.py TABLE.csv --schema schema.toml [--holdout ROWS.csv]
 
 Each run measures the noisy counts of the default model anew, by the code of ``learn``, and answers
-all one-way and two-way questions. Some runs also fit the model, generate as many records as the
-table has rows, and bootstrap them: the interval score (width + 2/α · distance of a miss) compares
-both. Nothing is drawn from a key of ours: the noise is the operating system's.
+all one-way and two-way questions. One run in 20 also fits the model, generates as many records as
+the table has rows, and bootstraps them: the interval score (width + 2/α · distance of a miss)
+compares both. The noise is the operating system's.
 """
 
 import argparse
@@ -59,7 +59,7 @@ class Coverage:
         deciles = np.array_split(hit[np.argsort(size, kind="stable")], 10)
         worst = min(float(own.mean()) for own in deciles if len(own))
         score = interval_score(low, high, truth).mean()
-        return f"{name:34}{len(hit):12,}{hit.mean():9.4f}{worst:9.4f}{score:14.6g}"
+        return f"{name:44}{len(hit):12,}{hit.mean():9.4f}{worst:9.4f}{score:14.6g}"
 
 
 def interval_score(low, high, truth):
@@ -221,6 +221,38 @@ def numbers_of(study, path):
     return found
 
 
+def report(study, options, runs, start):
+    """Print the table of all that was compared so far."""
+    print(f"{options.table}: {len(study.codes):,} rows, {runs} artefacts")
+    print(f"{'intervals of':44}{'number':>12}{'covered':>9}{'worst':>9}{'score':>14}")
+    for kind in sorted(k for k, v in study.found.items() if isinstance(v, Coverage)):
+        print(study.found[kind].row(kind))
+    alone = len(study.found.get("model only", []))
+    print(f"model only: {alone:,} questions of all {len(study.questions())} in all runs")
+    print(f"{time.process_time() - start:.0f} CPU seconds", flush=True)
+
+
+def fit_and_generate(study, artefact):
+    """Fit the model to an artefact's counts, and generate as many records as there are rows."""
+    network = fit_network(artefact.evidence, study.schema.attributes, max_cost=12_000)
+    generated = replace(artefact, network=network).records(len(study.codes), Keyed.fresh())
+    return np.concatenate(list(generated.blocks()))
+
+
+def check_samples(study, population, size, *, holdout):
+    """Draw rows from a population, and compare with all of it, and with the rows not drawn."""
+    rng = np.random.default_rng()
+    # A sample with replacement from all rows, which are the population.
+    sample = np.asfortranarray(population[rng.integers(len(population), size=size)])
+    study.check_cells(study.measure(sample), population, "population, ", sampling=1.0)
+    if holdout:
+        # A random split: the other rows are a sample too, so their share has its own error.
+        mixed = rng.permutation(len(population))
+        sample, rest = population[mixed[:size]], population[mixed[size:]]
+        artefact = study.measure(np.asfortranarray(sample))
+        study.check_cells(artefact, rest, "held-out rows, ", sampling=1.0 + size / len(rest))
+
+
 def main():
     """Run the study of one table, and print its table."""
     parser = argparse.ArgumentParser()
@@ -228,46 +260,23 @@ def main():
     parser.add_argument("--schema", required=True)
     parser.add_argument("--holdout")
     parser.add_argument("--runs", type=int, default=300)
-    parser.add_argument("--fits", type=int, default=20)
-    parser.add_argument("--samples", type=int, default=100)
     options = parser.parse_args()
     start = time.process_time()
     study = Study(options.table, options.schema)
     frame = numbers_of(study, options.table)
-    others = study.codes if options.holdout is None else study.read(options.holdout)
-    population = study.codes if options.holdout is None else np.concatenate([study.codes, others])
+    population = study.codes
+    if options.holdout is not None:
+        population = np.concatenate([study.codes, study.read(options.holdout)])
     for run in range(options.runs):
         artefact = study.measure(study.codes)
-        records = None
-        if run < options.fits:
-            network = fit_network(artefact.evidence, study.schema.attributes, max_cost=12_000)
-            fitted = replace(artefact, network=network)
-            generated = fitted.records(len(study.codes), Keyed.fresh())
-            records = np.concatenate(list(generated.blocks()))
+        records = fit_and_generate(study, artefact) if run % 20 == 0 else None
         study.check_cells(artefact, study.codes, records=records)
-        study.check_numbers(artefact, study.codes, frame)
-    rng = np.random.default_rng()
-    size = len(study.codes)
-    for _ in range(options.samples):
-        # A sample with replacement from all rows, which are the population.
-        chosen = rng.integers(len(population), size=size)
-        sample = np.asfortranarray(population[chosen])
-        study.check_cells(study.measure(sample), population, "population, ", sampling=1.0)
-        if options.holdout is not None:
-            # A random split: the other rows are a sample too, so their share has its own error.
-            mixed = rng.permutation(len(population))
-            sample, rest = population[mixed[:size]], population[mixed[size:]]
-            both = 1.0 + size / len(rest)
-            artefact = study.measure(np.asfortranarray(sample))
-            study.check_cells(artefact, rest, "held-out rows, ", sampling=both)
-    print(f"{options.table}: {size:,} rows, {options.runs} artefacts")
-    print(f"{'intervals of':34}{'number':>12}{'covered':>9}{'worst':>9}{'score':>14}")
-    for kind in sorted(k for k, v in study.found.items() if isinstance(v, Coverage)):
-        print(study.found[kind].row(kind))
-    asked = len(study.questions()) * options.runs
-    alone = len(study.found.get("model only", []))
-    print(f"model only: {alone:,} of {asked:,} questions (all runs)")
-    print(f"{time.process_time() - start:.0f} CPU seconds")
+        if run % 2 == 0:
+            study.check_numbers(artefact, study.codes, frame)
+        if run % 5 == 0:
+            check_samples(study, population, len(study.codes), holdout=options.holdout is not None)
+        if run % 50 == 49 or run + 1 == options.runs:
+            report(study, options, run + 1, start)
 
 
 if __name__ == "__main__":

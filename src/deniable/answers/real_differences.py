@@ -110,6 +110,16 @@ def _others(cells: MeasuredCells, inside: Reals, outcome: int | None = None) -> 
 
 def describe_differences(columns: Sequence[str], differences: Sequence[Difference]) -> list[str]:
     """State the real differences in words, the largest first; then what cannot be told."""
+    sentences = [*describe_real(columns, differences), *describe_too_few(columns, differences)]
+    hidden = sum(each.has_rows and not each.is_real for each in differences)
+    if hidden:
+        what = "1 other difference is" if hidden == 1 else f"{hidden:,} other differences are"
+        sentences.append(f"{what} within the noise: too small to say.")
+    return sentences
+
+
+def describe_real(columns: Sequence[str], differences: Sequence[Difference]) -> list[str]:
+    """State the real differences in words, the largest first."""
     first, second = columns
     real = [each for each in differences if each.is_real]
     real.sort(key=lambda each: -min(abs(each.low), abs(each.high)))
@@ -122,13 +132,13 @@ def describe_differences(columns: Sequence[str], differences: Sequence[Differenc
             f'{second} "{each.outcome}" is {more} frequent with {first} "{each.group}" than '
             f"{than}: yes, by {_points(low, high)}."
         )
-    too_few = list(dict.fromkeys(each.group for each in differences if not each.has_rows))
-    sentences += [f'{first} "{group}": too few rows to say.' for group in too_few]
-    hidden = sum(each.has_rows and not each.is_real for each in differences)
-    if hidden:
-        what = "1 other difference is" if hidden == 1 else f"{hidden:,} other differences are"
-        sentences.append(f"{what} within the noise: too small to say.")
     return sentences
+
+
+def describe_too_few(columns: Sequence[str], differences: Sequence[Difference]) -> list[str]:
+    """Name the groups that have too few rows to compare."""
+    too_few = dict.fromkeys(each.group for each in differences if not each.has_rows)
+    return [f'{columns[0]} "{group}": too few rows to say.' for group in too_few]
 
 
 def _points(low: float, high: float) -> str:

@@ -13,6 +13,7 @@ from deniable.errors import ConfigError, DataError
 from deniable.evaluation.distances import Distances, compare_tables
 from deniable.evaluation.distinguishability import measure_distinguishability
 from deniable.evaluation.effort import Effort
+from deniable.evaluation.estimates_section import find_estimates
 from deniable.evaluation.marginals import measure_marginals
 from deniable.evaluation.metrics import Edition, Findings, Metrics
 from deniable.evaluation.ml_efficacy import measure_ml_efficacy, target_column
@@ -84,7 +85,7 @@ def evaluate(
     if out is not None:
         require_free(Path(out))
     if edition == "public":
-        metrics = _evaluate_public(synthetic, schema, progress)
+        metrics = _evaluate_public(synthetic, schema, target, progress)
     else:
         if len(schema.names) > 1:
             target_column(schema, target)  # fail before reading any table
@@ -102,7 +103,9 @@ def evaluate(
     return metrics
 
 
-def _evaluate_public(synthetic: object, schema: Schema, progress: Progress) -> Metrics:
+def _evaluate_public(
+    synthetic: object, schema: Schema, target: str | None, progress: Progress
+) -> Metrics:
     """Collect what may be published: the verified claim and the released records."""
     progress("read the records", 0, 1)
     claim = read_claim(synthetic)
@@ -130,6 +133,7 @@ def _evaluate_public(synthetic: object, schema: Schema, progress: Progress) -> M
             schema.attributes, released, limit=_MAX_STRONGEST, skipped=schema.roundness_names
         ),
         findings=None,
+        estimates=find_estimates(synthetic, claim, target=target),
     )
 
 
@@ -169,6 +173,7 @@ def _evaluate_internal(
             effort=effort,
             progress=progress,
         ),
+        estimates=find_estimates(synthetic, claim, target=target),
     )
 
 
