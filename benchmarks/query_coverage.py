@@ -101,10 +101,21 @@ class Study:
         names = [c.name for c in self.schema.columns if isinstance(c, dn.Attribute)]
         return [(name,) for name in names] + list(combinations(names, 2))
 
-    def check_cells(self, artefact, codes, label="", *, sampling=0.0, records=None):
+    def check_bins(self, artefact, codes):
+        """Answer for the bins of all columns and of a few pairs that have a two-way table."""
+        names = self.schema.names
+        pairs = list(artefact.evidence.tables)
+        chosen = np.random.default_rng().choice(len(pairs), size=3)
+        measured = [tuple(names[i] for i in pairs[at]) for at in chosen]
+        self.check_cells(artefact, codes, "bins, ", questions=measured)
+        single = sorted({(name,) for pair in measured for name in pair})
+        self.check_cells(artefact, codes, "bins, ", questions=single)
+
+    def check_cells(self, artefact, codes, label="", *, sampling=0.0, records=None, questions=None):
         """Answer all questions, and compare with rows: their counts, and their shares."""
-        for names in self.questions():
-            question = ask_question(artefact, names, sampling_error=sampling > 0)
+        for names in questions or self.questions():
+            by = dict.fromkeys(names, "bins") if questions else None
+            question = ask_question(artefact, names, by=by, sampling_error=sampling > 0)
             _, cells = choose_cells(question)
             if cells is None:
                 self.found.setdefault("model only", []).append(names)
@@ -271,6 +282,7 @@ def main():
         artefact = study.measure(study.codes)
         records = fit_and_generate(study, artefact) if run % 20 == 0 else None
         study.check_cells(artefact, study.codes, records=records)
+        study.check_bins(artefact, study.codes)
         if run % 2 == 0:
             study.check_numbers(artefact, study.codes, frame)
         if run % 5 == 0:
