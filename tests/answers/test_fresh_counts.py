@@ -10,6 +10,7 @@ import deniable
 from deniable.answers.cell_bands import Bands
 from deniable.answers.fresh_counts import PairwiseCounts, measured_tables, noise_moments
 from deniable.data.codec import Codec
+from deniable.errors import ArtefactError
 from deniable.privacy import noise_laws
 from toy_artefacts import SCHEMA, artefact_of, measure, toy_artefact, toy_codes, true_table
 
@@ -90,7 +91,7 @@ def test_a_pair_may_be_asked_for_in_either_order(measured):
 def test_a_column_without_any_two_way_table_has_no_counts_of_bins(measured):
     without = {pair: table for pair, table in measured.tables.items() if 0 not in pair}
     counts = {pair: measured.table_counts[pair] for pair in without}
-    other = PairwiseCounts(replace(measured, tables=without, table_counts=counts), {})
+    other = PairwiseCounts(replace(measured, tables=without, table_counts=counts))
     assert other.bins(0) is None
     assert other.groups_of((0, 1)) is None
     assert other.bins_of((0, 1)) is None
@@ -145,3 +146,20 @@ def test_the_moments_of_noise_are_those_of_its_table(law):
     assert variance == pytest.approx(exact, rel=1e-6, abs=1e-9)
     if exact:
         assert kurtosis == pytest.approx(float((p * z**4.0).sum()) / exact**2 - 3, abs=1e-3)
+
+
+def test_a_manifest_that_hides_its_noise_or_part_is_refused():
+    artefact = toy_artefact()
+    certificate = artefact.certificate
+    parameters = {**certificate.parameters, "fractions": {"parameters": 0.0}}
+    hidden = replace(artefact, certificate=replace(certificate, parameters=parameters))
+    with pytest.raises(ArtefactError, match="fraction"):
+        measured_tables(hidden, [0])
+    with pytest.raises(ArtefactError, match="unknown law"):
+        noise_moments({"name": "cauchy"})
+    frame = Codec(SCHEMA).decode(toy_codes())
+    graph: dict[str, list[str]] = {name: [] for name in SCHEMA.names}
+    paper = deniable.learn(frame, SCHEMA, epsilon=1.0, mode="seedless", graph=graph)
+    silent = replace(paper, certificate=replace(paper.certificate, spends=()))
+    with pytest.raises(ArtefactError, match="noise of"):
+        measured_tables(silent, [0])

@@ -212,12 +212,23 @@ def test_interactions_are_no_last_resort():
     counts = {own: measured.table_counts[own] for own in tables}
     without = artefact_of(replace(measured, tables=tables, table_counts=counts))
     names = [SCHEMA.names[i] for i in pair]
-    if PairwiseCounts(without.evidence, {}).groups_of(pair) is None:
+    if PairwiseCounts(without.evidence).groups_of(pair) is None:
         pytest.skip("a column of the pair is in no other table")
     assert without.query(names).measured
     found = without.query(names, by=dict.fromkeys(names, "values"))
     assert not found.measured
     assert "coarser groups" in found.basis
+
+
+def test_bins_of_a_pair_are_answered_by_its_two_way_table():
+    """A pair with a table was chosen by its interactions, which no longer answer for it then."""
+    measured = measure(11)
+    pair = next(pair for pair in measured.tables if pair in measured.interactions)
+    names = [SCHEMA.names[i] for i in pair]
+    _, cells = answer(artefact_of(measured), names, by=dict.fromkeys(names, "bins"))
+    assert cells.table.source == "two-way tables"
+    _, cells = answer(artefact_of(measured), names)
+    assert cells.table.source == "interactions"
 
 
 def test_units_and_missing_privacy_are_noted():

@@ -23,9 +23,11 @@ import numpy as np
 
 from deniable.answers.table_estimate import MarginEstimate, TableEstimate, TotalEstimate
 from deniable.arrays import Indices, Reals
+from deniable.errors import ArtefactError
 from deniable.model.pairwise.measure import Pair, PairwiseMeasurements
 from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import TableCounts
+from deniable.privacy.ledger import Part
 from deniable.release.artefact import Artefact
 from deniable.schema.attribute import Attribute
 
@@ -66,12 +68,11 @@ class MeasuredTable:
 
 def measured_tables(artefact: Artefact, columns: Sequence[int]) -> list[MeasuredTable]:
     """Find the estimated tables of one or two columns, the coarsest first; none if not counted."""
-    evidence = artefact.evidence
-    fractions = artefact.certificate.parameters.get("fractions", {})
+    evidence, of_pairs = artefact.evidence, counted_fraction(artefact, "parameters")
     if isinstance(evidence, TableCounts):
-        fraction = float(fractions.get("parameters", 1.0))
-        return _GraphCounts(artefact, evidence, fraction).find(columns)
-    counts = PairwiseCounts(evidence, fractions)
+        return _GraphCounts(artefact, evidence, of_pairs).find(columns)
+    of_values = counted_fraction(artefact, "structure")
+    counts = PairwiseCounts(evidence, of_values=of_values, of_pairs=of_pairs)
     if len(columns) == 1:
         return [found for found in (counts.values(columns[0]), counts.bins(columns[0])) if found]
     i, j = columns
@@ -80,13 +81,28 @@ def measured_tables(artefact: Artefact, columns: Sequence[int]) -> list[Measured
     return found if i < j else [table.transpose() for table in found]
 
 
+def counted_fraction(artefact: Artefact, part: Part) -> float:
+    """The public share of the rows that a part of the data has.
+
+    Raises:
+        ArtefactError: The manifest has an impossible one.
+    """
+    fractions = artefact.certificate.parameters.get("fractions", {})
+    fraction = float(fractions.get(part, 1.0))
+    if not 0 < fraction <= 1:
+        raise ArtefactError("manifest.json has an impossible fraction of the data")
+    return fraction
+
+
 class PairwiseCounts:
     """Fresh noisy counts of the default model, combined by least squares."""
 
-    def __init__(self, measured: PairwiseMeasurements, fractions: Mapping[str, Any]) -> None:
+    def __init__(
+        self, measured: PairwiseMeasurements, *, of_values: float = 1.0, of_pairs: float = 1.0
+    ) -> None:
+        """Keep noisy counts, and the shares of the rows that single columns and pairs count."""
         self._measured = measured
-        self._of_values = float(fractions.get("structure", 1.0))
-        self._of_pairs = float(fractions.get("parameters", 1.0))
+        self._of_values, self._of_pairs = of_values, of_pairs
 
     def values(self, i: int) -> MeasuredTable:
         """Estimate the counts of a column's values from its one-way counts, and all totals."""
@@ -97,7 +113,7 @@ class PairwiseCounts:
 
     def bins(self, i: int) -> MeasuredTable | None:
         """Estimate the counts of a column's bins from all two-way tables that contain it."""
-        margin = self._margins.get(i)
+        margin = self._margin(i)
         if margin is None:
             return None
         codes = self._measured.bins[i]
@@ -110,7 +126,7 @@ class PairwiseCounts:
         the interactions, and noise that decides whether it is used would no longer be centred.
         """
         measured, (i, j) = self._measured, pair
-        if pair not in measured.interactions or not {i, j} <= set(self._margins):
+        if pair not in measured.interactions:
             return None
         cells = measured.interactions[pair].size
         variance = measured.interaction_sigmas[pair] ** 2 + _ROUNDING_VARIANCE / cells**2
@@ -139,15 +155,19 @@ class PairwiseCounts:
         variance: float,
         parts: tuple[Indices, Indices],
         source: Source,
-    ) -> MeasuredTable:
+    ) -> MeasuredTable | None:
+        """Combine interactions with margins and total; None if a column is in no two-way table."""
         i, j = pair
+        rows, columns = self._margin(i), self._margin(j)
+        if rows is None or columns is None:
+            return None
         estimate = TableEstimate(
             interactions=interactions,
             interaction_variance=variance,
             row_of=parts[0],
-            rows=self._margins[i],
+            rows=rows,
             column_of=parts[1],
-            columns=self._margins[j],
+            columns=columns,
             total=self._total_of_tables,
             fraction=self._of_pairs,
         )
@@ -176,18 +196,16 @@ class PairwiseCounts:
         variances = [table.size * self._table_variance(pair) for pair, table in tables]
         return TotalEstimate.combine([float(table.sum()) for _, table in tables], variances)
 
-    @cached_property
-    def _margins(self) -> dict[int, MarginEstimate]:
-        """Counts of the bins of each column that is in a two-way table."""
-        margins: dict[int, list[Reals]] = {}
-        variances: dict[int, list[float]] = {}
+    def _margin(self, i: int) -> MarginEstimate | None:
+        """Counts of a column's bins, from all two-way tables that contain it; None if none does."""
+        margins, variances = [], []
         for pair in self._measured.tables:
-            table, _ = self._measured.table(pair)
-            for axis, i in enumerate(pair):
-                margins.setdefault(i, []).append(table.sum(axis=1 - axis))
-                cells = table.shape[1 - axis]
-                variances.setdefault(i, []).append(cells * self._table_variance(pair))
-        return {i: MarginEstimate.combine(margins[i], variances[i]) for i in margins}
+            if i in pair:
+                table, _ = self._measured.table(pair)
+                other = 1 - pair.index(i)
+                margins.append(table.sum(axis=other))
+                variances.append(table.shape[other] * self._table_variance(pair))
+        return MarginEstimate.combine(margins, variances) if margins else None
 
 
 @dataclass(frozen=True)
@@ -272,6 +290,8 @@ class _GraphCounts:
         name = f"counts of {self.artefact.schema.names[child]}"
         spends = self.artefact.certificate.spends
         laws = [spend["law"] for spend in spends if spend["what"] == name]
+        if not laws and self.artefact.certificate.claims_privacy:
+            raise ArtefactError(f'manifest.json does not state the noise of "{name}"')
         return noise_moments(laws[0] if laws else {"name": "exact"})
 
 
@@ -279,13 +299,18 @@ def noise_moments(law: Mapping[str, Any]) -> tuple[float, float]:
     """Compute the variance and the excess kurtosis of integer noise, by the name of its law.
 
     The discrete Laplace law is that of the difference of two geometric variables.
+
+    Raises:
+        ArtefactError: The law is unknown.
     """
     if law["name"] == "rounded_gaussian":
         return _rounded_variance(float(law["sigma"])), 0.0
     if law["name"] == "discrete_laplace":
         alpha = math.exp(-float(law["epsilon"]))
         return 2 * alpha / (1 - alpha) ** 2, 3 + (1 - alpha) ** 2 / (2 * alpha)
-    return _MIN_VARIANCE, 0.0
+    if law["name"] == "exact":
+        return _MIN_VARIANCE, 0.0
+    raise ArtefactError("manifest.json names noise of an unknown law")
 
 
 def _rounded_variance(sigma: float) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 
 from deniable.answers.cell_bands import Bands, make_bands
 from deniable.answers.condition import RecordCondition
-from deniable.answers.fresh_counts import MeasuredTable, measured_tables
+from deniable.answers.fresh_counts import MeasuredTable, counted_fraction, measured_tables
 from deniable.answers.measured_cells import MeasuredCells, Selection
 from deniable.answers.model_answer import MODEL_ONLY, model_cells
 from deniable.answers.noise_intervals import Chance
@@ -83,8 +83,7 @@ class Question:
 
     def chance(self, part: Part) -> Chance:
         """Chance other than noise: of the part of the rows that was counted, and of a sample."""
-        schema, parameters = self.artefact.schema, self.artefact.certificate.parameters
-        fraction = float(parameters.get("fractions", {}).get(part, 1.0))
+        schema, fraction = self.artefact.schema, counted_fraction(self.artefact, part)
         rows_per_unit = schema.max_rows_per_unit if schema.unit is not None else 1
         return Chance(
             thinning=rows_per_unit * (1 - fraction) / fraction,
@@ -238,8 +237,11 @@ def _two_columns(question: Question, tables: Sequence[MeasuredTable]) -> Measure
     """Choose the table of two columns: the coarsest whose cells fit, else the finest, with bounds.
 
     Interactions answer only for cells that fit. As a last resort they would be used if the pair has
-    no two-way table, and that was decided by their own noise.
+    no two-way table, and that was decided by their own noise. For bins they are never used, so that
+    a pair that was chosen for the strength it shows has counts that were drawn later.
     """
+    if "bins" in [rule for rule in question.rules.values() if isinstance(rule, str)]:
+        tables = [table for table in tables if table.source != "interactions"]
     if not tables:
         return None
     bands = _two_way_bands(question, tables[0])

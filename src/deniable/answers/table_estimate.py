@@ -130,7 +130,7 @@ class TableEstimate:
     def cells(self) -> Reals:
         """Estimated count of each cell, unbiased: it may be negative."""
         a, b = self.shape
-        centred = _centre(_centre(self.interactions, 0), 1)
+        centred = _double_centre(self.interactions)
         rows = np.bincount(self.row_of, self._bin_counts(self.rows), minlength=a)
         columns = np.bincount(self.column_of, self._bin_counts(self.columns), minlength=b)
         estimate = (
@@ -181,20 +181,21 @@ class TableEstimate:
     def _parts(self, weights: Reals) -> tuple[Reals, Reals, Reals, Reals]:
         """Translate weights of cells to those of each independent measurement."""
         a, b = self.shape
-        interactions = _centre(_centre(weights, 0), 1)
         rows, columns = weights.sum(axis=1), weights.sum(axis=0)
-        of_rows = ((rows - rows.mean()) / b)[self.row_of]
-        of_columns = ((columns - columns.mean()) / a)[self.column_of]
+        everything = rows.sum()
+        of_rows = ((rows - everything / a) / b)[self.row_of]
+        of_columns = ((columns - everything / b) / a)[self.column_of]
+        row_mean = of_rows.sum() / len(of_rows)
+        column_mean = of_columns.sum() / len(of_columns)
         # The counts of bins that are summed to a row contain the estimated total.
-        total = of_rows.mean() + of_columns.mean() + weights.sum() / (a * b)
-        return (
-            interactions,
-            of_rows - of_rows.mean(),
-            of_columns - of_columns.mean(),
-            np.array([total]),
-        )
+        total = row_mean + column_mean + everything / (a * b)
+        interactions = _double_centre(weights)
+        return interactions, of_rows - row_mean, of_columns - column_mean, np.array([total])
 
 
-def _centre(table: Reals, axis: int) -> Reals:
-    centred: Reals = table - table.mean(axis=axis, keepdims=True)
+def _double_centre(table: Reals) -> Reals:
+    """Remove the means of rows and columns; by sums, which are faster than means."""
+    a, b = table.shape
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    centred: Reals = table - (rows / b)[:, None] - columns / a + rows.sum() / (a * b)
     return centred
