@@ -11,6 +11,8 @@ from deniable.evaluation.estimates_section import estimates_section, find_estima
 from deniable.evaluation.release_claim import read_claim
 from toy_artefacts import SCHEMA, toy_artefact, toy_codes
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
