@@ -27,6 +27,7 @@ def test_a_band_or_a_condition_that_cuts_a_part_is_not():
     assert not found.is_aligned
     assert found.inner.tolist() == [[True, False, False], [False, False, True]]
     assert found.outer.tolist() == [[True, True, False], [False, True, True]]
+    assert found.covered.all()
     half = Selection.of(bands_of([0] * 6), np.array([1, 1, 1, 1, 1, 0.5]), PARTS)
     assert half.inner.tolist() == [[True, True, False]]
     assert half.outer.tolist() == [[True, True, True]]
@@ -85,3 +86,17 @@ def test_a_cell_that_the_condition_excludes_is_left_out(sizes):
     found = one_way(sizes, [0] * 20 + [1] * 20, shares).cells(asked=[0])
     assert [cell.labels for cell in found] == [("0",)]
     assert found[0].share.low == pytest.approx(1)
+
+
+def test_bands_that_share_a_bin_leave_the_total_as_it_is():
+    """A bin that two bands share is inside neither, and inside both together."""
+    artefact = artefact_of(measure(3))
+    table = next(t for t in measured_tables(artefact, [0]) if t.source == "two-way tables")
+    bins = table.parts[0]
+    widest = int(np.argmax(np.bincount(bins)))
+    cut = int(np.flatnonzero(bins == widest)[1])
+    halves = one_way(table, [int(code >= cut) for code in range(40)])
+    whole = one_way(table, [0] * 40)
+    assert not halves.is_aligned
+    assert halves.count([None]) == whole.count([0])
+    assert halves.share([None], [None]).low == pytest.approx(1)

@@ -39,11 +39,14 @@ class Selection:
         bands: The bands.
         inner: Which parts of the table are entirely inside each band: bands by parts.
         outer: Which parts of the table each band touches.
+        covered: Which parts of the table are entirely inside all bands together: a part that two
+            bands share is inside neither.
     """
 
     bands: Bands
     inner: Mask = field(repr=False)
     outer: Mask = field(repr=False)
+    covered: Mask = field(repr=False)
 
     @classmethod
     def of(cls, bands: Bands, shares: Reals, parts: Indices) -> "Selection":
@@ -59,7 +62,9 @@ class Selection:
         full, touched = (np.zeros((len(bands), number), dtype=np.intp) for _ in range(2))
         np.add.at(full, (bands.band_of, parts), shares == 1)
         np.add.at(touched, (bands.band_of, parts), shares > 0)
-        return cls(bands=bands, inner=full == codes, outer=touched > 0)
+        return cls(
+            bands=bands, inner=full == codes, outer=touched > 0, covered=full.sum(axis=0) == codes
+        )
 
     @property
     def is_aligned(self) -> bool:
@@ -95,8 +100,10 @@ class MeasuredCells:
         """Mark the cells of the estimated table in a band of each column; None: all its bands."""
         masks = []
         for selection, band in zip(self.selections, at, strict=True):
-            chosen = selection.outer if outer else selection.inner
-            masks.append(chosen.any(axis=0) if band is None else chosen[band])
+            if band is not None:
+                masks.append(selection.outer[band] if outer else selection.inner[band])
+            else:
+                masks.append(selection.outer.any(axis=0) if outer else selection.covered)
         columns = masks[1] if len(masks) > 1 else np.ones(1, dtype=bool)
         marked: Reals = np.outer(masks[0], columns).astype(np.float64)
         return marked
