@@ -30,7 +30,7 @@ def test_a_public_edition_does_not_read_the_real_table(public):
     found = json.loads((out / "metrics.json").read_text())
     assert set(found) == {
         *("format", "version", "edition", "records", "guarantee", "marginals"),
-        "strongest_associations",
+        *("strongest_associations", "estimates"),
     }
     assert all(set(one) == {"attributes", "released"} for one in found["strongest_associations"])
     assert all(set(one) == {"attribute", "labels", "released"} for one in found["marginals"])

@@ -42,7 +42,7 @@ def show_plan(report: dict[str, Any], *, show_all: bool) -> None:
         )
     if report["stages"]:
         print_wrapped("Noise of every stage, and its cost if it were alone:")
-        _print_table(_stage_table(report["stages"]))
+        print_table(_stage_table(report["stages"]))
     _show_forecast(report["forecast"])
     if report["threshold"] is not None:
         print_text(
@@ -59,10 +59,10 @@ def show_plan(report: dict[str, Any], *, show_all: bool) -> None:
         )
     if show_all:
         print_wrapped(f"Cost in ε of N records, by mode (k = {report['k']}):")
-        _print_table(_mode_table(report["records"]))
+        print_table(_mode_table(report["records"]))
     if show_all or report["mode"] == "randomized":
         print_wrapped("One candidate of the randomized test; a larger t lowers ε and raises δ:")
-        _print_table(_trade_off_table(report["trade_off"]))
+        print_table(_trade_off_table(report["trade_off"]))
     if not show_all:
         print_wrapped("Add --all to compare the modes.")
 
@@ -87,7 +87,7 @@ def _stage_table(stages: list[dict[str, Any]]) -> "Table":
         )
     for row in _group_one_way(stages):
         several = row["number"] > 1
-        _add_row(
+        add_row(
             table,
             f"{row['number']} {row['what']}" if several else row["what"],
             f"{row['moved'] * row['number']:,}",
@@ -125,7 +125,7 @@ def _mode_table(rows: list[dict[str, Any]]) -> "Table":
         table.add_column(mode, justify="right")
     for row in rows:
         randomized = row["randomized"]
-        _add_row(
+        add_row(
             table,
             f"{row['records']:,}",
             str(row["one-shot"]),
@@ -145,11 +145,11 @@ def _trade_off_table(rows: list[dict[str, Any]]) -> "Table":
         table.add_column(name, justify="right")
     step = max(1, len(rows) // 7)
     for row in rows[::step]:
-        _add_row(table, str(row["t"]), f"{row['epsilon']:.4g}", f"{row['delta']:.3g}")
+        add_row(table, str(row["t"]), f"{row['epsilon']:.4g}", f"{row['delta']:.3g}")
     return table
 
 
-def _print_table(table: "Table") -> None:
+def print_table(table: "Table") -> None:
     """Print a table without colours; its cells are literal texts."""
     from rich.console import Console
 
@@ -161,7 +161,7 @@ def _print_table(table: "Table") -> None:
         print_line(line.rstrip())
 
 
-def _add_row(table: "Table", *cells: str) -> None:
+def add_row(table: "Table", *cells: str) -> None:
     """Add a row of literal cells: no markup, no emoji codes, no control characters."""
     from rich.text import Text
 

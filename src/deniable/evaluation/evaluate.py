@@ -14,6 +14,7 @@ from deniable.evaluation.classifiers import require_scikit_learn
 from deniable.evaluation.distances import Distances, compare_tables
 from deniable.evaluation.distinguishability import measure_distinguishability
 from deniable.evaluation.effort import Effort
+from deniable.evaluation.estimates_section import find_estimates
 from deniable.evaluation.marginals import measure_marginals
 from deniable.evaluation.metrics import Edition, Findings, Metrics
 from deniable.evaluation.ml_efficacy import measure_ml_efficacy, target_column
@@ -85,7 +86,7 @@ def evaluate(
     if out is not None:
         require_free(Path(out))
     if edition == "public":
-        metrics = _evaluate_public(synthetic, schema, progress)
+        metrics = _evaluate_public(synthetic, schema, target, progress)
     else:
         require_scikit_learn()
         if len(schema.names) > 1:
@@ -104,7 +105,9 @@ def evaluate(
     return metrics
 
 
-def _evaluate_public(synthetic: object, schema: Schema, progress: Progress) -> Metrics:
+def _evaluate_public(
+    synthetic: object, schema: Schema, target: str | None, progress: Progress
+) -> Metrics:
     """Collect what may be published: the verified claim and the released records."""
     progress("read the records", 0, 1)
     claim = read_claim(synthetic)
@@ -132,6 +135,7 @@ def _evaluate_public(synthetic: object, schema: Schema, progress: Progress) -> M
             schema.attributes, released, limit=_MAX_STRONGEST, skipped=schema.roundness_names
         ),
         findings=None,
+        estimates=find_estimates(synthetic, claim, target=target),
     )
 
 
@@ -171,6 +175,7 @@ def _evaluate_internal(
             effort=effort,
             progress=progress,
         ),
+        estimates=find_estimates(synthetic, claim, target=target),
     )
 
 

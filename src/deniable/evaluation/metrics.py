@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Literal
 
+from deniable.answers.artefact_findings import ArtefactFindings
 from deniable.evaluation.distinguishability import Distinguishability
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.marginals import Marginal
@@ -83,6 +84,7 @@ class Metrics:
         marginals: The distribution of every column; a public edition has released records only.
         strongest: The strong associations within the released records: two columns, Cramér's V.
         findings: Results measured on real rows; None in a public edition.
+        estimates: Tables of the artefact with intervals; None if there is no artefact.
     """
 
     edition: Edition
@@ -91,6 +93,7 @@ class Metrics:
     marginals: tuple[Marginal, ...] = field(repr=False)
     strongest: tuple[tuple[tuple[str, str], float], ...] = field(repr=False)
     findings: Findings | None = field(repr=False)
+    estimates: ArtefactFindings | None = field(default=None, repr=False)
 
     def document(self) -> dict[str, object]:
         """Return the JSON form used in metrics.json."""
@@ -106,6 +109,8 @@ class Metrics:
                 for names, strength in self.strongest
             ],
         }
+        if self.estimates is not None:
+            found["estimates"] = self.estimates.document()
         if self.findings is None:
             return found
         return found | {"disclosure": DISCLOSURE} | self.findings.document()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deniable.evaluation.audit_link import audit_section, find_audit
+from deniable.evaluation.estimates_section import estimates_section
 from deniable.evaluation.html import Markup, paragraph, section, table, tag
 from deniable.evaluation.metrics import DISCLOSURE, Metrics
 from deniable.evaluation.relations_section import relations_section, released_relations_section
@@ -70,6 +71,7 @@ def _report_body(metrics: Metrics) -> list[Markup]:
             *head,
             _public_section(metrics),
             _guarantee_section(metrics.claim),
+            *_estimates(metrics),
             released_relations_section(metrics.strongest),
             _columns_section(metrics),
         ]
@@ -89,8 +91,13 @@ def _report_body(metrics: Metrics) -> list[Markup]:
         *([ml_efficacy_section(found.learning)] if found.learning is not None else []),
         distinguishability_section(found.game),
         subgroups_section(found.groups),
+        *_estimates(metrics),
         method_section(found, records=metrics.records),
     ]
+
+
+def _estimates(metrics: Metrics) -> list[Markup]:
+    return [] if metrics.estimates is None else [estimates_section(metrics.estimates)]
 
 
 def _public_section(metrics: Metrics) -> Markup:
@@ -98,10 +105,10 @@ def _public_section(metrics: Metrics) -> Markup:
         "div",
         paragraph(f"This report describes {metrics.records:,} released records. It may be shared."),
         paragraph(
-            "It uses only the released records and their manifest, not the confidential table. It "
-            "does not show how close the records are to the real rows: measuring that is itself a "
-            "disclosure, and no privacy guarantee covers it. People who may see the confidential "
-            "table can read the internal edition.",
+            "It uses only the released records, their manifest and artefact, not the confidential "
+            "table. It does not show how close the records are to the real rows: measuring that is "
+            "itself a disclosure, and no privacy guarantee covers it. People who may see the "
+            "confidential table can read the internal edition.",
         ),
     )
 

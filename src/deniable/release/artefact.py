@@ -63,6 +63,7 @@ from deniable.release.generation import (
 from deniable.release.manifest import ACCOUNTANT, Certificate, add_checksum, json_number
 from deniable.release.manifest import FORMAT as MANIFEST_FORMAT
 from deniable.release.prefix_distribution import combine_levels
+from deniable.release.query_answer import Queryable
 from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
 from deniable.release.untrusted_files import (
     MAX_ARRAYS_BYTES,
@@ -85,7 +86,7 @@ _FILES = {
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Artefact:
+class Artefact(Queryable):
     """A learnt model with its noise and its guarantee.
 
     Attributes:
@@ -196,10 +197,7 @@ class Artefact:
         )
 
     def save(self, folder: str | Path) -> None:
-        """Write the artefact to a new folder, atomically.
-
-        Without a privacy claim it is confidential: only its owner can read it.
-        """
+        """Write the artefact to a new folder, atomically; private if it claims no privacy."""
         with staged_folder(Path(folder), confidential=not self.certificate.claims_privacy) as stage:
             self.write(stage)
 

@@ -1,0 +1,338 @@
+"""Choose the noisy counts that answer a question about one or two columns.
+
+Bins and groups follow from noisy one-way counts, and interactions choose the pairs that have
+two-way tables. Noise that made a choice is no longer centred, given the choice. So each question is
+answered from counts that were drawn after everything that formed its cells:
+
+    values of one column     one-way counts: the cells are public
+    bins of one column       two-way tables: one-way counts formed the cells
+    groups of two columns    interactions, whether or not the pair has a two-way table, with
+                             margins and total of two-way tables
+    bins of two columns      two-way tables: earlier counts formed the cells and chose the pair
+
+The tables of a graph (the paper's model) are all counted after the graph; their cells are public.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from deniable.answers.table_estimate import MarginEstimate, TableEstimate, TotalEstimate
+from deniable.arrays import Indices, Reals
+from deniable.errors import ArtefactError
+from deniable.model.pairwise.measure import Pair, PairwiseMeasurements
+from deniable.model.paper.moments import Moments
+from deniable.model.paper.parameters import TableCounts
+from deniable.privacy.ledger import Part
+from deniable.release.artefact import Artefact
+from deniable.schema.attribute import Attribute
+
+Source = Literal["one-way counts", "interactions", "two-way tables", "tables of the graph"]
+# Keeps weights finite where there is no noise.
+_MIN_VARIANCE = 1e-12
+# Variance that rounding to integers adds to Gaussian noise (Sheppard).
+_ROUNDING_VARIANCE = 1 / 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredTable:
+    """An estimated table of one or two columns, and the rows and columns that codes belong to.
+
+    Attributes:
+        estimate: The estimated table; with one column if one was asked for.
+        parts: For each column asked for, the row or column of the table of each code.
+        source: The noisy counts it is estimated from.
+    """
+
+    estimate: TableEstimate
+    parts: tuple[Indices, ...] = field(repr=False)
+    source: Source
+
+    def transpose(self) -> "MeasuredTable":
+        """Exchange the two columns."""
+        own = self.estimate
+        exchanged = replace(
+            own,
+            interactions=own.interactions.T,
+            row_of=own.column_of,
+            rows=own.columns,
+            column_of=own.row_of,
+            columns=own.rows,
+        )
+        return replace(self, estimate=exchanged, parts=self.parts[::-1])
+
+
+def measured_tables(artefact: Artefact, columns: Sequence[int]) -> list[MeasuredTable]:
+    """Find the estimated tables of one or two columns, the coarsest first; none if not counted."""
+    evidence, of_pairs = artefact.evidence, counted_fraction(artefact, "parameters")
+    if isinstance(evidence, TableCounts):
+        return _GraphCounts(artefact, evidence, of_pairs).find(columns)
+    of_values = counted_fraction(artefact, "structure")
+    counts = PairwiseCounts(evidence, of_values=of_values, of_pairs=of_pairs)
+    if len(columns) == 1:
+        return [found for found in (counts.values(columns[0]), counts.bins(columns[0])) if found]
+    i, j = columns
+    pair = (min(i, j), max(i, j))
+    found = [table for table in (counts.groups_of(pair), counts.bins_of(pair)) if table is not None]
+    return found if i < j else [table.transpose() for table in found]
+
+
+def counted_fraction(artefact: Artefact, part: Part) -> float:
+    """The public share of the rows that a part of the data has.
+
+    Raises:
+        ArtefactError: The manifest has an impossible one.
+    """
+    fractions = artefact.certificate.parameters.get("fractions", {})
+    fraction = float(fractions.get(part, 1.0))
+    if not 0 < fraction <= 1:
+        raise ArtefactError("manifest.json has an impossible fraction of the data")
+    return fraction
+
+
+class PairwiseCounts:
+    """Fresh noisy counts of the default model, combined by least squares."""
+
+    def __init__(
+        self, measured: PairwiseMeasurements, *, of_values: float = 1.0, of_pairs: float = 1.0
+    ) -> None:
+        """Keep noisy counts, and the shares of the rows that single columns and pairs count."""
+        self._measured = measured
+        self._of_values, self._of_pairs = of_values, of_pairs
+
+    def values(self, i: int) -> MeasuredTable:
+        """Estimate the counts of a column's values from its one-way counts, and all totals."""
+        counts = self._measured.values[i].astype(np.float64)
+        margin = MarginEstimate.combine([counts], [self._value_variance(i)])
+        codes = np.arange(len(counts))
+        return _one_way(margin, self._total_of_values, codes, "one-way counts", self._of_values)
+
+    def bins(self, i: int) -> MeasuredTable | None:
+        """Estimate the counts of a column's bins from all two-way tables that contain it."""
+        margin = self._margin(i)
+        if margin is None:
+            return None
+        codes = self._measured.bins[i]
+        return _one_way(margin, self._total_of_tables, codes, "two-way tables", self._of_pairs)
+
+    def groups_of(self, pair: Pair) -> MeasuredTable | None:
+        """Estimate the counts between groups of a pair from its interactions.
+
+        Its two-way table is used for margins only, as any other: it was counted, or not, because of
+        the interactions, and noise that decides whether it is used would no longer be centred.
+        """
+        measured, (i, j) = self._measured, pair
+        if pair not in measured.interactions:
+            return None
+        cells = measured.interactions[pair].size
+        variance = measured.interaction_sigmas[pair] ** 2 + _ROUNDING_VARIANCE / cells**2
+        return self._two_way(
+            pair,
+            measured.interaction(pair),
+            variance,
+            (measured.groups[i], measured.groups[j]),
+            "interactions",
+        )
+
+    def bins_of(self, pair: Pair) -> MeasuredTable | None:
+        """Estimate the counts between bins of a pair from its two-way table, if it has one."""
+        if pair not in self._measured.tables:
+            return None
+        table, _ = self._measured.table(pair)
+        identity = tuple(np.arange(size) for size in table.shape)
+        return self._two_way(
+            pair, table, self._table_variance(pair), (identity[0], identity[1]), "two-way tables"
+        )
+
+    def _two_way(
+        self,
+        pair: Pair,
+        interactions: Reals,
+        variance: float,
+        parts: tuple[Indices, Indices],
+        source: Source,
+    ) -> MeasuredTable | None:
+        """Combine interactions with margins and total; None if a column is in no two-way table."""
+        i, j = pair
+        rows, columns = self._margin(i), self._margin(j)
+        if rows is None or columns is None:
+            return None
+        estimate = TableEstimate(
+            interactions=interactions,
+            interaction_variance=variance,
+            row_of=parts[0],
+            rows=rows,
+            column_of=parts[1],
+            columns=columns,
+            total=self._total_of_tables,
+            fraction=self._of_pairs,
+        )
+        bins = self._measured.bins
+        codes = (parts[0][bins[i]], parts[1][bins[j]])
+        return MeasuredTable(estimate=estimate, parts=codes, source=source)
+
+    def _value_variance(self, i: int) -> float:
+        return _rounded_variance(self._measured.value_sigmas[i])
+
+    def _table_variance(self, pair: Pair) -> float:
+        """Variance of a cell of the mean of a pair's two-way tables."""
+        each = _rounded_variance(self._measured.table_sigma)
+        return each / self._measured.table_counts[pair]
+
+    @cached_property
+    def _total_of_values(self) -> TotalEstimate:
+        values = self._measured.values
+        variances = [len(own) * self._value_variance(i) for i, own in enumerate(values)]
+        return TotalEstimate.combine([float(own.sum()) for own in values], variances)
+
+    @cached_property
+    def _total_of_tables(self) -> TotalEstimate:
+        measured = self._measured
+        tables = [(pair, measured.table(pair)[0]) for pair in measured.tables]
+        variances = [table.size * self._table_variance(pair) for pair, table in tables]
+        return TotalEstimate.combine([float(table.sum()) for _, table in tables], variances)
+
+    def _margin(self, i: int) -> MarginEstimate | None:
+        """Counts of a column's bins, from all two-way tables that contain it; None if none does."""
+        margins, variances = [], []
+        for pair in self._measured.tables:
+            if i in pair:
+                table, _ = self._measured.table(pair)
+                other = 1 - pair.index(i)
+                margins.append(table.sum(axis=other))
+                variances.append(table.shape[other] * self._table_variance(pair))
+        return MarginEstimate.combine(margins, variances) if margins else None
+
+
+@dataclass(frozen=True)
+class _GraphCounts:
+    """Noisy tables of a graph: each attribute's values by the buckets of its parents."""
+
+    artefact: Artefact
+    evidence: TableCounts
+    fraction: float
+
+    def find(self, columns: Sequence[int]) -> list[MeasuredTable]:
+        """Sum the table with the least noise that contains the columns, at their finest."""
+        children = [c for c in self._tables if set(columns) <= {c, *self._parents(c)}]
+        if not children:
+            return []
+
+        def rank(child: int) -> tuple[bool, int]:
+            return child not in columns, self._summed_cells(child, columns)
+
+        return [self._sum(min(children, key=rank), columns)]
+
+    def _sum(self, child: int, columns: Sequence[int]) -> MeasuredTable:
+        """Sum the table of a child over all attributes but ``columns``."""
+        axes = (*self._parents(child), child)
+        kept = [axes.index(column) for column in columns]
+        others = tuple(axis for axis in range(len(axes)) if axis not in kept)
+        summed: Reals = self._tables[child].sum(axis=others)
+        if kept != sorted(kept):
+            summed = summed.T
+        variance, kurtosis = self._noise(child)
+        number = self._summed_cells(child, columns)
+        attributes = self.artefact.schema.attributes
+        parts = tuple(
+            np.arange(attributes[c].size) if c == child else attributes[c].bucket_of
+            for c in columns
+        )
+        table = summed[:, None] if summed.ndim == 1 else summed
+        a, b = table.shape
+        rows = MarginEstimate.combine([table.sum(axis=1)], [number * b * variance])
+        by_column = MarginEstimate.combine([table.sum(axis=0)], [number * a * variance])
+        estimate = TableEstimate(
+            interactions=table,
+            interaction_variance=number * variance,
+            row_of=np.arange(a),
+            rows=rows,
+            column_of=np.arange(b),
+            columns=by_column if b > 1 else MarginEstimate.single(),
+            total=self._total,
+            excess_kurtosis=kurtosis / number,
+            fraction=self.fraction,
+        )
+        return MeasuredTable(estimate=estimate, parts=parts, source="tables of the graph")
+
+    def _parents(self, child: int) -> tuple[int, ...]:
+        return tuple(self.artefact.network.graph.parents[child])
+
+    def _summed_cells(self, child: int, columns: Sequence[int]) -> int:
+        """Count the cells of a child's table that are summed to one of ``columns``."""
+        sizes = dict(zip((*self._parents(child), child), self._tables[child].shape, strict=True))
+        return math.prod(size for column, size in sizes.items() if column not in columns)
+
+    @cached_property
+    def _tables(self) -> dict[int, Reals]:
+        """The counted tables: parents' buckets, then the child's values."""
+        attributes: Sequence[Attribute] = self.artefact.schema.attributes
+        return {
+            child: table.reshape(
+                [attributes[j].buckets for j in self._parents(child)] + [attributes[child].size]
+            ).astype(np.float64)
+            for child, table in enumerate(self.evidence.tables)
+            if not isinstance(table, Moments)
+        }
+
+    @cached_property
+    def _total(self) -> TotalEstimate:
+        tables = self._tables.items()
+        variances = [table.size * self._noise(child)[0] for child, table in tables]
+        return TotalEstimate.combine([float(table.sum()) for _, table in tables], variances)
+
+    def _noise(self, child: int) -> tuple[float, float]:
+        """Variance and excess kurtosis of the noise of a child's counts."""
+        name = f"counts of {self.artefact.schema.names[child]}"
+        spends = self.artefact.certificate.spends
+        laws = [spend["law"] for spend in spends if spend["what"] == name]
+        if not laws and self.artefact.certificate.claims_privacy:
+            raise ArtefactError(f'manifest.json does not state the noise of "{name}"')
+        return noise_moments(laws[0] if laws else {"name": "exact"})
+
+
+def noise_moments(law: Mapping[str, Any]) -> tuple[float, float]:
+    """Compute the variance and the excess kurtosis of integer noise, by the name of its law.
+
+    The discrete Laplace law is that of the difference of two geometric variables.
+
+    Raises:
+        ArtefactError: The law is unknown.
+    """
+    if law["name"] == "rounded_gaussian":
+        return _rounded_variance(float(law["sigma"])), 0.0
+    if law["name"] == "discrete_laplace":
+        alpha = math.exp(-float(law["epsilon"]))
+        return 2 * alpha / (1 - alpha) ** 2, 3 + (1 - alpha) ** 2 / (2 * alpha)
+    if law["name"] == "exact":
+        return _MIN_VARIANCE, 0.0
+    raise ArtefactError("manifest.json names noise of an unknown law")
+
+
+def _rounded_variance(sigma: float) -> float:
+    return sigma**2 + _ROUNDING_VARIANCE if sigma > 0 else _MIN_VARIANCE
+
+
+def _one_way(
+    margin: MarginEstimate,
+    total: TotalEstimate,
+    codes: Indices,
+    source: Source,
+    fraction: float,
+) -> MeasuredTable:
+    size = len(margin.effects)
+    estimate = TableEstimate(
+        interactions=np.zeros((size, 1)),
+        interaction_variance=0.0,
+        row_of=np.arange(size),
+        rows=margin,
+        column_of=np.zeros(1, dtype=np.intp),
+        columns=MarginEstimate.single(),
+        total=total,
+        fraction=fraction,
+    )
+    return MeasuredTable(estimate=estimate, parts=(codes,), source=source)

@@ -1,0 +1,243 @@
+"""QueryAnswer: counts, shares, means and quantiles of an artefact, each with its interval.
+
+``Queryable`` gives an artefact its method ``query``. Answers are computed by ``deniable.answers``,
+a higher layer, which is imported when a question is asked.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+import polars as pl
+
+# How the cells of a column are formed: see ``Queryable.query``.
+BandRule = str | int | float | Sequence[Any] | Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """An estimate and its confidence interval.
+
+    Attributes:
+        estimate: The estimate; NaN if the noise allows none.
+        low: Lower end.
+        high: Upper end.
+    """
+
+    estimate: float
+    low: float
+    high: float
+
+    def clip(self, low: float, high: float) -> "Interval":
+        """Restrict to possible values, which cannot exclude the true one."""
+
+        def clipped(number: float) -> float:
+            return min(max(number, low), high)
+
+        return Interval(
+            estimate=clipped(self.estimate), low=clipped(self.low), high=clipped(self.high)
+        )
+
+    def document(self) -> dict[str, float | None]:
+        """Return the JSON form; null for a number that is not finite."""
+        return {
+            name: number if math.isfinite(number) else None
+            for name, number in (
+                ("estimate", self.estimate),
+                ("low", self.low),
+                ("high", self.high),
+            )
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerCell:
+    """One cell of a table.
+
+    Attributes:
+        labels: Its value, or range of values, of each column.
+        count: Number of rows.
+        share: Share of all rows that satisfy the condition.
+        within: Two columns: share of the rows with its value of the first column.
+        unbiased_count: Estimated count before it is clipped at 0, to add up; None: model only.
+        standard_error: Standard deviation of the noise of that count; None: model only.
+        note: What a reader must know of this cell; "" if nothing.
+    """
+
+    labels: tuple[str, ...]
+    count: Interval
+    share: Interval
+    within: Interval | None = None
+    unbiased_count: float | None = None
+    standard_error: float | None = None
+    note: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "labels": list(self.labels),
+            "count": self.count.document(),
+            "share": self.share.document(),
+            "within": None if self.within is None else self.within.document(),
+            "unbiased_count": self.unbiased_count,
+            "standard_error": self.standard_error,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberSummary:
+    """The mean or a quantile of a numeric column.
+
+    Attributes:
+        column: The column.
+        group: The value of the other column; "" for all rows.
+        statistic: "mean", or "quantile 0.5".
+        value: The estimate with its interval; for dates, in days or seconds since 1970.
+        text: Estimate, lower and upper end, formatted as values of the column.
+        note: What a reader must know; "" if nothing.
+    """
+
+    column: str
+    group: str
+    statistic: str
+    value: Interval
+    text: tuple[str, str, str]
+    note: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "column": self.column,
+            "group": self.group,
+            "statistic": self.statistic,
+            **self.value.document(),
+            "text": list(self.text),
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryAnswer:
+    """The answer to a question about the columns of an artefact.
+
+    Attributes:
+        columns: The columns.
+        where: The condition; "" for all rows.
+        measured: Whether intervals are computed; else the model alone answers.
+        basis: What the answer was computed from, in one sentence.
+        sampling_error: Whether the intervals are for a population, not for the table.
+        rows: Number of rows that satisfy the condition.
+        cells: The cells of the table.
+        numbers: Means and quantiles of numeric columns.
+        differences: Which differences between rows of the table are real, in words. All of them
+            hold together with the confidence of one interval.
+        notes: What a reader must know of all of it.
+    """
+
+    columns: tuple[str, ...]
+    where: str = ""
+    measured: bool
+    basis: str
+    sampling_error: bool = False
+    rows: Interval
+    cells: tuple[AnswerCell, ...] = field(repr=False)
+    numbers: tuple[NumberSummary, ...] = field(default=(), repr=False)
+    differences: tuple[str, ...] = field(default=(), repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
+
+    def frame(self) -> pl.DataFrame:
+        """Return the table as a polars frame: a row for each cell."""
+        measures = ("count", "share", *(["within"] if len(self.columns) > 1 else []))
+        content: dict[str, Any] = {}
+        for at, column in enumerate(self.columns):
+            content[column] = pl.Series([cell.labels[at] for cell in self.cells], dtype=pl.String)
+        for measure in measures:
+            found = [getattr(cell, measure) for cell in self.cells]
+            for end in ("estimate", "low", "high"):
+                name = measure if end == "estimate" else f"{measure}_{end}"
+                numbers = [None if each is None else each.document()[end] for each in found]
+                content[_free(name, self.columns)] = pl.Series(numbers, dtype=pl.Float64)
+        content[_free("note", self.columns)] = pl.Series(
+            [cell.note for cell in self.cells], dtype=pl.String
+        )
+        return pl.DataFrame(content)
+
+    def numbers_frame(self) -> pl.DataFrame:
+        """Return the means and quantiles as a polars frame."""
+        names = ("column", "group", "statistic", "estimate", "low", "high", "note")
+        rows = [each.document() for each in self.numbers]
+        schema = {
+            name: pl.Float64 if name in ("estimate", "low", "high") else pl.String for name in names
+        }
+        return pl.DataFrame([[row[name] for name in names] for row in rows], schema, orient="row")
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "columns": list(self.columns),
+            "where": self.where,
+            "measured": self.measured,
+            "basis": self.basis,
+            "confidence": 0.95,
+            "sampling_error": self.sampling_error,
+            "rows": self.rows.document(),
+            "cells": [cell.document() for cell in self.cells],
+            "numbers": [each.document() for each in self.numbers],
+            "differences": list(self.differences),
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """Write the answer as JSON text."""
+        return json.dumps(self.document(), ensure_ascii=False, allow_nan=False)
+
+
+def _free(name: str, columns: Sequence[str]) -> str:
+    """Avoid the name of a column of the table."""
+    while name in columns:
+        name += "_"
+    return name
+
+
+class _Answer(Protocol):
+    def __call__(
+        self,
+        artefact: Any,
+        columns: str | Sequence[str],
+        *,
+        where: str | None,
+        by: Mapping[str, BandRule] | None,
+        sampling_error: bool,
+    ) -> QueryAnswer: ...
+
+
+class Queryable:
+    """An artefact that answers questions about its columns."""
+
+    def query(
+        self,
+        columns: str | Sequence[str],
+        *,
+        where: str | None = None,
+        by: Mapping[str, BandRule] | None = None,
+        sampling_error: bool = False,
+    ) -> QueryAnswer:
+        """Estimate counts, shares, means and quantiles, each with a 95 % interval.
+
+        Computed from noisy counts and the known law of their noise. Post-processing: no cost.
+
+        Args:
+            columns: One column or two; for more, the model answers, without intervals.
+            where: A condition on rows, as in ``age >= 65 and income = "More than 50,000"``.
+            by: The cells of a column, by its name: "values", "bins" or "groups" of the artefact,
+                "buckets" of the schema, a width, a list of lower edges, or lists of values by name.
+            sampling_error: Whether the table is a random sample, and the intervals are for its
+                population.
+        """
+        # Late: the answers are a higher layer.
+        answer = cast("_Answer", import_module("deniable.answers.query").query)
+        return answer(self, columns, where=where, by=by, sampling_error=sampling_error)

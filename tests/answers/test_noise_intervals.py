@@ -1,0 +1,100 @@
+"""Intervals of counts and ratios: against the test that they invert, and known special cases."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from deniable.answers.noise_intervals import (
+    Chance,
+    NoisySums,
+    count_interval,
+    critical_value,
+    ratio_interval,
+    share_interval,
+)
+from deniable.release.query_answer import Interval
+
+Z = critical_value()
+
+
+def sums(x, y, vx=4.0, c=1.0, vy=9.0):
+    return NoisySums(numerator=x, denominator=y, variance=vx, covariance=c, denominator_variance=vy)
+
+
+def test_the_critical_value_is_the_normal_one_and_wider_for_heavy_tails():
+    assert pytest.approx(1.959964, abs=1e-6) == Z
+    heavy = critical_value(excess_kurtosis=3.0)
+    laplace = 1 - math.exp(-math.sqrt(2) * heavy)
+    assert 0.95 <= laplace <= 0.956
+    assert critical_value(0.99) > Z
+
+
+@pytest.mark.parametrize("terms", [1, 2, 5, 30])
+def test_the_critical_value_covers_sums_of_laplace_noise(terms):
+    """The exact law of a sum of Laplace variables, by its characteristic function."""
+    t = np.linspace(0, 400 / math.sqrt(2 * terms), 200_001)
+    characteristic = (1 + t**2) ** -terms
+    edge = critical_value(excess_kurtosis=3 / terms) * math.sqrt(2 * terms)
+    inside = np.trapezoid(characteristic * np.sinc(t * edge / math.pi) * 2 * edge, t) / (
+        2 * math.pi
+    )
+    assert 0.948 <= 2 * inside <= 0.957
+
+
+@pytest.mark.parametrize(
+    "chance",
+    [Chance(), Chance(thinning=1.5), Chance(sampling=1.0), Chance(thinning=0.5, sampling=2.0)],
+)
+@pytest.mark.parametrize("count", [-3.0, 0.0, 12.0, 180.0])
+def test_an_interval_of_a_count_holds_what_the_test_accepts(count, chance):
+    found = count_interval(count, 25.0, z=Z, chance=chance, rows=200.0)
+    accepted = [
+        x
+        for x in range(201)
+        if (count - x) ** 2
+        <= Z**2 * (25 + chance.thinning * x + chance.sampling * x * (1 - x / 200)) + 1e-9
+    ]
+    assert accepted == [x for x in range(201) if found.low <= x <= found.high]
+    assert found.estimate == max(count, 0.0)
+
+
+def test_a_count_without_noise_is_exact():
+    assert count_interval(17.0 + 1e-9, 1e-12, z=Z, chance=Chance()) == Interval(
+        estimate=17.0 + 1e-9, low=17.0, high=17.0
+    )
+
+
+def test_a_negative_upper_end_becomes_zero():
+    found = count_interval(-50.0, 4.0, z=Z, chance=Chance())
+    assert (found.estimate, found.low, found.high) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("x", [-5.0, 3.0, 40.0, 60.0])
+def test_an_interval_of_a_ratio_holds_what_the_test_accepts(x):
+    found = ratio_interval(sums(x, 50.0), z=Z, dispersion=2.0)
+    p = np.linspace(-1, 3, 4001)
+    accepted = (x - p * 50) ** 2 <= Z**2 * (4 - 2 * p + 9 * p**2 + 2)
+    inside = (found.low <= p) & (p <= found.high)
+    assert (accepted == inside).all()
+    assert found.estimate == x / 50
+
+
+def test_without_noise_the_interval_of_a_share_is_wilsons():
+    found = share_interval(sums(30.0, 120.0, 0, 0, 0), z=Z, thinning=1.0)
+    wilson = stats.binomtest(30, 120).proportion_ci(method="wilson")
+    assert (found.low, found.high) == pytest.approx((wilson.low, wilson.high))
+
+
+@pytest.mark.parametrize("rows", [-20.0, 0.0, 5.0])
+def test_a_share_of_too_few_rows_may_be_anything(rows):
+    found = share_interval(sums(2.0, rows), z=Z)
+    assert (found.low, found.high) == (0.0, 1.0)
+    assert math.isnan(found.estimate)
+    assert math.isinf(ratio_interval(sums(2.0, rows), z=Z).high)
+
+
+def test_shares_stay_between_0_and_1():
+    assert share_interval(sums(49.0, 50.0), z=Z).high == 1.0
+    assert share_interval(sums(-3.0, 50.0), z=Z).low == 0.0

@@ -1,0 +1,296 @@
+"""Questions and answers: coverage over many artefacts, planted faults, bands, bad input."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import deniable
+from chance import assert_rate
+from deniable.answers.fresh_counts import PairwiseCounts, measured_tables
+from deniable.answers.measured_cells import MeasuredCells
+from deniable.answers.query import ask_question, choose_cells
+from deniable.answers.table_estimate import MarginEstimate
+from deniable.data.codec import Codec
+from deniable.errors import ConfigError
+from deniable.schema.schema import Schema
+from deniable.schema.unmodelled_columns import Identifier
+from toy_artefacts import SCHEMA, artefact_of, many, measure, toy_artefact, toy_codes, true_table
+
+QUESTIONS = ["colour", "size", ["colour", "sold"], ["size", "price"], ["price", "colour"]]
+RUNS = 300
+
+
+def answer(artefact, columns, **more):
+    question = ask_question(artefact, columns, **more)
+    cells = choose_cells(question)[1]
+    return question, cells
+
+
+def errors_of(columns, change=lambda cells: cells, **more):
+    """Standardised errors, and hits, of one cell of each artefact: a different one each time."""
+    errors, hits = [], []
+    for run, artefact in enumerate(many(RUNS)):
+        question, cells = answer(artefact, columns, **more)
+        if cells is None:
+            continue
+        cells = change(cells)
+        truth = true_table(question.columns, [own.bands for own in cells.selections])
+        at = np.unravel_index(run % truth.size, truth.shape)
+        found = cells.table.estimate.weighted_sum(cells.weights(at))
+        errors.append((found.value - truth[at]) / math.sqrt(found.variance))
+        hits.append(cells.count(at).low <= truth[at] <= cells.count(at).high)
+    return np.array(errors), np.array(hits)
+
+
+def require_valid(errors, hits):
+    """Fail unless errors are standard normal and 95 % hit; false alarm 3e-6."""
+    assert len(errors) > 0.8 * RUNS
+    assert_rate(int(hits.sum()), len(hits), 0.95)
+    squares = stats.chi2(len(errors))
+    assert 1e-6 < squares.cdf((errors**2).sum()) < 1 - 1e-6
+    assert abs(errors.sum()) / math.sqrt(len(errors)) < stats.norm.ppf(1 - 1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", QUESTIONS, ids=str)
+def test_intervals_of_counts_cover_as_often_as_stated(columns):
+    errors, hits = errors_of(columns)
+    # Counts near 0 are covered more often: the interval ends at 0.
+    require_valid(errors, np.abs(errors) <= stats.norm.ppf(0.975))
+    assert hits.mean() >= 0.92
+
+
+@pytest.mark.slow
+def test_bins_that_noise_formed_are_covered_by_fresh_counts():
+    require_valid(*errors_of("size", by={"size": "bins"}))
+
+
+@pytest.mark.slow
+def test_a_variance_that_is_off_by_a_factor_of_two_is_caught():
+    def halve(cells: MeasuredCells) -> MeasuredCells:
+        own = cells.table.estimate
+        wrong = replace(
+            own,
+            interaction_variance=own.interaction_variance / 2,
+            rows=replace(own.rows, variance=own.rows.variance / 2),
+            columns=replace(own.columns, variance=own.columns.variance / 2),
+            total=replace(own.total, variance=own.total.variance / 2),
+        )
+        return replace(cells, table=replace(cells.table, estimate=wrong))
+
+    with pytest.raises(AssertionError):
+        require_valid(*errors_of(["colour", "sold"], halve))
+
+
+def narrowest_bin_errors(source):
+    """Errors of the bin with the fewest values: one-way counts made it narrow."""
+    errors = []
+    for artefact in many(RUNS):
+        bins = artefact.evidence.bins[0]
+        chosen = int(np.argmin(np.bincount(bins)))
+        table = next(t for t in measured_tables(artefact, [0]) if t.source == source)
+        weights = np.zeros(table.estimate.shape)
+        weights[np.unique(table.parts[0][bins == chosen])] = 1
+        found = table.estimate.weighted_sum(weights)
+        truth = np.count_nonzero(bins[toy_codes()[:, 0]] == chosen)
+        errors.append((found.value - truth) / math.sqrt(found.variance))
+    return np.array(errors)
+
+
+@pytest.mark.slow
+def test_counts_that_formed_the_bins_would_not_cover():
+    """Selection reused is caught; counts that were drawn later are right."""
+    limit = stats.norm.ppf(0.975)
+    fresh = narrowest_bin_errors("two-way tables")
+    require_valid(fresh, np.abs(fresh) <= limit)
+    reused = narrowest_bin_errors("one-way counts")
+    with pytest.raises(AssertionError):
+        require_valid(reused, np.abs(reused) <= limit)
+
+
+@pytest.mark.slow
+def test_a_margin_that_is_counted_twice_would_not_cover():
+    def twice(cells: MeasuredCells) -> MeasuredCells:
+        own = cells.table.estimate
+        rows = MarginEstimate.combine([own.rows.effects] * 3, [own.rows.variance] * 3)
+        total = replace(own.total, variance=own.total.variance / 3)
+        wrong = replace(own, rows=rows, total=total)
+        return replace(cells, table=replace(cells.table, estimate=wrong))
+
+    with pytest.raises(AssertionError):
+        require_valid(*errors_of("size", twice, by={"size": "bins"}))
+
+
+@pytest.mark.slow
+def test_with_sampling_error_a_population_is_covered():
+    """The rows are drawn with replacement from a population, the toy table."""
+    rng = np.random.default_rng(8)
+    hits = 0
+    for key in range(200):
+        drawn = np.asfortranarray(toy_codes()[rng.integers(len(toy_codes()), size=200)])
+        artefact = artefact_of(measure(50_000 + key, drawn))
+        _, cells = answer(artefact, "sold", sampling_error=True)
+        (_, yes) = cells.cells(asked=[0])
+        hits += yes.share.low <= toy_codes()[:, 2].mean() <= yes.share.high
+    assert_rate(hits, 200, 0.95)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", ["colour", ["colour", "sold"]], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    # Under the split and with much ε, nearly all of the error is that of the random part.
+    [{"epsilon": 0.5}, {"epsilon": 50.0, "data_use": "split"}],
+    ids=["noise", "split"],
+)
+def test_the_tables_of_a_graph_cover_too_and_a_random_part_is_scaled(columns, options):
+    """60 artefacts of the paper's model; false alarm 1e-6."""
+    frame, hits, runs = Codec(SCHEMA).decode(toy_codes()), 0, 60
+    graph = {"size": [], "colour": ["sold"], "sold": [], "price": []}
+    for run in range(runs):
+        artefact = deniable.learn(frame, SCHEMA, graph=graph, mode="seedless", **options)
+        question, cells = answer(artefact, columns)
+        truth = true_table(question.columns, [own.bands for own in cells.selections])
+        at = np.unravel_index(run % truth.size, truth.shape)
+        hits += cells.count(at).low <= truth[at] <= cells.count(at).high
+    assert_rate(hits, runs, 0.95)
+    is_split = "data_use" in options
+    assert ("random part" in "".join(artefact.query(columns).notes)) == is_split
+
+
+def test_one_column_has_its_values_and_their_shares():
+    found = toy_artefact().query("colour")
+    assert found.measured
+    assert [cell.labels for cell in found.cells] == [("red",), ("green",), ("blue",), ("grey",)]
+    assert sum(cell.share.estimate for cell in found.cells) == pytest.approx(1, abs=0.2)
+    assert found.rows.low <= 800 <= found.rows.high
+    assert found.differences == ()
+
+
+def test_two_columns_have_shares_within_the_first_and_differences():
+    found = toy_artefact(epsilon=8.0).query(["colour", "sold"], by={"colour": "values"})
+    assert found.measured
+    assert found.frame().columns[:3] == ["colour", "sold", "count"]
+    assert any("yes, by" in sentence for sentence in found.differences)
+    assert any("green" in sentence for sentence in found.differences)
+
+
+def test_a_condition_on_another_column_needs_a_table_of_both():
+    artefact = toy_artefact(epsilon=8.0)
+    found = artefact.query("sold", where='colour = "green"', by={"sold": "values"})
+    assert found.measured
+    green = toy_codes()[:, 1] == 1
+    assert found.rows.low <= green.sum() <= found.rows.high
+    assert [cell.labels for cell in found.cells] == [("no",), ("yes",)]
+
+
+def test_three_columns_are_the_models():
+    found = toy_artefact().query(["colour", "sold", "price"], by={"price": [7]})
+    assert not found.measured
+    assert found.basis.startswith("Model only, no interval")
+    assert {cell.note for cell in found.cells} == {"model only, no interval"}
+    assert found.frame()["count_low"].null_count() == len(found.cells)
+    where = toy_artefact().query("sold", where='colour = "red" and price > 3')
+    assert not where.measured
+
+
+def test_a_pair_that_was_not_counted_is_the_models():
+    frame = Codec(SCHEMA).decode(toy_codes())
+    graph = {"size": [], "colour": ["size"], "sold": [], "price": []}
+    paper = deniable.learn(frame, SCHEMA, epsilon=1.0, mode="seedless", graph=graph)
+    assert paper.query(["size", "colour"], by={"size": "buckets"}).measured
+    assert paper.query("price").measured
+    found = paper.query(["sold", "price"])
+    assert not found.measured
+    assert "was not counted" in found.basis
+
+
+def test_interactions_are_no_last_resort():
+    """Whether they would be is decided by their own noise: the model answers for finer cells."""
+    measured = measure(11)
+    pair = next(pair for pair in measured.interactions if 0 in pair)
+    tables = {own: table for own, table in measured.tables.items() if own != pair}
+    counts = {own: measured.table_counts[own] for own in tables}
+    without = artefact_of(replace(measured, tables=tables, table_counts=counts))
+    names = [SCHEMA.names[i] for i in pair]
+    if PairwiseCounts(without.evidence).groups_of(pair) is None:
+        pytest.skip("a column of the pair is in no other table")
+    assert without.query(names).measured
+    found = without.query(names, by=dict.fromkeys(names, "values"))
+    assert not found.measured
+    assert "coarser groups" in found.basis
+
+
+def test_bins_of_a_pair_are_answered_by_its_two_way_table():
+    """A pair with a table was chosen by its interactions, which no longer answer for it then."""
+    measured = measure(11)
+    pair = next(pair for pair in measured.tables if pair in measured.interactions)
+    names = [SCHEMA.names[i] for i in pair]
+    _, cells = answer(artefact_of(measured), names, by=dict.fromkeys(names, "bins"))
+    assert cells.table.source == "two-way tables"
+    _, cells = answer(artefact_of(measured), names)
+    assert cells.table.source == "interactions"
+
+
+def test_units_and_missing_privacy_are_noted():
+    columns = (*SCHEMA.columns, Identifier(name="id"))
+    schema = Schema(columns, rows_max=1_000, unit="id", max_rows_per_unit=3)
+    frame = Codec(SCHEMA).decode(toy_codes()).with_columns(id=pl.int_range(800) // 4)
+    artefact = deniable.learn(frame, schema, mode="seedless", epsilon=4.0)
+    found = artefact.query("sold")
+    assert found.notes == ('Counted are at most 3 rows of each "id".',)
+    assert found.rows.low <= 600 <= found.rows.high
+    wide, narrow = artefact.query("sold", sampling_error=True), found
+    assert wide.cells[0].share.high > narrow.cells[0].share.high
+    exact = toy_artefact(epsilon=math.inf).query("sold")
+    assert "confidential" in exact.notes[0]
+
+
+def test_answers_are_json_and_frames():
+    found = toy_artefact().query(["colour", "price"])
+    document = json.loads(found.to_json())
+    assert document == found.document()
+    assert document["confidence"] == 0.95
+    assert found.frame().height == len(found.cells)
+    assert found.numbers_frame().columns[0] == "column"
+
+
+def test_the_artefact_is_all_that_is_needed(tmp_path):
+    toy_artefact().save(tmp_path / "artefact")
+    loaded = deniable.load(tmp_path / "artefact")
+    for columns in ("size", ["colour", "sold"], ["colour", "sold", "size"]):
+        assert loaded.query(columns).to_json() == toy_artefact().query(columns).to_json()
+
+
+@pytest.mark.parametrize(
+    ("columns", "more", "words"),
+    [
+        ("colours", {}, 'did you mean "colour"'),
+        ("x", {}, "the columns are"),
+        ([], {}, "1 to 6 columns"),
+        (["colour", "colour"], {}, "each once"),
+        (list("abcdefg"), {}, "1 to 6 columns"),
+        ([3], {}, "no column"),
+        ("colour", {"where": "colour ="}, "condition"),
+        ("colour", {"where": 'colour = "pink"'}, "not a value"),
+        ("colour", {"where": 'colour = "red" and colour = "blue"'}, "no value"),
+        ("colour", {"by": {"size": 10}}, "not asked for"),
+        ("colour", {"by": {"colour": 10}}, "no numbers"),
+    ],
+)
+def test_bad_questions_are_refused(columns, more, words):
+    with pytest.raises(ConfigError, match=words):
+        toy_artefact().query(columns, **more)
+
+
+def test_too_many_cells_are_refused(monkeypatch):
+    monkeypatch.setattr("deniable.answers.query._MAX_CELLS", 20)
+    for columns in (["size", "price"], ["size", "colour", "sold"], "size"):
+        by = dict.fromkeys([columns] if isinstance(columns, str) else columns, "values")
+        with pytest.raises(ConfigError, match="wider bands"):
+            toy_artefact().query(columns, by=by)

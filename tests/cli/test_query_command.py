@@ -1,0 +1,106 @@
+"""The command ``query``: what it prints and writes, and what it refuses."""
+
+import json
+import stat
+
+import polars as pl
+import pytest
+
+from command_line import runner
+from deniable.cli.query_command import _split_columns
+from toy_artefacts import toy_artefact
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    return runner(monkeypatch, capsys, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("query") / "artefact"
+    toy_artefact(epsilon=8.0).save(folder)
+    return folder
+
+
+def test_a_table_is_printed_with_its_intervals_and_differences(run, saved):
+    found = run("query", saved, "--columns", "colour,sold", "--by", "colour: values")
+    assert found.code == 0
+    assert "95 % intervals for the table" in found.out
+    assert "within colour" in found.out
+    assert "Which differences are real" in found.out
+    assert "[" in found.out
+
+
+def test_numbers_and_bands_are_printed(run, saved):
+    found = run("query", saved, "--columns", "size", "--by", "size: 20", "--sampling-error")
+    assert "0 to 19" in found.out
+    assert "the population" in found.out
+    assert "quantile 0.5" in found.out
+
+
+def test_the_model_answers_for_three_columns(run, saved):
+    found = run("query", saved, "--columns", "colour, sold, price")
+    assert "No intervals" in found.out
+    assert "Model only, no interval" in found.out
+    assert "[" not in found.out
+
+
+def test_json_is_one_object_and_quiet_is_quiet(run, saved):
+    arguments = ("query", saved, "--columns", "size", "--where", 'colour = "red"')
+    document = run(*arguments, "--json").json
+    assert document["columns"] == ["size"]
+    assert document["where"] == 'colour = "red"'
+    assert run(*arguments, "--quiet").out == ""
+
+
+@pytest.mark.parametrize("name", ["answer.csv", "answer.parquet", "answer.json"])
+def test_an_answer_is_written_to_a_file(run, saved, tmp_path, name):
+    out = tmp_path / name
+    assert run("query", saved, "--columns", "colour", "--out", out).code == 0
+    if name.endswith("json"):
+        assert len(json.loads(out.read_text())["cells"]) == 4
+    else:
+        frame = pl.read_csv(out) if name.endswith("csv") else pl.read_parquet(out)
+        assert frame["colour"].to_list() == ["red", "green", "blue", "grey"]
+    again = run("query", saved, "--columns", "colour", "--out", out)
+    assert again.complains(2, "exists")
+
+
+def test_answers_of_a_confidential_artefact_are_private(run, tmp_path):
+    toy_artefact(epsilon=float("inf")).save(tmp_path / "exact")
+    out = tmp_path / "answer.csv"
+    found = run("query", tmp_path / "exact", "--columns", "colour", "--out", out)
+    assert "confidential" in found.out
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--columns", "colours"), 'did you mean "colour"'),
+        (("--columns", ""), "--columns"),
+        (("--columns", "colour,,sold"), "--columns"),
+        (("--columns", "colour", "--by", "colour"), "column: rule"),
+        (("--columns", "colour", "--where", "colour ~ 3"), "condition"),
+        (("--columns", "colour", "--out", "a.txt"), "must end in .csv"),
+    ],
+)
+def test_bad_questions_are_refused(run, saved, arguments, words):
+    assert run("query", saved, *arguments).complains(2, words)
+
+
+def test_a_folder_that_is_no_artefact_is_refused(run, tmp_path):
+    assert run("query", tmp_path, "--columns", "a").complains(2, "not an artefact")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("colour", ["colour"]),
+        ("colour, sold", ["colour", "sold"]),
+        ('"a, b",sold', ["a, b", "sold"]),
+    ],
+)
+def test_names_are_split_at_commas_outside_quotes(text, names):
+    assert _split_columns(text, toy_artefact()) == names
