@@ -41,6 +41,7 @@ from deniable.cli.output import (
     show_release,
 )
 from deniable.cli.plan_tables import show_plan
+from deniable.cli.query_command import query
 from deniable.cli.studio_command import studio
 from deniable.files import current_tracker
 
