@@ -19,7 +19,7 @@ def rows_under(heading: str, first_cell: str) -> list[list[str]]:
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     start = lines.index(heading)
     head = next(i for i in range(start, len(lines)) if lines[i].startswith(f"| {first_cell}"))
-    rows = []
+    rows: list[list[str]] = []
     for line in lines[head + 2 :]:
         if not line.startswith("|"):
             return rows
