@@ -205,11 +205,7 @@ def generate_conditional(
             workers=workers,
         )
     else:
-        if records_each != 1 or given_is_public or smooth_impossible:
-            raise ConfigError(
-                "records_each, given_is_public and smooth_impossible need given: rows to complete"
-            )
-        require_record_count(records)
+        _require_plain(records, records_each != 1 or given_is_public or smooth_impossible)
         source = SelectedRecords(
             draw=draw,
             balance=None if balance is None else Balance.parse(balance, artefact.schema),
@@ -219,6 +215,14 @@ def generate_conditional(
         )
     internal = given is not None and not given_is_public
     return ConditionalRelease(artefact=artefact, source=source, key=keyed.key, is_internal=internal)
+
+
+def _require_plain(records: Any, of_given: bool) -> None:
+    if of_given:
+        raise ConfigError(
+            "records_each, given_is_public and smooth_impossible need given: rows to complete"
+        )
+    require_record_count(records)
 
 
 def _require_given_alone(records: Any, balance: Any) -> None:

@@ -137,10 +137,8 @@ def generate(
     from deniable.answers.conditional_release import generate_conditional
     from deniable.cli.sealed_artefact import load_sealed
 
-    if given is None and (records_each is not None or given_is_public or smooth_impossible):
-        raise ConfigError("--records-each, --given-is-public and --smooth-impossible need --given")
-    if given is None and records is None:
-        raise ConfigError("give --records: the number of records to generate")
+    if given is None:
+        _require_records(records, bool(records_each) or given_is_public or smooth_impossible)
     loaded = load_sealed(artefact)
     if given is None and where is None and balance is None:
         _generate_plain(loaded, records or 0, out, key, workers, quiet=quiet, as_json=as_json)
@@ -160,6 +158,14 @@ def generate(
     with show_progress(quiet=quiet or as_json) as progress:
         path = release.write_file(out, progress=progress)
     _show_conditional(release, path, quiet=quiet, as_json=as_json)
+
+
+def _require_records(records: int | None, of_given: bool) -> None:
+    """Refuse a request without given rows that has their options, or no number of records."""
+    if of_given:
+        raise ConfigError("--records-each, --given-is-public and --smooth-impossible need --given")
+    if records is None:
+        raise ConfigError("give --records: the number of records to generate")
 
 
 def _show_conditional(
