@@ -6,7 +6,7 @@ import pytest
 from deniable.drafting.draft import draft_schema
 from deniable.files import parse_toml
 from deniable.schema.schema import Schema
-from deniable.studio.open_questions import Question, answers_to, apply_answer, read_questions
+from deniable.studio.open_questions import OpenQuestion, answers_to, apply_answer, read_questions
 from deniable.studio.schema_text import SchemaText
 
 ROWS = 400
@@ -41,8 +41,8 @@ def test_notes_are_wrapped_numbered_and_may_name_many_columns():
         '#  12. 6 constraints are there.\n\nformat = 1\n# 3. "z": not a note\n'
     )
     assert read_questions(text) == [
-        Question("Some note.", ("a", 'b, "c"'), 3),
-        Question("6 constraints are there.", ()),
+        OpenQuestion("Some note.", ("a", 'b, "c"'), 3),
+        OpenQuestion("6 constraints are there.", ()),
     ]
     assert read_questions("# Nothing to decide.\nformat = 1\n") == []
 

@@ -20,7 +20,7 @@ _MANY_ROWS = re.compile(r"many rows have (\S+): if it means missing", re.IGNOREC
 
 
 @dataclass(frozen=True)
-class Question:
+class OpenQuestion:
     """One note of a draft.
 
     Attributes:
@@ -47,7 +47,7 @@ class Answer:
     label: str
 
 
-def read_questions(text: str) -> list[Question]:
+def read_questions(text: str) -> list[OpenQuestion]:
     """Read the numbered notes at the top of a draft."""
     items: list[str] = []
     is_list = False
@@ -64,7 +64,7 @@ def read_questions(text: str) -> list[Question]:
     return [_parse(item) for item in items]
 
 
-def _parse(item: str) -> Question:
+def _parse(item: str) -> OpenQuestion:
     """Split a note into the names of its columns and its text."""
     names: list[str] = []
     rest = item
@@ -77,11 +77,11 @@ def _parse(item: str) -> Question:
         except ValueError:
             break
         if after.startswith(": "):
-            return Question(_sentence(after[2:]), tuple(names))
+            return OpenQuestion(_sentence(after[2:]), tuple(names))
         if more := _AND_MORE.match(after):
-            return Question(_sentence(after[more.end() :]), tuple(names), int(more[1]))
+            return OpenQuestion(_sentence(after[more.end() :]), tuple(names), int(more[1]))
         rest = after.removeprefix(", ")
-    return Question(_sentence(item), ())
+    return OpenQuestion(_sentence(item), ())
 
 
 def _sentence(text: str) -> str:
@@ -123,14 +123,14 @@ _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
 )
 
 
-def answers_to(question: Question) -> list[Answer]:
+def answers_to(question: OpenQuestion) -> list[Answer]:
     """The answers to a question about a column; the first confirms the column as it is."""
     text = question.text.lower()
     return list(next((found for phrase, found in _ANSWERS if phrase in text), (_KEEP,)))
 
 
 def apply_answer(
-    name: str, column: Mapping[str, Any], questions: Sequence[Question]
+    name: str, column: Mapping[str, Any], questions: Sequence[OpenQuestion]
 ) -> dict[str, object]:
     """The keys of an ``[[attribute]]`` that an answer sets, and confirms.
 
@@ -157,7 +157,7 @@ def apply_answer(
     return {"confirmed": True}
 
 
-def code_of(question: Question) -> str:
+def code_of(question: OpenQuestion) -> str:
     """The number of which a note asks whether it means missing; "" for other notes."""
     found = _MANY_ROWS.search(question.text)
     return found[1] if found else ""

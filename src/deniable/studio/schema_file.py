@@ -13,7 +13,7 @@ from deniable.files import parse_toml, require_regular_file
 from deniable.release.atomic_files import as_output_error
 from deniable.schema.schema import Schema
 from deniable.studio.access_guard import random_text
-from deniable.studio.open_questions import Question, read_questions
+from deniable.studio.open_questions import OpenQuestion, read_questions
 from deniable.studio.schema_text import Block, SchemaText
 
 # Bytes of a schema that are edited here; larger ones need an editor.
@@ -86,7 +86,7 @@ class SchemaFile:
         return [self.edited.blocks[at] for at in self.edited.places("attribute")]
 
     @cached_property
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[OpenQuestion]:
         """The questions that the draft left."""
         return read_questions(self.text)
 

@@ -8,7 +8,7 @@ from deniable.errors import ConfigError, SchemaError
 from deniable.schema.toml_writer import write_value
 from deniable.studio.column_form import OUTSIDE, TYPES, ColumnForm, convert, summarize
 from deniable.studio.equivalent_command import paste_text, plan_command
-from deniable.studio.open_questions import Question, answers_to, apply_answer, code_of
+from deniable.studio.open_questions import OpenQuestion, answers_to, apply_answer, code_of
 from deniable.studio.schema_file import SchemaFile
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
@@ -231,7 +231,7 @@ def _column_view(at: int, column: dict[str, Any], file: SchemaFile) -> dict[str,
     }
 
 
-def _questions_of(name: str, file: SchemaFile) -> list[Question]:
+def _questions_of(name: str, file: SchemaFile) -> list[OpenQuestion]:
     """The open questions about a column; one about a code is answered if that means missing."""
     column = next((each for each in file.columns if each.get("name") == name), {})
     missing = column.get("missing", [])
