@@ -8,6 +8,7 @@ import doctest
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -83,8 +84,9 @@ def command_lines(text: str) -> Iterator[list[str]]:
         for line in block.replace("\\\n", " ").splitlines():
             start = re.match(r"\s*(?:\S*/)?(deniable [a-z].*)", line)
             if start is not None:
-                command = re.split(r"\s[|>]|\s&&|\|\|", start.group(1))[0]
-                yield shlex.split(command, comments=True)
+                words = shlex.shlex(start.group(1), posix=True, punctuation_chars="|&>")
+                words.whitespace_split = True
+                yield list(takewhile(lambda word: word[0] not in "|&>", words))
 
 
 def wrong_commands(text: str) -> list[str]:
