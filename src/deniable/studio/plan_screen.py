@@ -1,7 +1,8 @@
 """The third screen: what a release will cost and be worth, before a row is read; then start it."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import PurePosixPath
+from threading import Lock
 from typing import Any
 
 from deniable.errors import BudgetError, ConfigError, DeniableError, InputError, SchemaError
@@ -31,6 +32,7 @@ _LAWS = {
 }
 # Stages that are listed one by one; the one-way tables of more columns share a row.
 _MAX_LISTED = 20
+_STARTING = Lock()
 
 
 def show_plan(call: Call) -> Reply:
@@ -47,7 +49,7 @@ def _content(
     call: Call, given: Mapping[str, str], schema: Schema, form: PlanForm, found: Consequences
 ) -> dict[str, Any]:
     table = given.get("table", "")
-    out = given.get("out", "") or release_path(call.space.root, table)
+    out = given.get("out", "") or release_path(call.space.root, table, used_names(call))
     spent = spent_on(call.space, table)
     attributes = [each.name for each in schema.columns if isinstance(each, Attribute)]
     return {
@@ -75,7 +77,9 @@ def _content(
 def start_run(call: Call) -> Reply:
     """Start a release with the plan of the form; show the form again if it cannot start."""
     try:
-        return _start(call)
+        # One at a time: two that start at once must not choose the same folder.
+        with _STARTING:
+            return _start(call)
     except (InputError, BudgetError) as fault:
         schema, form = _read_schema(call, call.form), PlanForm.sent(call.form)
         found = consequences(form, schema)
@@ -96,10 +100,8 @@ def _start(call: Call) -> Reply:
             f"{len(schema.drafted)} entries of the schema are not confirmed. Confirm them on the "
             "schema screen, or tick that you accept them as they are"
         )
-    out = given.get("out", "").strip() or release_path(root, table)
-    if PurePosixPath(out).name.endswith(".internal"):
-        raise ConfigError("a release must not be named .internal: that is for what stays inside")
-    release_folders(root.new_path(out))
+    out = given.get("out", "").strip() or release_path(root, table, used_names(call))
+    out = free_folder(call, out)
     spent = spent_on(call.space, table)
     if spent.counted and "spend_more" not in given:
         raise ConfigError(
@@ -153,15 +155,50 @@ def _commands(call: Call, given: Mapping[str, str], form: PlanForm, out: str) ->
     return paste_text(call.space.root.path, plan, *(step.arguments for step in steps))
 
 
-def release_path(root: RootFolder, table: str) -> str:
-    """A free name for a release, next to its table."""
+def release_path(root: RootFolder, table: str, used: Container[str] = ()) -> str:
+    """A free name for a release, next to its table; no run has ever had it."""
     stem = PurePosixPath(table).name.split(".")[0] or "table"
     parent = PurePosixPath(table).parent
     for number in range(1, 10_000):
         out = (parent / f"{stem}-release-{number}").as_posix()
+        if out.casefold() in used:
+            continue
         if not any(root.new_path(f"{out}{end}").exists() for end in ("", ".internal")):
             return out
     raise ConfigError("there are too many releases here; choose another name")
+
+
+def used_names(call: Call) -> set[str]:
+    """The outputs of all runs, also of those that failed or were deleted: none is used again."""
+    return {run.out.casefold() for run in call.space.store.all() if run.out}
+
+
+def free_folder(call: Call, out: str) -> str:
+    """Check the folder of a new release: free, never used by a run, and in no other release.
+
+    Raises:
+        ConfigError: It was used, lies in a release, or is named as an internal folder.
+        OutputError: It exists.
+        PathError: It leaves the root.
+    """
+    root = call.space.root
+    names = root.parts(out)
+    if any(name.casefold().endswith(".internal") for name in names):
+        raise ConfigError("a release must not be named .internal: that is for what stays inside")
+    release_folders(root.new_path(out))
+    out = "/".join(names)
+    used = used_names(call)
+    if out.casefold() in used:
+        raise ConfigError(
+            f"an earlier run had the folder {out}; choose another name, so that the costs and the "
+            "files of the two are never mixed up"
+        )
+    above = ["/".join(names[:at]) for at in range(len(names))]
+    if any(
+        name.casefold() in used or (root.path / name / "manifest.json").exists() for name in above
+    ):
+        raise ConfigError("this folder lies in another release; choose one next to it")
+    return out
 
 
 def _read_schema(call: Call, given: Mapping[str, str]) -> Schema:

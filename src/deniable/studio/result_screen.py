@@ -113,9 +113,10 @@ def start_more(call: Call) -> Reply:
 
 def records_path(call: Call, path: str, suffix: str = ".csv") -> str:
     """A free name for more records, next to their release."""
+    used = {run.out for run in call.space.store.all()}
     for number in range(1, 10_000):
         out = f"{path}-more-{number}{suffix}"
-        if not call.space.root.new_path(out).exists():
+        if out not in used and not call.space.root.new_path(out).exists():
             return out
     raise ConfigError("there are too many files of more records; delete some")
 

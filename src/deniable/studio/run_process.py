@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from deniable.studio.made_output import record_made
 from deniable.studio.run_store import RunRecord, RunStore, StepStatus, is_locked
 
 # Seconds between two looks at the runs.
@@ -68,6 +69,8 @@ class RunControl:
     def advance(self, run: RunRecord) -> None:
         """Start the next step, if the one before is done; clean up after a killed one."""
         with self._lock:
+            # Before a further step starts, which may change what is there.
+            record_made(self._store, self._root, run)
             for at, status in enumerate(self._store.status(run)):
                 if status.state == "waiting":
                     self._start_step(run, at)
