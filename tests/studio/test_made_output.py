@@ -1,16 +1,20 @@
 """What a run has made: recorded when its first step ends, and told apart from what others made."""
 
+from pathlib import Path
+
 from deniable.studio.made_output import made_by, manifest_hash, owns_output, record_made
-from studio_client import end_step, record_release
+from deniable.studio.run_store import RunStore
+from studio_client import StudioClient, end_step, record_release
 
 
-def place(studio):
+def place(studio: StudioClient) -> tuple[RunStore, Path]:
     return studio.space.store, studio.space.root.path
 
 
 def test_what_a_run_made_is_recorded_once(released, folder):
     [run] = released.space.store.all()
     run = record_made(*place(released), run)
+    assert run.made is not None
     assert run.made["manifest_hash"] == manifest_hash(folder / "out" / "manifest.json")
     assert run.made["epsilon"] == 0.999529
     assert released.space.store.load(run.id) == run

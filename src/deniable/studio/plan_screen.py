@@ -23,6 +23,7 @@ from deniable.studio.run_store import Step
 from deniable.studio.spent_budget import cost_text, spent_on
 from deniable.studio.table_facts import table_hash
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
+from deniable.studio.zip_stream import is_internal
 
 _LAWS = {
     "rounded_gaussian": "Gaussian",
@@ -183,7 +184,7 @@ def free_folder(call: Call, out: str) -> str:
     """
     root = call.space.root
     names = root.parts(out)
-    if any(name.casefold().endswith(".internal") for name in names):
+    if any(is_internal(name) for name in names):
         raise ConfigError("a release must not be named .internal: that is for what stays inside")
     release_folders(root.new_path(out))
     out = "/".join(names)

@@ -99,6 +99,7 @@ class StepStatus:
         errors: What it printed on standard error.
         output: What it printed on standard output.
         pid: Its process; None if it has not reported it.
+        files: The state of the release before it was checked; empty for other commands.
     """
 
     step: Step
@@ -108,6 +109,7 @@ class StepStatus:
     errors: str = ""
     output: str = ""
     pid: int | None = None
+    files: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def result(self) -> dict[str, Any]:
@@ -274,6 +276,7 @@ def step_status(folder: Path, at: int, step: Step) -> StepStatus:
         pid=pid,
         errors=_read_text(folder / f"{at}.err") if ended else "",
         output=_read_text(folder / f"{at}.out") if ended else "",
+        files=next(iter(_read_lines(folder / f"{at}.files")), {}) if ended else {},
     )
 
 
