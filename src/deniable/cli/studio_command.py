@@ -46,7 +46,12 @@ def studio(
     _require_what_it_needs()
     from deniable.studio.server import serve
 
-    if host != _LOCAL:
+    if host == "localhost":
+        print_line(
+            "WARNING: under this name your browser sends its cookie to every server on this "
+            "computer. Do not open pages of other users' servers while the studio runs."
+        )
+    elif host != _LOCAL:
         print_line(
             f"WARNING: {host} may be reached from other computers, and the connection is not "
             "encrypted: whoever listens in sees your table. Use an SSH tunnel instead."
