@@ -1,6 +1,9 @@
 """The sixth screen: what was spent, two releases side by side, and what deleting means."""
 
+import html
+import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -161,3 +164,15 @@ def test_records_of_another_run_at_the_same_name_are_not_deleted(released, folde
     (folder / "more.csv.manifest.json").write_text("{}")
     released.post("/delete", run=cancelled)
     assert (folder / "more.csv").exists()
+
+
+def test_the_command_that_deletes_runs_nothing_that_a_name_says(studio, folder):
+    name = "a'$(touch pwned)'b"
+    (folder / name).mkdir()
+    run = record_release(studio, name)
+    page = html.unescape(studio.get("/delete", run=run))
+    [line] = [each for each in page.split("\n") if "rm -r" in each and "internal" not in each]
+    line = re.sub("<[^>]*>", "", line)
+    subprocess.run(["sh", "-c", line], cwd=folder, check=True)
+    assert not (folder / name).exists()
+    assert not (folder / "pwned").exists()

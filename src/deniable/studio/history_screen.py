@@ -1,6 +1,7 @@
 """The sixth screen: every run under the root, what was spent on each table, compare, delete."""
 
 import math
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -200,4 +201,5 @@ def _remove(call: Call, run: RunRecord) -> str:
     lines = paste_text(call.space.root.path).split("\n")
     is_own = owns_output(call.space.store, call.space.root.path, run)
     names = [name for name in _outputs(run) if name] if is_own else []
-    return "\n".join([*lines, *(f"rm -r -- '{name}'" for name in names)]) if names else ""
+    removed = [shlex.join(("rm", "-r", "--", name)) for name in names]
+    return "\n".join([*lines, *removed]) if names else ""
