@@ -216,3 +216,37 @@ def test_names_and_values_are_inert(studio, folder):
     page = studio.get("/schema", schema="evil.toml", column="0", text="1")
     assert "<script>alert" not in page
     assert "</textarea>&lt;" not in page
+
+
+def test_what_is_no_schema_is_not_shown_as_public(studio, drafted, folder):
+    drafted.write_text(drafted.read_text() + "\n[[broken\n")
+    page = studio.get("/schema", **GIVEN)
+    assert "Confidential, stays inside." in page
+    assert "May be published" not in page
+    assert "confirmed as public knowledge" not in page
+    for name in ("table.csv", "table.csv.toml.csv"):
+        (folder / name).write_text((folder / "table.csv").read_text())
+        reply = studio.client.get("/schema", params={"schema": name})
+        assert reply.status_code == 422
+        assert ".toml" in reply.text
+        assert not any(cell in reply.text for cell in ("kelpfarmer", "windmill", "axolotl"))
+
+
+def test_a_change_that_is_not_saved_is_not_shown_as_public(studio):
+    given = {"schema": "schema.toml"}
+    page = studio.get("/schema", **given)
+    assert "May be published" in page
+    sent = {**given, "version": version_of(page), "text": "kelpfarmer = ["}
+    reply = studio.client.post("/schema/text", data=sent)
+    assert reply.status_code == 422
+    assert "May be published" not in reply.text
+
+
+@pytest.mark.parametrize("rows", ["9" * 5000, "²"])
+def test_a_number_of_rows_that_is_none_is_a_clear_page(studio, drafted, rows):
+    version = version_of(studio.get("/schema", **GIVEN))
+    data = {**GIVEN, "version": version, "rows_max": rows}
+    assert studio.client.post("/schema/rows", data=data).status_code == 422
+    unit = {**GIVEN, "version": version, "column": "0", "answer": "unit", "max_rows_per_unit": rows}
+    assert studio.client.post("/schema/answer", data=unit).status_code == 200
+    assert Schema.read(drafted).max_rows_per_unit == 1

@@ -12,6 +12,8 @@ from deniable.studio.open_questions import OpenQuestion, answers_to, apply_answe
 from deniable.studio.schema_file import SchemaFile
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
+# Digits of a number of rows: no table has more.
+_MAX_DIGITS = 15
 _LINE = re.compile(r"\(at line (\d+)")
 
 
@@ -115,9 +117,7 @@ def answer(call: Call) -> Reply:
     text = file.edited.with_attribute(at, **apply_answer(name, column, questions))
     if name == "unit":
         rows = call.form.get("max_rows_per_unit", "1")
-        text = text.with_head(
-            unit=column["name"], max_rows_per_unit=int(rows) if rows.isdigit() else 1
-        )
+        text = text.with_head(unit=column["name"], max_rows_per_unit=_number(rows) or 1)
     reply = _save(call, file, text.text, f"c{at}")
     if name == "missing" and isinstance(reply, Redirect):
         given = {key: call.form.get(key, "") for key in ("table", "schema")}
@@ -144,7 +144,7 @@ def save_rows(call: Call) -> Reply:
     """Save the public guess of the number of rows, and confirm it."""
     file = _read_current(call)
     rows = call.form.get("rows_max", "").replace(",", "").replace("_", "").strip()
-    if not (rows.isascii() and rows.isdigit()):
+    if not (rows.isascii() and rows.isdigit() and len(rows) <= _MAX_DIGITS):
         message = "rows_max: write a whole number, at least 1"
         return schema_page(call, call.form, file, error=message)
     text = file.edited.with_head(rows_max=int(rows), rows_max_confirmed=None)
@@ -191,7 +191,11 @@ def _back(call: Call, anchor: str) -> Redirect:
 
 
 def _read(call: Call, given: Mapping[str, str]) -> SchemaFile:
-    return SchemaFile.read(call.space.root.locate(given.get("schema", "")))
+    name = given.get("schema", "")
+    path = call.space.root.locate(name)
+    if not name.lower().endswith(".toml"):
+        raise ConfigError("a schema is a file whose name ends with .toml; choose another one")
+    return SchemaFile.read(path)
 
 
 def _read_current(call: Call) -> SchemaFile:
