@@ -173,6 +173,6 @@ def test_the_command_that_deletes_runs_nothing_that_a_name_says(studio, folder):
     page = html.unescape(studio.get("/delete", run=run))
     [line] = [each for each in page.split("\n") if "rm -r" in each and "internal" not in each]
     line = re.sub("<[^>]*>", "", line)
-    subprocess.run(["sh", "-c", line], cwd=folder, check=True)
+    subprocess.run(["/bin/sh", "-c", line], cwd=folder, check=True)
     assert not (folder / name).exists()
     assert not (folder / "pwned").exists()

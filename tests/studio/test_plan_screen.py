@@ -160,3 +160,12 @@ def test_the_four_modes_and_targets_are_offered_from_the_options(studio):
     page = studio.get("/plan", **GIVEN, target="pet")
     assert re.search(r'<option value="pet" selected>', page)
     assert "--target=pet" in page
+
+
+def test_the_first_page_shows_the_commands_of_what_is_ticked(studio):
+    page = studio.get("/plan", **GIVEN)
+    assert re.search(r'name="measures" checked', page)
+    assert any("evaluate" in line for line in command_lines(page))
+    page = studio.get("/plan", **GIVEN, records="100")
+    assert not re.search(r'name="measures" checked', page)
+    assert not any("evaluate" in line for line in command_lines(page))

@@ -52,6 +52,7 @@ def _content(
     table = given.get("table", "")
     out = given.get("out", "") or release_path(call.space.root, table, used_names(call))
     spent = spent_on(call.space, table)
+    measures = "measures" in given or "records" not in given
     attributes = [each.name for each in schema.columns if isinstance(each, Attribute)]
     return {
         "table": table,
@@ -61,7 +62,7 @@ def _content(
         "found": found,
         "stages": _stage_rows(found.report.get("stages", ())),
         "out": out,
-        "measures": "measures" in given or "records" not in given,
+        "measures": measures,
         "spent": spent,
         "total": _total(spent.epsilon, found),
         "drafted": schema.drafted,
@@ -71,8 +72,13 @@ def _content(
         "records_slider": nearest_position("records", form.texts.get("records", "10000")),
         "record_positions": len(SLIDERS["records"]),
         "moved": call.trigger.removesuffix("_slider") if call.is_partial else "",
-        "commands": _commands(call, given, form, out),
+        "commands": _commands(call, {**given, **_ticked(measures)}, form, out),
     }
+
+
+def _ticked(measures: bool) -> dict[str, str]:
+    """The field that a ticked box sends: a page that was not sent yet has it ticked."""
+    return {"measures": "on"} if measures else {}
 
 
 def start_run(call: Call) -> Reply:

@@ -241,6 +241,12 @@ _SYSTEM_FAULTS: dict[int, tuple[str, str, int]] = {
         "It was moved or deleted, or never was there. Look for it on the first screen.",
         404,
     ),
+    errno.ENAMETOOLONG: (
+        "This name is too long",
+        "A file name may have 255 bytes. Nothing was written: rename the file, or choose a "
+        "shorter name.",
+        422,
+    ),
     errno.EACCES: (
         "Not permitted",
         "You may not read or write there. Change its permissions, or use another folder.",
