@@ -1,5 +1,7 @@
 """The second screen: every edit ends in a valid schema.toml, or says what is wrong where it is."""
 
+import re
+
 import pytest
 
 from deniable.drafting.draft import draft_schema
@@ -250,3 +252,36 @@ def test_a_number_of_rows_that_is_none_is_a_clear_page(studio, drafted, rows):
     unit = {**GIVEN, "version": version, "column": "0", "answer": "unit", "max_rows_per_unit": rows}
     assert studio.client.post("/schema/answer", data=unit).status_code == 200
     assert Schema.read(drafted).max_rows_per_unit == 1
+
+
+def test_confirming_many_says_that_they_become_public(studio, drafted):
+    assert "You declare with this that their descriptions are public" in text_of(
+        studio.get("/schema", **GIVEN)
+    )
+    assert drafted.exists()
+
+
+def test_the_guess_in_the_field_is_not_the_number_that_was_drafted(studio, drafted):
+    for rows, guess in ((2000, 3000), (32_000, 40_000), (9_500, 10_000), (7, 8)):
+        text = re.sub(r"rows_max = [0-9_]+", f"rows_max = {rows}", drafted.read_text())
+        drafted.write_text(text)
+        assert f'name="rows_max" inputmode="numeric" size="12" value="{guess}"' in studio.get(
+            "/schema", **GIVEN
+        )
+    version = version_of(studio.get("/schema", **GIVEN))
+    page = studio.post("/schema/rows", **GIVEN, version=version, rows_max="2000")
+    assert 'size="12" value="2000"' in page
+
+
+def test_a_code_that_is_a_value_is_one_click_and_then_looked_at(studio, drafted):
+    question = '"boats": -99 is taken to mean missing: please check.'
+    text = re.sub(r'"boats": many.*', question, drafted.read_text())
+    at = text.index("confirmed", text.index('name = "boats"'))
+    drafted.write_text(f'{text[:at]}missing = ["-99"]\n{text[at:]}')
+    page = studio.get("/schema", **GIVEN)
+    assert "No, it is a value" in page
+    version = version_of(page)
+    page = studio.post("/schema/answer", **GIVEN, version=version, column="3", answer="value")
+    assert 'name="min" value="-99"' in page
+    assert column(drafted, "boats").missing == ()
+    assert "taken to mean" not in text_of(page).partition("Edit as text")[0]
