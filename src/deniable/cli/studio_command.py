@@ -46,6 +46,19 @@ def studio(
     _require_what_it_needs()
     from deniable.studio.server import serve
 
+    _warn_of(host)
+    serve(
+        table,
+        root=root,
+        host=host,
+        port=port or 0,
+        opens_browser=not no_browser,
+        announce=print_line,
+    )
+
+
+def _warn_of(host: str) -> None:
+    """Say what an address other than the default means."""
     if host == "localhost":
         print_line(
             "WARNING: under this name your browser sends its cookie to every server on this "
@@ -56,14 +69,6 @@ def studio(
             f"WARNING: {host} may be reached from other computers, and the connection is not "
             "encrypted: whoever listens in sees your table. Use an SSH tunnel instead."
         )
-    serve(
-        table,
-        root=root,
-        host=host,
-        port=port or 0,
-        opens_browser=not no_browser,
-        announce=print_line,
-    )
 
 
 def _require_what_it_needs() -> None:
