@@ -117,7 +117,7 @@ def test_the_browser_is_given_a_file_of_this_user_and_no_token(folder, monkeypat
         page = Path(address.removeprefix("file://"))
         opened.append((address, page.read_text(), page.stat().st_mode, page.parent.stat().st_mode))
 
-    printed = []
+    printed: list[str] = []
     monkeypatch.setattr("deniable.studio.server.webbrowser.open", open_browser)
     monkeypatch.setattr("deniable.studio.server.uvicorn.Server.run", lambda *_, **__: None)
     serve(None, root=folder, host="127.0.0.1", port=0, opens_browser=True, announce=printed.append)

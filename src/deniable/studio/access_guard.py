@@ -5,7 +5,7 @@ port. A request is answered only if its Host is ours (no DNS rebinding), if it c
 Origin too (no forged requests), and if it has the cookie that the one-time link was traded for.
 
 Cookies know no ports: a cookie of 127.0.0.1 is sent to every server there, also to one of another
-user. So a local studio has a name of its own below ``localhost``, which nobody can guess.
+user. So a local studio has a name of its own below ``localhost``, which cannot be guessed.
 """
 
 import hmac

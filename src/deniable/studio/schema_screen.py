@@ -265,7 +265,7 @@ def _rows_guess(file: SchemaFile) -> int | None:
     """The number in the field of the guess: a drafted one is rounded up, as it may be exact."""
     if file.schema is None or file.schema.rows_max_confirmed:
         return None if file.schema is None else file.schema.rows_max
-    step = 10 ** (len(str(file.schema.rows_max)) - 1)
+    step: int = 10 ** (len(str(file.schema.rows_max)) - 1)
     return (file.schema.rows_max // step + 1) * step
 
 

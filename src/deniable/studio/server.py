@@ -138,7 +138,7 @@ def link_page(link: str) -> Iterator[str]:
 def listen(host: str, port: int) -> list[socket.socket]:
     """Listen on an address; for a local one, on both of the addresses that names lead to.
 
-    Browsers may try ::1 first: whoever else listened there would get our link and cookie.
+    Browsers may try ::1 first: another program there would get our link and cookie.
 
     Raises:
         ConfigError: The address, or the port, cannot be used.
@@ -151,7 +151,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
             return [first, _bind("::1", first.getsockname()[1])]
         except ConfigError as fault:
             if getattr(fault.__context__, "errno", None) != errno.EADDRINUSE:
-                return [first]  # no IPv6 here: nobody else can listen there either
+                return [first]  # no IPv6 here: no other program can listen there either
             first.close()
             if port:
                 raise
