@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from deniable.studio import history_screen
 from deniable.studio.release_view import read_release
 from deniable.studio.spent_budget import cost_text
 from studio_client import StudioClient, end_step, record_release, text_of
@@ -166,7 +167,8 @@ def test_records_of_another_run_at_the_same_name_are_not_deleted(released, folde
     assert (folder / "more.csv").exists()
 
 
-def test_the_command_that_deletes_runs_nothing_that_a_name_says(studio, folder):
+def test_the_command_that_deletes_runs_nothing_that_a_name_says(studio, folder, monkeypatch):
+    monkeypatch.setattr(history_screen, "owns_output", lambda *_: True)
     name = "a'$(touch pwned)'b"
     (folder / name).mkdir()
     run = record_release(studio, name)
