@@ -1,8 +1,9 @@
 """What an artefact says of its table: each column with intervals, and which differences are real.
 
-Everything shown is chosen by public facts: all columns, the target, and bands of the schema. So no
-number is shown because its noise made it large. All comparisons, shown or not, share one error of
-5 % (Bonferroni).
+The columns, the target and the bands of single columns are chosen by the schema alone. The target
+is compared between the groups of the artefact, which noisy one-way counts formed; interactions,
+whose noise was drawn later, answer. So no number is shown because its own noise made it large. All
+comparisons, shown or not, share one error of 5 % (Bonferroni).
 """
 
 from collections.abc import Sequence

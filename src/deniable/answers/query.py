@@ -12,9 +12,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from deniable.answers.bin_values import BinValues
 from deniable.answers.cell_bands import Bands, make_bands
 from deniable.answers.condition import RecordCondition
-from deniable.answers.fresh_counts import MeasuredTable, counted_fraction, measured_tables
+from deniable.answers.fresh_counts import (
+    MeasuredTable,
+    Source,
+    counted_fraction,
+    measured_tables,
+)
 from deniable.answers.measured_cells import MeasuredCells, Selection
 from deniable.answers.model_answer import MODEL_ONLY, model_cells
 from deniable.answers.noise_intervals import Chance
@@ -40,10 +46,10 @@ _MAX_CELLS = 50_000
 _MAX_COLUMNS = 6
 
 _BASES = {
-    "one-way counts": "noisy counts of the column's values",
-    "interactions": "noisy interactions of the two columns and margins of noisy two-way tables",
-    "two-way tables": "noisy two-way tables",
-    "tables of the graph": "noisy counts of the graph's tables",
+    "one-way counts": "counts of the column's values",
+    "interactions": "interactions of the two columns and margins of two-way tables",
+    "two-way tables": "two-way tables",
+    "tables of the graph": "counts of the graph's tables",
 }
 
 
@@ -80,6 +86,15 @@ class Question:
         """The share of the values of each code that satisfies the condition."""
         attribute = self.attribute(column)
         return np.ones(attribute.size) if self.where is None else self.where.shares(attribute)
+
+    @property
+    def shares_by_level(self) -> dict[int, Reals]:
+        """The shares by roundness level too, of each column that the condition names."""
+        schema, allowed = self.artefact.schema, {} if self.where is None else self.where.allowed
+        return {
+            schema.names.index(name): BinValues(own, schema.heaping.get(name)).shares
+            for name, own in allowed.items()
+        }
 
     def chance(self, part: Part) -> Chance:
         """Chance other than noise: of the part of the rows that was counted, and of a sample."""
@@ -155,7 +170,7 @@ def query(
         columns=tuple(question.attribute(column).name for column in question.asked),
         where=where or "",
         measured=True,
-        basis=f"Computed from {_BASES[cells.table.source]}, and the law of their noise.",
+        basis=_measured_basis(artefact, cells.table.source),
         sampling_error=sampling_error,
         rows=cells.count([None] * len(cells.selections)),
         cells=tuple(_bounded(cells).cells(asked=range(len(question.asked)))),
@@ -163,6 +178,13 @@ def query(
         differences=tuple(_differences(question, cells)),
         notes=tuple(_notes(question)),
     )
+
+
+def _measured_basis(artefact: Artefact, source: Source) -> str:
+    """Say which counts answered, and whether they have noise."""
+    if artefact.certificate.claims_privacy:
+        return f"Computed from noisy {_BASES[source]}, and the law of their noise."
+    return f"Computed from {_BASES[source]}."
 
 
 def ask_question(
@@ -207,12 +229,15 @@ def _find_column(artefact: Artefact, name: object) -> int:
 
 
 def choose_cells(question: Question) -> tuple[list[MeasuredTable], MeasuredCells | None]:
-    """Choose the noisy counts that answer; return all that know the columns, and the cells.
+    """Choose the noisy counts that answer; return all that may be used, and the cells.
 
-    None if the model has to answer.
+    For bins of two columns, interactions answer nothing: no cell, mean or quartile. None if the
+    model has to answer.
     """
     number = len(question.columns)
     tables = measured_tables(question.artefact, question.columns) if number <= 2 else []
+    if number == 2 and "bins" in [rule for rule in question.rules.values() if type(rule) is str]:
+        tables = [table for table in tables if table.source != "interactions"]
     cells = _one_column(question, tables) if number == 1 else _two_columns(question, tables)
     return tables, cells
 
@@ -240,8 +265,6 @@ def _two_columns(question: Question, tables: Sequence[MeasuredTable]) -> Measure
     no two-way table, and that was decided by their own noise. For bins they are never used, so that
     a pair that was chosen for the strength it shows has counts that were drawn later.
     """
-    if "bins" in [rule for rule in question.rules.values() if isinstance(rule, str)]:
-        tables = [table for table in tables if table.source != "interactions"]
     if not tables:
         return None
     bands = _two_way_bands(question, tables[0])
@@ -336,13 +359,9 @@ def _model_answer(question: Question) -> QueryAnswer:
     ]
     if (number := math.prod(map(len, bands))) > _MAX_CELLS:
         raise ConfigError(f"the answer has {number:,} cells; ask for wider bands, with by")
-    named = set() if question.where is None else set(question.where.columns)
-    shares = {
-        column: question.shares(column)
-        for column in question.columns
-        if question.attribute(column).name in named
-    }
-    total, cells = model_cells(question.artefact, question.asked, bands, shares, rows=rows)
+    total, cells = model_cells(
+        question.artefact, question.asked, bands, question.shares_by_level, rows=rows
+    )
     return QueryAnswer(
         columns=tuple(question.attribute(column).name for column in question.asked),
         where="" if question.where is None else question.where.text,
@@ -358,7 +377,7 @@ def _model_answer(question: Question) -> QueryAnswer:
 def _why_model(question: Question) -> str:
     """Say why no noisy count answers a question."""
     if len(question.columns) > 2:
-        return "no combination of three or more columns was counted."
+        return "no noisy table of three or more columns answers it."
     if len(question.columns) == 1:
         return "no noisy count answers for these bands; ask for values or buckets."
     if measured_tables(question.artefact, question.columns):
