@@ -11,6 +11,7 @@ from scipy import stats
 
 import deniable
 from chance import assert_rate
+from deniable.answers.artefact_findings import describe_artefact
 from deniable.answers.fresh_counts import PairwiseCounts, measured_tables
 from deniable.answers.measured_cells import MeasuredCells
 from deniable.answers.query import ask_question, choose_cells
@@ -350,3 +351,32 @@ def test_too_many_cells_are_refused(monkeypatch):
         by = dict.fromkeys([columns] if isinstance(columns, str) else columns, "values")
         with pytest.raises(ConfigError, match="wider bands"):
             toy_artefact().query(columns, by=by)
+
+
+def wide_artefact():
+    """The paper's model: a column of 120 values whose parent has 60 buckets."""
+    rng = np.random.default_rng(2)
+    child = Attribute(name="child", kind="integer", values=range(120)).with_bucket_width(20)
+    parent = Attribute(name="parent", kind="integer", values=range(60))
+    frame = pl.DataFrame({name: rng.integers(60, size=900) for name in ("child", "parent")})
+    graph = {"child": ["parent"], "parent": []}
+    schema = Schema((child, parent), rows_max=900)
+    return deniable.learn(frame, schema, graph=graph, mode="seedless", epsilon=4.0)
+
+
+def test_tables_of_many_cells_are_answered_by_public_buckets_in_bounded_time(monkeypatch):
+    artefact = wide_artefact()
+    compared = []
+    monkeypatch.setattr("deniable.answers.real_differences._compare", compared.append)
+    monkeypatch.setattr("deniable.answers.real_differences._MAX_COMPARED_CELLS", 10**6)
+    monkeypatch.setattr("deniable.answers.query._MAX_SUMMED", 10**7)
+    # 7,200 cells of 7,200 would be summed.
+    with pytest.raises(ConfigError, match="wider bands"):
+        artefact.query(["parent", "child"], by={"child": "values", "parent": "values"})
+    found = artefact.query(["parent", "child"])
+    assert len(found.cells) == 60 * 6
+    assert found.numbers == ()
+    # 360 comparisons of 7,200 cells: none is made, here or in the report.
+    assert found.differences == ()
+    assert describe_artefact(artefact, target="child").not_counted == ("parent",)
+    assert compared == []

@@ -26,6 +26,7 @@ from deniable.answers.model_answer import MODEL_ONLY, model_cells
 from deniable.answers.noise_intervals import Chance
 from deniable.answers.number_summaries import NumericAxis, summarize_numbers
 from deniable.answers.real_differences import (
+    can_compare,
     count_comparisons,
     describe_differences,
     find_differences,
@@ -42,6 +43,8 @@ from deniable.schema.attribute import Attribute, summarize_values
 _MAX_VALUES_SHOWN = 100
 # Bounds the cells of an answer.
 _MAX_CELLS = 50_000
+# Bounds its time: its cells times those of the table that they are summed from.
+_MAX_SUMMED = 10**9
 # Columns of an answer: three or more are the model's.
 _MAX_COLUMNS = 6
 
@@ -166,6 +169,7 @@ def query(
     tables, cells = choose_cells(question)
     if cells is None:
         return _model_answer(question)
+    _require_few(cells)
     return QueryAnswer(
         columns=tuple(question.attribute(column).name for column in question.asked),
         where=where or "",
@@ -173,7 +177,7 @@ def query(
         basis=_measured_basis(artefact, cells.table.source),
         sampling_error=sampling_error,
         rows=cells.count([None] * len(cells.selections)),
-        cells=tuple(_bounded(cells).cells(asked=range(len(question.asked)))),
+        cells=tuple(cells.cells(asked=range(len(question.asked)))),
         numbers=tuple(summarize_question(question, tables, cells)),
         differences=tuple(_differences(question, cells)),
         notes=tuple(_notes(question)),
@@ -276,22 +280,31 @@ def _two_columns(question: Question, tables: Sequence[MeasuredTable]) -> Measure
 
 
 def _two_way_bands(question: Question, coarsest: MeasuredTable) -> list[Bands]:
-    """The bands of two columns; by default those of the coarsest table."""
-    bands = []
+    """The bands of two columns; by default those of the coarsest table.
+
+    A graph's table has all values of its child, however many: then its buckets, which are public.
+    """
+    bands, is_graph = [], coarsest.source == "tables of the graph"
     for column, parts in zip(question.columns, coarsest.parts, strict=True):
         if column in question.rules or column not in question.asked:
             bands.append(question.bands(column, question.rules.get(column, "values")))
+        elif question.attribute(column).size > _MAX_VALUES_SHOWN and is_graph:
+            bands.append(question.bands(column, "buckets"))
         else:
             bands.append(Bands.of_parts(question.attribute(column), parts))
     return bands
 
 
-def _bounded(cells: MeasuredCells) -> MeasuredCells:
+def _size(cells: MeasuredCells) -> int:
+    """The cells of the table that answers."""
+    return cells.table.estimate.interactions.size
+
+
+def _require_few(cells: MeasuredCells) -> None:
     """Refuse a question with more cells than anyone reads."""
     number = math.prod(len(selection.bands) for selection in cells.selections)
-    if number > _MAX_CELLS:
+    if number > _MAX_CELLS or number * _size(cells) > _MAX_SUMMED:
         raise ConfigError(f"the answer has {number:,} cells; ask for wider bands, with by")
-    return cells
 
 
 def summarize_question(
@@ -316,16 +329,16 @@ def summarize_question(
     groups: list[tuple[int | None, str]] = [(None, "")]
     if len(question.asked) == 2:
         groups = list(enumerate(bands[1 - axis].labels))
+    # Quartiles are searched in every part of the column, for every group.
+    axes = [own for own in axes if len(groups) * _size(own.cells) * len(own.present) <= _MAX_SUMMED]
     return summarize_numbers(axes, groups) if axes else []
 
 
 def _differences(question: Question, cells: MeasuredCells) -> list[str]:
     """State which differences are real, if two columns were asked for and their cells fit."""
-    if len(question.asked) != 2 or not cells.is_aligned or question.where is not None:
+    if len(question.asked) != 2 or question.where is not None or not can_compare(cells):
         return []
     groups, outcomes = (len(selection.bands) for selection in cells.selections)
-    if min(groups, outcomes) < 2:
-        return []
     found = find_differences(cells, comparisons=count_comparisons(groups, outcomes))
     names = [question.attribute(column).name for column in question.asked]
     return describe_differences(names, found)
