@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from deniable import Schema
+from deniable import Schema, verify
 from deniable.answers.conditional_release import generate_conditional
 from deniable.data.codec import Codec
 from deniable.errors import ConfigError, DataError
@@ -260,6 +260,9 @@ def test_the_manifest_names_columns_and_no_cell(rich, tmp_path):
     assert document["parameters"]["epsilon"] == rich.certificate.parameters["epsilon"]
     assert document["guarantee"]["epsilon"] == rich.epsilon
     assert "input rows that" not in document["guarantee"]["sentence"]
+    assert "and k were" not in document["guarantee"]["sentence"]
+    assert "The schema was fixed in advance; the number" in document["guarantee"]["sentence"]
+    assert verify(path).passed
     assert "covered by no promise" in document["guarantee"]["sentence"]
     assert "given cells" in document["not_covered"][0]
     assert "mine" not in manifest.read_text()

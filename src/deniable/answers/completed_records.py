@@ -74,7 +74,10 @@ class CompletedRecords:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What was given, for a manifest: columns, never cells; the rows' number if public."""
+        """What was given, for a manifest: columns, never cells.
+
+        With the number of records it tells the number of rows, so it is as internal as they are.
+        """
         condition = self.draw.condition
         found: dict[str, Any] = {} if condition is None else {"where": condition.text}
         rows = {"rows": self.given.number} if self.is_public else {}

@@ -187,8 +187,9 @@ def _show_conditional(
         )
         how += f" Cases with probability 0 under the model: {smoothed:,}." if smoothed else ""
         print_text(count_records(number) + f" in {path}. {how}", release.guarantee)
-        if release.is_internal:
-            print_error(_GIVEN_WARNING.format(path=path))
+    # Also with --quiet: the file has another name than the one that was asked for.
+    if release.is_internal:
+        print_error(_GIVEN_WARNING.format(path=path))
 
 
 def _generate_plain(

@@ -109,7 +109,7 @@ def compose_sentence(claims: ManifestClaims) -> str:
         drafted=claims.document["schema"]["drafted"],
     )
     if not copies:
-        return sentence + wording.given_claim()
+        return wording.without_prefix_claim(sentence, 1) + wording.given_claim()
     is_conditional = "where" in parameters or "balance" in parameters
     return sentence + (wording.condition_claim() if is_conditional else "")
 
