@@ -217,7 +217,8 @@ class _Group:
                 law, job.take(impossible), drawn, rng, tally, is_exact=posterior.is_exact
             )
             return
-        tally.add(InferenceTally.of(posterior))
+        cut = self.records.draw.cuts_constrained(self.given)
+        tally.add(InferenceTally.of(posterior, cuts_constrained=cut))
         which = np.flatnonzero(np.isin(job.case_of, job.numbers))
         where = (which[:, None] * job.times + np.arange(job.times)).ravel()
         repeated = np.repeat(which, job.times)

@@ -36,6 +36,12 @@ _GIVEN_WARNING = (
     "--given-is-public."
 )
 
+_EXACT = {
+    "exact": "The distribution is exact.",
+    "nearly exact": "The distribution is nearly exact: the request cuts through bins of a column "
+    "that has a constraint.",
+}
+
 ArtefactPath = Annotated[
     Path,
     typer.Argument(help="Artefact folder: from learn, or RELEASE/artefact.", show_default=False),
@@ -180,7 +186,7 @@ def _show_conditional(
     elif not quiet:
         error, smoothed = inference.get("total_variation"), inference.get("smoothed_cases", 0)
         how = (
-            "The distribution is exact."
+            _EXACT[inference["method"]]
             if error is None
             else "The model is too wide for exact inference: the distribution is approximate, with "
             f"an estimated total variation of {error:g}."
