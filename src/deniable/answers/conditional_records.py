@@ -28,6 +28,11 @@ from deniable.workers import Progress, count_cores, map_in_order
 _BLOCK = 2**16
 
 
+def _probability(posterior: Posterior) -> str:
+    """Name a probability that was found to be 0: a selection of states may miss what is rare."""
+    return "probability 0" if posterior.is_exact else "little or no probability"
+
+
 class ConditionalSource(Protocol):
     """Records that can be drawn block by block, as frames; every reading yields the same."""
 
@@ -201,7 +206,7 @@ class SelectedRecords:
             case = int(impossible[0])
             found = find_conflict(self.draw.law, self._evidence.take(np.array([case])))
             raise ConfigError(
-                "the model gives probability 0 to this request: "
+                f"the model gives {_probability(posterior)} to this request: "
                 f"{' excludes '.join(self._describe(found, case))}. Ask for other values"
             )
         return posterior
