@@ -137,8 +137,6 @@ def test_a_file_without_a_claim_has_only_its_hash_checked(tmp_path):
     assert [check.name for check in report.checks] == ["records.csv.manifest.json", "files"]
 
 
-
-
 @pytest.fixture(scope="module")
 def long_release(tmp_path_factory) -> Release:
     """A release with enough records that one seed more or less changes them."""
