@@ -366,7 +366,7 @@ def wide_artefact():
 
 def test_tables_of_many_cells_are_answered_by_public_buckets_in_bounded_time(monkeypatch):
     artefact = wide_artefact()
-    compared = []
+    compared: list[object] = []
     monkeypatch.setattr("deniable.answers.real_differences._compare", compared.append)
     monkeypatch.setattr("deniable.answers.real_differences._MAX_COMPARED_CELLS", 10**6)
     monkeypatch.setattr("deniable.answers.query._MAX_SUMMED", 10**7)
