@@ -149,3 +149,13 @@ def test_a_cancelled_run_does_not_claim_the_release_of_another(released):
     end_step(released, run, 0, code=130)
     words = text_of(released.get(f"/run/{run}"))
     assert "nothing was spent" in words
+
+
+def test_what_keeps_the_next_step_from_starting_is_shown(studio, run):
+    studio.space.control.obstacle = lambda _: "No space left on device"
+    words = text_of(studio.get(f"/run/{run.id}"))
+    assert "Running." in words
+    assert "The next step cannot start now (No space left on device)." in words
+    studio.space.control.cancel(run)
+    studio.space.control.obstacle = lambda _: ""
+    assert "cannot start now" not in studio.get(f"/run/{run.id}")

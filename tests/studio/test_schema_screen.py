@@ -101,7 +101,10 @@ def test_a_broken_edit_is_shown_where_it_is_and_not_saved(studio, drafted, field
 def test_what_needs_no_look_is_confirmed_at_once_and_a_question_is_not(studio, drafted):
     version = version_of(studio.get("/schema", **GIVEN))
     studio.post("/schema/confirm", **GIVEN, version=version, what="ready")
-    assert [each.name for each in Schema.read(drafted).columns if not each.confirmed] == ["boats"]
+    schema = Schema.read(drafted)
+    assert [each.name for each in schema.columns if not each.confirmed] == ["boats"]
+    # The 2,000 rows, too, as another round number: the draft has the exact one.
+    assert (schema.rows_max, schema.rows_max_confirmed) == (3000, True)
     version = version_of(studio.get("/schema", **GIVEN))
     studio.post("/schema/answer", **GIVEN, version=version, column="3", answer="keep")
     assert column(drafted, "boats").confirmed

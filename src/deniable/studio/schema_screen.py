@@ -51,6 +51,7 @@ def schema_page(
         "schema": schema,
         "file": file,
         "columns": columns,
+        "asked": [each for each in columns if each["questions"]],
         "ready": _without_question(columns, file),
         "open": _open_entries(file),
         "rows_guess": _rows_guess(file),
@@ -127,7 +128,7 @@ def answer(call: Call) -> Reply:
 
 
 def confirm(call: Call) -> Reply:
-    """Confirm a column, the number of rows, or everything that has no open question."""
+    """Confirm a column, the guess of the rows, or everything that has no open question."""
     file = _read_current(call)
     text, what = file.edited, call.form.get("what", "")
     if what == "rows":
@@ -136,6 +137,8 @@ def confirm(call: Call) -> Reply:
         for at, column in enumerate(file.columns):
             if not column.get("confirmed", True) and not _questions_of(str(column["name"]), file):
                 text = text.with_attribute(at, confirmed=True)
+        if file.schema is not None and not file.schema.rows_max_confirmed:
+            text = text.with_head(rows_max=_rows_guess(file), rows_max_confirmed=None)
         return _save(call, file, text.text, "columns")
     at = _require_column(call)
     return _save(call, file, text.with_attribute(at, confirmed=True).text, f"c{at}")
