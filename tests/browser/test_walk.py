@@ -235,7 +235,7 @@ def test_adult_becomes_a_verified_release_by_the_keyboard_alone(tmp_path, shared
 
 def confirm_by_keys(page, keys):
     """Confirm the number of rows, the columns, their questions and the rules."""
-    keys.press("Confirm the 10 without a question, and 60,000 rows")
+    keys.press("Confirm the 10 without a question, and 50,000 rows")
     while page.locator(".answers button").count():
         keys.press(page.locator(".answers button").first.inner_text())
     while page.locator("#constraints button[value=confirm]").count():
