@@ -26,8 +26,8 @@ from deniable.studio.workspace import Call, Page, Redirect, Reply, Workspace, ad
 DEFAULT_RECORDS = "10000"
 # Digits of a number in a field; larger ones mean nothing here.
 _MAX_DIGITS = 15
-# Names that a condition has without quotes; a keyword such as "and" has fewer letters.
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{3,}")
+# Names that a condition has without quotes: no keyword of it.
+_WORD = re.compile(r"(?!(and|or|in|not|is|missing)$)[A-Za-z][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, kw_only=True)

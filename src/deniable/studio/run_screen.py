@@ -13,6 +13,7 @@ from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 LEDGER_STAGES = (
     ("values of ", "count single columns"),
     ("interactions", "count pairs of columns"),
+    ("three-way interactions", "count pairs in detail"),
     ("pairs of attributes", "count pairs in detail"),
     ("seed prefixes", "count shared combinations"),
 )
