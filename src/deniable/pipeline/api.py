@@ -184,6 +184,7 @@ def read_rows(source: object, run: Run) -> InputTable:
     """Read and encode the table; of each unit, keep at most ``max_rows_per_unit`` rows."""
     run.progress("read the table", 0, 1)
     table = read_table(source, run.schema)
+    run.progress("read the table", 1, 1)
     if table.units is None:
         return table
     rng, most = run.randomness.at("units"), run.schema.max_rows_per_unit

@@ -156,7 +156,11 @@ class RunStore:
         name = f"{now:%Y%m%d-%H%M%S}-{random_text()[:6]}"
         run = RunRecord(id=name, started=now.isoformat(timespec="seconds"), **facts)
         self.folder(name).mkdir(mode=0o700)
-        self.save(run)
+        try:
+            self.save(run)
+        except OSError:
+            self.forget(name)
+            raise
         return run
 
     def folder(self, name: str) -> Path:
