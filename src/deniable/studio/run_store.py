@@ -288,15 +288,15 @@ def is_locked(path: Path) -> bool:
     """Whether a process holds the lock of a step.
 
     Raises:
-        OSError: It cannot be told, such as with too many open files: nobody may then take the
-            process for a killed one.
+        OSError: The lock cannot be tested, for example because too many files are open. The
+            process must then not be treated as killed.
     """
     try:
         file = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:
-        # Shared, so that two who look at the same time do not see each other.
+        # Shared, so that two tests at the same time do not see each other's lock.
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
