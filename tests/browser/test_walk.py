@@ -187,7 +187,7 @@ def second_browser(page):
     # The first name is that of the cancelled run, and is not used again.
     other.click("a:text-is('census-release-2')")
     other.click("nav >> text=Plan")
-    assert not other.locator("#epsilon-slider").is_visible()
+    other.wait_for_selector("#epsilon-slider", state="hidden")
     other.fill("#epsilon", "0.5")
     other.click("text=Show the consequences")
     other.wait_for_selector("text=62.3 %")
