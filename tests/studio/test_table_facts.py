@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from deniable.studio import table_facts as table_facts_module
 from deniable.errors import DataError
+from deniable.studio import table_facts as table_facts_module
 from deniable.studio.table_facts import Remembered, count_rows, size_text, table_facts, table_hash
 
 
