@@ -226,7 +226,7 @@ FAULTS = [
         "pipeline/learn_model.py",
         "        weights = table_weights(measured, attributes, laws, targets=targets)",
         "        from dataclasses import replace\n"
-        '        ratio = len(parts["parameters"]) / measured.records\n'
+        '        ratio = parts["parameters"].number / measured.records\n'
         "        seen = replace(measured, ratio=ratio)\n"
         "        weights = table_weights(seen, attributes, laws, targets=targets)",
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[pairs are chosen]",
@@ -296,10 +296,10 @@ FAULTS = [
     ),
     Fault(
         "kept cells stand in the order of their first appearance",
-        "release/seed_histogram.py",
-        "    return seeds[representative][:, columns], sizes",
+        "counting/local.py",
+        "    return FrequentPrefixes(seeds[representative][:, columns], sizes)",
         "    first = np.argsort(representative)\n"
-        "    return seeds[representative[first]][:, columns], sizes[first]",
+        "    return FrequentPrefixes(seeds[representative[first]][:, columns], sizes[first])",
         "release/test_seed_histogram.py::test_the_order_of_rows_does_not_matter",
     ),
     Fault(
@@ -395,7 +395,7 @@ FAULTS = [
         "the number of seeds is at least the exact one",
         "pipeline/learn_model.py",
         'seeds=round(measured.records * run.plan.ratio("seeds", "structure")),',
-        'seeds=max(len(parts["seeds"]), round(measured.records)),',
+        'seeds=max(parts["seeds"].number, round(measured.records)),',
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[several omegas]",
     ),
     Fault(
@@ -488,7 +488,7 @@ FAULTS = [
         "tables of a graph are estimated with the exact number of rows",
         "pipeline/learn_paper_model.py",
         "variance = count_variance(law.name, dict(law.parameters))",
-        'variance = count_variance(law.name, dict(law.parameters)) * len(parts["parameters"])',
+        'variance = count_variance(law.name, dict(law.parameters)) * parts["parameters"].number',
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[back-off]",
     ),
     Fault(
@@ -541,8 +541,8 @@ FAULTS = [
     Fault(
         "the split of the rows has a key",
         "pipeline/api.py",
-        'split_records(rows, shares, run.randomness.at("split"))',
-        'split_records(rows, shares, Keyed(1).at("split"))',
+        "rows.split(shares, run.randomness)",
+        "rows.split(shares, Keyed(1))",
         f"{STAGES}::test_every_stage_of_a_run_that_reads_rows_is_secret[one-shot]",
     ),
     Fault(
@@ -555,9 +555,9 @@ FAULTS = [
     Fault(
         "progress tells the number of rows",
         "pipeline/api.py",
-        "    if table.units is None:\n",
+        "    if run.schema.unit is not None:\n",
         '    run.progress("read the table", len(table.codes), len(table.codes))\n'
-        "    if table.units is None:\n",
+        "    if run.schema.unit is not None:\n",
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[seedless]",
     ),
     Fault(

@@ -20,6 +20,7 @@ from deniable.cli.options import (
     RowsPerUnit,
     Runs,
     SchemaPath,
+    TableFile,
     TablePath,
     TableRows,
     Target,
@@ -87,7 +88,7 @@ def demo(
 
 @app.command(cls=PanelCommand, short_help="Draft a schema from a table.")
 def init(
-    table: TablePath,
+    table: TableFile,
     *,
     out: Annotated[Path, typer.Option(help="Schema to write.")] = Path("schema.toml"),
     draft_epsilon: DraftEpsilon = None,

@@ -135,8 +135,15 @@ def decimal_number(flag: str) -> Callable[[str], float]:
     return parse
 
 
-TablePath = Annotated[
+TableFile = Annotated[
     Path, typer.Argument(help="Confidential table: .csv, .csv.gz or .parquet.", show_default=False)
+]
+TablePath = Annotated[
+    Path,
+    typer.Argument(
+        help="Confidential table: .csv, .csv.gz or .parquet, or a folder of such files.",
+        show_default=False,
+    ),
 ]
 SchemaPath = Annotated[
     Path,

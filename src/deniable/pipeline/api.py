@@ -5,12 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from deniable.arrays import Codes
 from deniable.config import Config, Options
-from deniable.counting.local import count_prefixes
+from deniable.counting.local import LocalRows, local_codes
+from deniable.counting.rows import Rows, TableRows
 from deniable.data.dataframes import FrameKind
-from deniable.data.partition import limit_rows_per_unit, split_records
-from deniable.data.table_io import InputTable, read_table
+from deniable.data.table_io import read_table
 from deniable.errors import BudgetError, ConfigError, SchemaError
 from deniable.model.learnt_model import LearntModel
 from deniable.model.protocol import GenerativeModel
@@ -81,7 +80,7 @@ def learn(
     run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
     table = read_rows(source, run)
     run.progress("learn the model", 0, 1)
-    parts = partition_rows(table.codes, run)
+    parts = partition_rows(table.rows, run)
     return make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
 
 
@@ -161,7 +160,7 @@ def synthesize(
     run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
     table = read_rows(source, run)
     run.progress("learn the model", 0, 1)
-    parts = partition_rows(table.codes, run)
+    parts = partition_rows(table.rows, run)
     if run.plan.mode in ("tested", "randomized"):
         return _test_candidates(table, parts, run, records=records, model=model)
     artefact = make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
@@ -180,33 +179,32 @@ def _require_confirmed(schema: Schema, config: Config) -> None:
         )
 
 
-def read_rows(source: object, run: Run) -> InputTable:
+def read_rows(source: object, run: Run) -> TableRows:
     """Read and encode the table; of each unit, keep at most ``max_rows_per_unit`` rows."""
     run.progress("read the table", 0, 1)
     table = read_table(source, run.schema)
-    if table.units is None:
-        return table
-    rng, most = run.randomness.at("units"), run.schema.max_rows_per_unit
-    codes = limit_rows_per_unit(table.codes, table.units, rng, max_rows=most)
-    return replace(table, codes=codes, units=None)
+    rows = LocalRows(table.codes, run.config.workers, table.units)
+    if run.schema.unit is not None:
+        rows = rows.limit_per_unit(run.randomness, max_rows=run.schema.max_rows_per_unit)
+    return TableRows(rows, table.kind, table.adjusted)
 
 
-def _confidential_counts(table: InputTable) -> dict[str, object]:
+def _confidential_counts(table: TableRows) -> dict[str, object]:
     """Return exact counts of the table, for the internal folder of a release."""
-    return {"rows": len(table.codes), "adjusted_cells": table.adjusted}
+    return {"rows": table.rows.number, "adjusted_cells": table.adjusted}
 
 
-def partition_rows(rows: Codes, run: Run) -> dict[str, Codes]:
+def partition_rows(rows: Rows, run: Run) -> dict[str, Rows]:
     """Return D_T, D_P and D_S: all rows each, or each row in at most one part."""
     fractions = run.plan.fractions
     if fractions is None:
         return dict.fromkeys(map(str, PARTS), rows)
-    empty = {str(part): rows[:0] for part in PARTS}
+    empty = {str(part): rows.empty() for part in PARTS}
     shares = {str(part): share for part, share in fractions.items()}
-    return empty | split_records(rows, shares, run.randomness.at("split"))
+    return {**empty, **rows.split(shares, run.randomness)}
 
 
-def make_artefact(learnt: LearntModel, seeds: Codes, kind: FrameKind, run: Run) -> Artefact:
+def make_artefact(learnt: LearntModel, seeds: Rows, kind: FrameKind, run: Run) -> Artefact:
     """Learn the seed histogram of a model; check the ledger against the plan; certify.
 
     Args:
@@ -243,7 +241,7 @@ def resolve_omegas(learnt: LearntModel, run: Run) -> tuple[int, ...]:
 
 
 def _learn_seeds(
-    rows: Codes, learnt: LearntModel, omegas: tuple[int, ...], run: Run
+    rows: Rows, learnt: LearntModel, omegas: tuple[int, ...], run: Run
 ) -> tuple[SeedHistogram, tuple[Spend, ...]]:
     """Learn the one-shot histogram of seed prefixes; empty in mode ``seedless``."""
     law, network = run.plan.privacy.seeds, learnt.network
@@ -252,32 +250,32 @@ def _learn_seeds(
     m = len(network.order)
     lengths = [m - omega for omega in reversed(omegas) if omega < m]
     sizes = [attribute.size for attribute in network.attributes]
-    seeds, counts = count_prefixes(rows, network.order, lengths, sizes)
+    counted = rows.frequent_prefixes(network.order, lengths, sizes, floor=run.config.k)
+    # Drawn after the rows were counted: an engine that counts again draws no second time.
     rng = run.randomness.at("noise", 1)
-    histogram, spent = learn_histogram(
-        rng, seeds, counts, k=run.config.k, law=law, records=learnt.seeds
-    )
+    histogram, spent = learn_histogram(rng, counted, k=run.config.k, law=law, records=learnt.seeds)
     return histogram, (spent,)
 
 
 def _test_candidates(
-    table: InputTable,
-    parts: Mapping[str, Codes],
+    table: TableRows,
+    parts: Mapping[str, Rows],
     run: Run,
     *,
     records: int,
     model: GenerativeModel | None,
 ) -> Release:
     """Release records that each passed a deniability test against the table: the paper's modes."""
-    if run.plan.mode == "tested" and not len(parts["seeds"]):
+    seeds = local_codes(parts["seeds"], purpose=f"mode {run.plan.mode}")
+    if run.plan.mode == "tested" and not len(seeds):
         raise BudgetError("no record went to the seeds: use --data-use whole, or a larger table")
     if model is None:
         learnt = learn_model(parts, run)
         built_in = NetworkModel(learnt.network, resolve_omegas(learnt, run))
-        candidates = builtin_source(built_in, parts["seeds"], run, records=records)
+        candidates = builtin_source(built_in, seeds, run, records=records)
         Ledger((*learnt.spends, *candidates.spends)).require_equal(run.plan.privacy.spends)
     else:
-        candidates = own_model_source(model, parts["seeds"], run)
+        candidates = own_model_source(model, seeds, run)
     run.progress("learn the model", 1, 1)
     released, attempts = release_candidates(candidates, run, records=records)
     certificate = certify(
@@ -294,7 +292,7 @@ def _test_candidates(
         randomness=Keyed.derived(run.randomness.at("values")),
         artefact=None,
         kind=table.kind,
-        internal={**_confidential_counts(table), "seeds": len(parts["seeds"]), **attempts},
+        internal={**_confidential_counts(table), "seeds": len(seeds), **attempts},
     )
 
 
