@@ -71,8 +71,22 @@ class LocalRows:
     def count(
         self, attributes: Sequence[Attribute], queries: Sequence[Query]
     ) -> list[ContingencyTable]:
-        """Count the rows for each query."""
-        return count(attributes, self.codes, queries, workers=self.workers or count_cores())
+        """Count the rows for each query.
+
+        Raises:
+            ConfigError: A query has too many cells to index.
+        """
+        codes, workers = self.codes, self.workers or count_cores()
+        small, large = separate_queries(attributes, queries)
+        merged_query = assign_tables(attributes, small)
+        distinct = list(dict.fromkeys(merged_query.values()))
+        counted = _count_small_tables(attributes, codes, distinct, workers)
+        count_large = partial(_count_large_table, attributes, codes)
+        tables = dict(zip(large, map_in_order(count_large, large, workers=workers), strict=True))
+        for query, merged in merged_query.items():
+            table = counted[merged]
+            tables[query] = table if merged == query else extract_margin(table, merged, query)
+        return [tables[query] for query in queries]
 
     def split(
         self, fractions: Mapping[str, float], randomness: Randomness
@@ -132,25 +146,8 @@ def local_codes(rows: Rows, *, purpose: str) -> Codes:
 def count(
     attributes: Sequence[Attribute], codes: Codes, queries: Sequence[Query], *, workers: int
 ) -> list[ContingencyTable]:
-    """Count the records of ``codes`` for each query.
-
-    Raises:
-        ConfigError: A query has too many cells to index.
-    """
-    small: list[Query] = []
-    large: list[Query] = []
-    for query in queries:
-        cells = math.prod(table_shape(attributes, query))
-        (small if cells <= _MAX_SMALL_TABLE_CELLS else large).append(query)
-    merged_query = _assign_tables(attributes, small)
-    distinct = list(dict.fromkeys(merged_query.values()))
-    counted = _count_small_tables(attributes, codes, distinct, workers)
-    count_large = partial(_count_large_table, attributes, codes)
-    tables = dict(zip(large, map_in_order(count_large, large, workers=workers), strict=True))
-    for query, merged in merged_query.items():
-        table = counted[merged]
-        tables[query] = table if merged == query else extract_margin(table, merged, query)
-    return [tables[query] for query in queries]
+    """Count the records of ``codes`` for each query. See ``LocalRows.count``."""
+    return LocalRows(codes, workers).count(attributes, queries)
 
 
 def count_prefixes(
@@ -182,7 +179,19 @@ def distinct_prefixes(seeds: Codes, counts: PrefixCounts, at: int, length: int) 
     return FrequentPrefixes(seeds[representative][:, columns], sizes)
 
 
-def _assign_tables(attributes: Sequence[Attribute], queries: Sequence[Query]) -> dict[Query, Query]:
+def separate_queries(
+    attributes: Sequence[Attribute], queries: Sequence[Query]
+) -> tuple[list[Query], list[Query]]:
+    """Separate queries with few cells, which are merged, from those with many."""
+    small: list[Query] = []
+    large: list[Query] = []
+    for query in queries:
+        cells = math.prod(table_shape(attributes, query))
+        (small if cells <= _MAX_SMALL_TABLE_CELLS else large).append(query)
+    return small, large
+
+
+def assign_tables(attributes: Sequence[Attribute], queries: Sequence[Query]) -> dict[Query, Query]:
     """Map each query to the merged query that contains it, or to itself."""
     if len(queries) > _MAX_MERGED_QUERIES:
         return {query: query for query in queries}
@@ -273,7 +282,7 @@ def _count_small_tables(
     tables = {query: np.zeros(math.prod(shape), np.int64) for query, shape in shapes.items()}
 
     def run(job: tuple[Sequence[Query], int]) -> list[Counts]:
-        return _count_in_batches(attributes, codes, job[0], part=job[1], parts=parts)
+        return count_in_batches(attributes, codes, job[0], part=job[1], parts=parts)
 
     for (subset, _), counted in zip(jobs, map_in_order(run, jobs, workers=workers), strict=True):
         for query, counts in zip(subset, counted, strict=True):
@@ -285,7 +294,7 @@ def _count_small_tables(
     return sparse
 
 
-def _count_in_batches(
+def count_in_batches(
     attributes: Sequence[Attribute],
     codes: Codes,
     queries: Sequence[Query],
