@@ -27,10 +27,11 @@ demo: .venv/.user  ## synthesize and evaluate the embedded table
 	@$(BIN)/deniable demo --out demo
 
 test: .venv/.dev  ## run all tests
-	$(BIN)/python -m pytest $(TWO_WORKERS) $(TEST_ARGS)
+	$(BIN)/python -m pytest $(TWO_WORKERS) -m "not spark" $(TEST_ARGS)
+	$(BIN)/python -m pytest -m spark tests/counting/spark
 
 quick: .venv/.dev  ## run the unit tests that matter while editing, in under a minute
-	$(BIN)/python -m pytest $(TWO_WORKERS) --quiet -m "not slow and not shared"
+	$(BIN)/python -m pytest $(TWO_WORKERS) --quiet -m "not slow and not shared and not spark"
 
 check: lint types test-types doctests  ## format, lint, types, doctests, shape
 

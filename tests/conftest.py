@@ -42,12 +42,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail, where CI is set, what would be skipped because the real tables are missing."""
+    """Fail, where CI is set, what would be skipped because the real tables or Java are missing."""
     report = yield
-    is_real = item.get_closest_marker("shared") is not None
-    if is_real and report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI"):
+    needed = {"shared": "the real tables are", "spark": "Java or pyspark is"}
+    missing = [what for mark, what in needed.items() if item.get_closest_marker(mark) is not None]
+    if missing and report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI"):
         report.outcome = "failed"
-        report.longrepr = f"{item.nodeid} was skipped where CI is set: the real tables are missing"
+        report.longrepr = f"{item.nodeid} was skipped where CI is set: {missing[0]} missing"
     return report
 
 

@@ -184,6 +184,10 @@ Key = Annotated[
         rich_help_panel=OUTPUT_PANEL,
     ),
 ]
+FileFormat = Annotated[
+    Literal["csv", "parquet"],
+    typer.Option("--format", help="Format of the records.", rich_help_panel=OUTPUT_PANEL),
+]
 Quiet = Annotated[
     bool,
     typer.Option(_QUIET_FLAG, help="Print errors only.", rich_help_panel=OUTPUT_PANEL),
@@ -238,9 +242,28 @@ Workers = Annotated[
 ]
 
 
+def _declared(name: str) -> Any:
+    """The flag of an option of ``Config``, for a command that has only some of them."""
+    return _parameter(all_options()[name]).annotation
+
+
+Engine = _declared("engine")
+Master = _declared("master")
+OpenCluster = _declared("accept_open_cluster")
+
+
 def output_option(text: str) -> Any:
     """An ``--out`` flag in the panel of the common options."""
     return typer.Option("--out", help=text, show_default=False, rich_help_panel="Common")
+
+
+RecordsPath = Annotated[
+    Path, output_option("File to write: .csv, .csv.gz or .parquet; on Spark, folder of a release.")
+]
+UnitColumn = Annotated[
+    str | None,
+    typer.Option(help="Column that identifies the person, if a person has several rows."),
+]
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -303,7 +326,8 @@ def given_options(chosen: dict[str, Any]) -> dict[str, Any]:
     if chosen["omega_known"] is not None:
         chosen["omega_known"] = chosen["omega_known"] == "yes"
     chosen["target"] = chosen["target"] or None
-    chosen["accept_drafted_schema"] = chosen["accept_drafted_schema"] or None
+    for switch in ("accept_drafted_schema", "accept_open_cluster"):
+        chosen[switch] = chosen[switch] or None
     written = read_options(file) if file is not None else {}
     require_known(written)
     return written | {name: value for name, value in chosen.items() if value is not None}

@@ -102,6 +102,9 @@ class LocalRows:
         codes = limit_rows_per_unit(self.codes, self.units, randomness, max_rows=max_rows)
         return LocalRows(codes, self.workers)
 
+    def close(self) -> None:
+        """Do nothing: the array is freed with its last reference."""
+
     def empty(self) -> "LocalRows":
         """Return rows like these, but none of them."""
         return LocalRows(self.codes[:0], self.workers)

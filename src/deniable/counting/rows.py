@@ -79,6 +79,9 @@ class Rows(Protocol):
         Privacy: as ``data.partition.limit_rows_per_unit``, for every engine.
         """
 
+    def close(self) -> None:
+        """Free what the engine holds for these rows; they are not read again."""
+
     def empty(self) -> Self:
         """Return rows like these, but none of them."""
 

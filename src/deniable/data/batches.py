@@ -1,6 +1,6 @@
 """Encode a table in batches; collect dropped rows, row owners, adjusted and invalid cells."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from queue import Full, Queue
@@ -123,12 +123,13 @@ class RowOwners:
         """
         merged = cls(parts[0].unit_column, rows=sum(part.rows for part in parts))
         merged._collected = [series for part in parts for series in part._collected]
-        if len({series.dtype for series in merged._collected}) > 1:
-            raise DataError(
-                "the column of the unit has different types in different parts: write all parts "
-                "with the same type"
-            )
+        require_one_type({str(part.dtype) for part in parts if part.rows})
         return merged
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """The type of the column of owners."""
+        return self._joined().dtype
 
     def keys(self) -> pl.Series:
         """Return a text for each row that names its owner; the same owner has the same text."""
@@ -151,6 +152,15 @@ class RowOwners:
 
     def _joined(self) -> pl.Series:
         return pl.concat(self._collected) if self._collected else pl.Series([], dtype=pl.Int64)
+
+
+def require_one_type(types: Collection[str]) -> None:
+    """Refuse a unit whose column has several types: the same unit might look like two."""
+    if len(types) > 1:
+        raise DataError(
+            "the column of the unit has different types in different parts: write all parts with "
+            "the same type"
+        )
 
 
 @dataclass

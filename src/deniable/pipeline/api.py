@@ -1,11 +1,12 @@
 """The Python API, and the order of a run: plan, read, learn, generate, certify, hand over."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack, get_args
 
-from deniable.config import Config, Options
+from deniable.config import Config, EngineName, Options
 from deniable.counting.local import LocalRows, local_codes
 from deniable.counting.rows import Rows, TableRows
 from deniable.data.dataframes import FrameKind
@@ -27,6 +28,9 @@ from deniable.release.release import Release
 from deniable.release.seed_histogram import SeedHistogram, choose_omega, learn_histogram
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, no_progress
+
+if TYPE_CHECKING:
+    from deniable.counting.spark.spark_engine import SparkEngine
 
 SchemaSource = Schema | str | Path
 
@@ -58,7 +62,8 @@ def learn(
     """Learn an artefact from a confidential table, with noise.
 
     Args:
-        source: A path, or a pandas, polars or Arrow table.
+        source: A path of a file or a folder of parts; a pandas, polars or Arrow table; or a Spark
+            DataFrame.
         schema: The schema, or the path of its TOML file.
         noise: For tests only; nothing is guaranteed unless it is the system's randomness.
         progress: Called with a stage, the work done and the total.
@@ -74,14 +79,15 @@ def learn(
             "keep; use deniable synthesize"
         )
     schema = schema if isinstance(schema, Schema) else Schema.read(schema)
-    config = resolve_options(config, schema)
+    config = resolve_options(_with_engine(config, source), schema)
     planned = plan_run(schema, config)
     _require_confirmed(schema, config)
     run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
     table = read_rows(source, run)
     run.progress("learn the model", 0, 1)
-    parts = partition_rows(table.rows, run)
-    return make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
+    with closing(table.rows):
+        parts = partition_rows(table.rows, run)
+        return make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
 
 
 def generate(
@@ -90,6 +96,9 @@ def generate(
     *,
     key: int | None = None,
     workers: int | None = None,
+    engine: EngineName = "local",
+    master: str | None = None,
+    accept_open_cluster: bool = False,
 ) -> Release:
     """Generate records from an artefact, with their certificate. The table is not needed.
 
@@ -98,6 +107,9 @@ def generate(
         records: The number of records.
         key: Same key, same records; None: a fresh key. It is public, and in the manifest.
         workers: Threads; None: one for each core.
+        engine: ``spark``: tasks of a cluster generate the records, in parts.
+        master: The URL of the Spark cluster; None: the active session.
+        accept_open_cluster: Whether to use a session without encryption, with a UI or an event log.
     """
     if isinstance(artefact, str | Path):
         artefact = load(artefact)
@@ -106,7 +118,10 @@ def generate(
             f"artefact is a {type(artefact).__name__}: give a deniable.Artefact, or the path of "
             "the folder that deniable learn wrote"
         )
+    if engine not in get_args(EngineName):
+        raise ConfigError(f'engine = "{engine}": must be one of {", ".join(get_args(EngineName))}')
     keyed = Keyed.fresh() if key is None else Keyed(key)
+    opened = open_engine(master, accept_open=accept_open_cluster) if engine == "spark" else None
     generated = artefact.records(records, keyed, workers=workers)
     certificate = artefact.certificate
     parameters = {**certificate.parameters, "records": records, "key": keyed.key}
@@ -118,6 +133,7 @@ def generate(
         artefact=artefact,
         kind=artefact.kind,
         internal={},
+        engine=opened,
     )
 
 
@@ -138,7 +154,8 @@ def synthesize(
     first row is read, and the recorded costs must equal the plan after the last.
 
     Args:
-        source: A path, or a pandas, polars or Arrow table.
+        source: A path of a file or a folder of parts; a pandas, polars or Arrow table; or a Spark
+            DataFrame.
         schema: The schema, or the path of its TOML file.
         records: The number of records. Not the number of rows, unless that is public.
         key: Same artefact and key, same records. Not accepted in modes ``tested`` and
@@ -154,7 +171,7 @@ def synthesize(
     config = Config.assemble(options)
     _require_request(config, records=records, key=key, model=model)
     schema = schema if isinstance(schema, Schema) else Schema.read(schema)
-    config = resolve_options(config, schema)
+    config = resolve_options(_with_engine(config, source), schema)
     planned = plan_run(schema, config, records=records)
     _require_confirmed(schema, config)
     run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
@@ -163,9 +180,32 @@ def synthesize(
     parts = partition_rows(table.rows, run)
     if run.plan.mode in ("tested", "randomized"):
         return _test_candidates(table, parts, run, records=records, model=model)
-    artefact = make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
-    release = generate(artefact, records, key=key, workers=config.workers)
-    return replace(release, internal=_confidential_counts(table))
+    internal = _confidential_counts(table)
+    with closing(table.rows):
+        artefact = make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
+    release = generate(
+        artefact,
+        records,
+        key=key,
+        workers=config.workers,
+        engine=config.engine,
+        master=config.master,
+        accept_open_cluster=config.accept_open_cluster,
+    )
+    return replace(release, internal=internal)
+
+
+def _with_engine(config: Config, source: object) -> Config:
+    """Choose Spark for a Spark DataFrame; refuse a mode that it does not have, before reading."""
+    modules = {base.__module__.partition(".")[0] for base in type(source).__mro__}
+    if config.engine == "local" and "pyspark" not in modules:
+        return config
+    if config.mode in ("tested", "randomized"):
+        raise ConfigError(
+            f"mode {config.mode} is not available on Spark yet: use --mode one-shot or seedless, "
+            "or --engine local"
+        )
+    return replace(config, engine="spark")
 
 
 def _require_confirmed(schema: Schema, config: Config) -> None:
@@ -182,11 +222,27 @@ def _require_confirmed(schema: Schema, config: Config) -> None:
 def read_rows(source: object, run: Run) -> TableRows:
     """Read and encode the table; of each unit, keep at most ``max_rows_per_unit`` rows."""
     run.progress("read the table", 0, 1)
-    table = read_table(source, run.schema)
-    rows = LocalRows(table.codes, run.config.workers, table.units)
-    if run.schema.unit is not None:
-        rows = rows.limit_per_unit(run.randomness, max_rows=run.schema.max_rows_per_unit)
-    return TableRows(rows, table.kind, table.adjusted)
+    if run.config.engine == "spark":
+        engine = open_engine(run.config.master, accept_open=run.config.accept_open_cluster)
+        table = engine.read(source, run.schema)
+    else:
+        encoded = read_table(source, run.schema)
+        rows = LocalRows(encoded.codes, run.config.workers, encoded.units)
+        table = TableRows(rows, encoded.kind, encoded.adjusted)
+    if run.schema.unit is None:
+        return table
+    most = run.schema.max_rows_per_unit
+    return replace(table, rows=table.rows.limit_per_unit(run.randomness, max_rows=most))
+
+
+def open_engine(master: str | None, *, accept_open: bool) -> "SparkEngine":
+    """Open the Spark engine on the active session, or on a new one."""
+    from deniable.counting.spark.spark_session import open_session  # noqa: PLC0415 - an extra
+
+    session = open_session(master, accept_open=accept_open)
+    from deniable.counting.spark.spark_engine import SparkEngine  # noqa: PLC0415
+
+    return SparkEngine(session)
 
 
 def _confidential_counts(table: TableRows) -> dict[str, object]:

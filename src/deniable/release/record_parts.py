@@ -33,7 +33,7 @@ def part_name(number: int, suffix: str) -> str:
 
 
 def count_parts(records: int) -> int:
-    """Return the number of parts of a release of so many records."""
+    """Return the number of parts of a release."""
     return -(-records // BLOCK)
 
 
