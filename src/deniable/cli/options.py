@@ -188,6 +188,10 @@ FileFormat = Annotated[
     Literal["csv", "parquet"],
     typer.Option("--format", help="Format of the records.", rich_help_panel=OUTPUT_PANEL),
 ]
+PartFormat = Annotated[
+    Literal["csv", "parquet"],
+    typer.Option("--format", help="Format of the parts, on Spark.", rich_help_panel=OUTPUT_PANEL),
+]
 Quiet = Annotated[
     bool,
     typer.Option(_QUIET_FLAG, help="Print errors only.", rich_help_panel=OUTPUT_PANEL),
@@ -240,16 +244,6 @@ Workers = Annotated[
         "--workers", int, help="Number of threads. [one for each core]", show_default=False
     ),
 ]
-
-
-def _declared(name: str) -> Any:
-    """The flag of an option of ``Config``, for a command that has only some of them."""
-    return _parameter(all_options()[name]).annotation
-
-
-Engine = _declared("engine")
-Master = _declared("master")
-OpenCluster = _declared("accept_open_cluster")
 
 
 def output_option(text: str) -> Any:
@@ -308,6 +302,16 @@ def _parameter(option: Option) -> inspect.Parameter:
         default=default,
         annotation=Annotated[kind if kind is bool else kind | None, settings],
     )
+
+
+def _declared(name: str) -> Any:
+    """The flag of an option of ``Config``, for a command that has only some of them."""
+    return _parameter(all_options()[name]).annotation
+
+
+Engine = _declared("engine")
+Master = _declared("master")
+OpenCluster = _declared("accept_open_cluster")
 
 
 def _panel_order(parameter: inspect.Parameter) -> int:

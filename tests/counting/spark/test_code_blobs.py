@@ -52,7 +52,7 @@ def test_blobs_hold_the_codes_of_a_file(small_files, small_schema, small_codes):
 def test_a_blob_with_other_codes_is_refused(small_files, small_schema):
     kernel = FileEncoder((PartItem(str(small_files / "table.csv")),), small_schema, KEY)
     [row] = encode(kernel, numbers(0))
-    reader = BlobReader(5, {0: bytes(16)}, KEY)
+    reader = BlobReader(5, {0: bytes(32)}, KEY)
     with pytest.raises(DataError, match="other rows when it is computed again"):
         list(reader.iter_codes(kernel.run(numbers(0))))
     assert row["fault"] is None

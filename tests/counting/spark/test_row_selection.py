@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from deniable.counting.spark.code_blobs import BlobReader, digest
 from deniable.counting.spark.row_selection import (
     PartSelection,
     RowStreams,
@@ -20,7 +21,7 @@ from deniable.data.partition import (
     keep_lowest_words,
     part_bounds,
 )
-from deniable.errors import ConfigError
+from deniable.errors import ConfigError, DataError
 from deniable.randomness import Expanded, Keyed, Secret
 
 
@@ -76,7 +77,9 @@ def test_the_lowest_words_of_each_unit_are_kept():
         {"blob": 0, "owners": b"".join(names[:250])},
         {"blob": 1, "owners": b"".join(names[250:])},
     ]
-    kernel = UnitKernel({0: 0, 1: 250}, Keyed(7), 3)
+    digests = {row["blob"]: bytes(16) + digest(row["owners"], bytes(32)) for row in rows}
+    reader = BlobReader(2, digests, bytes(32))
+    kernel = UnitKernel(reader, {0: 0, 1: 250}, Keyed(7), 3)
     batches = kernel.run(iter([pa.RecordBatch.from_pylist(rows)]))
     candidates = [row for batch in batches for row in batch.to_pylist()]
     assert max(Counter((row["owner"], row["blob"]) for row in candidates).values()) == 3
@@ -87,3 +90,11 @@ def test_the_lowest_words_of_each_unit_are_kept():
     found = sorted(at for rows in by_owner.values() for _, at in sorted(rows)[:3])
     kept = keep_lowest_words(units, draw_row_words(Keyed(7), "units", 0, 600), max_rows=3)
     assert found == np.flatnonzero(kept).tolist()
+
+
+def test_other_owners_are_refused():
+    """A blob that is computed again with its rows in another order."""
+    reader = BlobReader(2, {0: bytes(32)}, bytes(32))
+    batch = pa.RecordBatch.from_pylist([{"blob": 0, "owners": bytes(32)}])
+    with pytest.raises(DataError, match="other rows when it is computed again"):
+        list(UnitKernel(reader, {0: 0}, Keyed(7), 3).run(iter([batch])))

@@ -1,6 +1,7 @@
 """Sessions: what must be set, who is refused, and what is missing, each with what to do."""
 
 import os
+import socket
 import stat
 
 import pytest
@@ -126,6 +127,24 @@ def no_session(monkeypatch):
 def test_a_master_out_of_reach_is_an_error_at_once(master, expected):
     with pytest.raises(EngineError, match=expected):
         open_session(master, accept_open=False)
+
+
+def test_each_kind_of_cluster_has_its_secret():
+    """Spark makes one itself on YARN and Kubernetes; a standalone cluster has one already."""
+    one, two = (spark_session._secret_for("local-cluster[2,1,1024]") for _ in range(2))
+    assert one != two
+    assert len(one["spark.authenticate.secret"]) == 64
+    assert spark_session._secret_for("yarn") == {}
+    with pytest.raises(EngineError, match=r"needs spark.authenticate.secret, the same as"):
+        spark_session._secret_for("spark://host:7077")
+
+
+def test_one_master_of_several_suffices():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        spark_session._require_reachable(f"spark://127.0.0.1:9,127.0.0.1:{port}")
+    with pytest.raises(EngineError, match="out of reach"):
+        spark_session._require_reachable("spark://127.0.0.1:9,127.0.0.1:9")
 
 
 def test_a_secret_of_the_cluster_is_left_alone(tmp_path, monkeypatch):

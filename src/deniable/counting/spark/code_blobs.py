@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from deniable.arrays import CODE, Codes, Mask
+from deniable.arrays import CODE, Codes, Mask, Words
 from deniable.counting.spark.spark_errors import TaskFault, describe_fault
 from deniable.data.codec import CellSource, Codec, EncodedTable, encode_cells
 from deniable.data.dataframes import UNNAMED_TABLE, import_frame
@@ -46,8 +46,9 @@ BLOB_TYPES = pa.schema(
 BLOB_SCHEMA = (
     "blob long, rows long, digest binary, codes binary, owners binary, notes string, fault string"
 )
-# Bytes of the hash that stands for an owner.
+# Bytes of the hash that stands for an owner, and of the digest of a blob's codes or owners.
 OWNER_BYTES = 16
+_DIGEST_BYTES = 16
 
 
 class RowSelection(Protocol):
@@ -212,12 +213,13 @@ def iter_blobs(table: EncodedTable, first: int, key: bytes) -> Iterator[Any]:
     start = 0
     for batch in row_batches(table.codes, rows) if len(table.codes) else [table.codes]:
         codes = np.ascontiguousarray(batch.T).tobytes()
+        owners = b"" if names is None else names[start : start + len(batch)].tobytes()
         columns = {
             "blob": [first],
             "rows": [len(batch)],
-            "digest": [digest(codes, key)],
+            "digest": [digest(codes, key) + digest(owners, key)],
             "codes": [codes],
-            "owners": [None if names is None else names[start : start + len(batch)].tobytes()],
+            "owners": [owners],
             "notes": [notes],
             "fault": [None],
         }
@@ -225,9 +227,9 @@ def iter_blobs(table: EncodedTable, first: int, key: bytes) -> Iterator[Any]:
         notes, first, start = None, first + 1, start + len(batch)
 
 
-def digest(codes: bytes | memoryview, key: bytes) -> bytes:
-    """Compute a keyed digest of codes."""
-    return hashlib.blake2b(codes, key=key, digest_size=16).digest()
+def digest(content: bytes | memoryview, key: bytes) -> bytes:
+    """Compute a keyed digest of codes or owners."""
+    return hashlib.blake2b(content, key=key, digest_size=_DIGEST_BYTES).digest()
 
 
 def _hash_owners(owners: pl.Series, key: bytes) -> Any:
@@ -284,9 +286,25 @@ class BlobReader:
                 yield codes
 
     def _codes(self, blob: int, codes: Any) -> Codes:
-        if digest(memoryview(codes), self.key) != self.digests[blob]:
+        self._require_same(codes, self.digests[blob][:_DIGEST_BYTES])
+        return np.frombuffer(codes, dtype=CODE).reshape(self.columns, -1).T
+
+    def iter_owners(self, batches: Iterator[Any]) -> Iterator[tuple[int, Words]]:
+        """Yield the number of each blob and the hashed owners of its rows, two words each.
+
+        Raises:
+            DataError: A lost blob was computed again, and has other owners.
+        """
+        for batch in batches:
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            for at, blob in enumerate(columns["blob"].to_pylist()):
+                owners = columns["owners"][at].as_buffer()
+                self._require_same(owners, self.digests[blob][_DIGEST_BYTES:])
+                yield blob, np.frombuffer(owners, dtype="<u8").reshape(-1, OWNER_BYTES // 8)
+
+    def _require_same(self, content: Any, expected: bytes) -> None:
+        if digest(memoryview(content), self.key) != expected:
             raise DataError(
                 "the table has other rows when it is computed again: its files were changed, or "
                 "the DataFrame is not deterministic. Write it to Parquet files and learn from these"
             )
-        return np.frombuffer(codes, dtype=CODE).reshape(self.columns, -1).T

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.arrays import Counts, Mask, Reals, Words
-from deniable.counting.spark.code_blobs import OWNER_BYTES
+from deniable.counting.spark.code_blobs import OWNER_BYTES, BlobReader
 from deniable.data.partition import ROWS_PER_STREAM, choose_parts, keep_lowest_words
 from deniable.randomness import Expanded, Randomness, Secret, Stage
 
@@ -94,11 +94,13 @@ class UnitKernel:
     """Draw a word for each row; keep the lowest of each unit in a blob, so that no unit is skewed.
 
     Attributes:
+        reader: Reads the owners of blobs.
         starts: The number, in the table, of the first row of each blob.
         randomness: Draws the words, the same in every task.
         max_rows: The number of rows of a unit to keep.
     """
 
+    reader: BlobReader
     starts: Mapping[int, int] = field(repr=False)
     randomness: Randomness = field(repr=False)
     max_rows: int
@@ -107,13 +109,9 @@ class UnitKernel:
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield the candidates of each blob: hashed owner, word, and place."""
         streams = RowStreams(self.randomness, "units")
-        for batch in batches:
-            names = batch.schema.names
-            blobs = batch.column(names.index("blob")).to_pylist()
-            for blob, cell in zip(blobs, batch.column(names.index("owners")), strict=True):
-                owners = np.frombuffer(cell.as_buffer(), dtype="<u8").reshape(-1, OWNER_BYTES // 8)
-                words = streams.words(self.starts[blob], self.starts[blob] + len(owners))
-                yield self._candidates(owners, words, blob)
+        for blob, owners in self.reader.iter_owners(batches):
+            words = streams.words(self.starts[blob], self.starts[blob] + len(owners))
+            yield self._candidates(owners, words, blob)
 
     def _candidates(self, owners: Words, words: Words, blob: int) -> Any:
         _, units = np.unique(owners, axis=0, return_inverse=True)

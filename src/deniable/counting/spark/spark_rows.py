@@ -124,7 +124,8 @@ class SparkRows:
 
     def limit_per_unit(self, randomness: Randomness, *, max_rows: int) -> "SparkRows":
         """Keep at most ``max_rows`` rows of each unit, at random."""
-        kernel = UnitKernel(row_starts(self.rows), task_randomness(randomness), max_rows)
+        starts, drawn = row_starts(self.rows), task_randomness(randomness)
+        kernel = UnitKernel(self.reader, starts, drawn, max_rows)
         with spark_errors("choose the rows of each unit"):
             _set_batch_size(self.blobs, BLOBS_PER_BATCH)
             owned = self.blobs.select("blob", "owners").mapInArrow(task_of(kernel), UNIT_SCHEMA)

@@ -42,6 +42,7 @@ _OWN_SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
+_AUTHENTICATION = "spark.authenticate.secret"
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _LEAST_JAVA = 17
 # File descriptor of standard error.
@@ -95,12 +96,28 @@ def _build(builder: Any, master: str | None) -> "SparkSession":
         if master.startswith("local"):
             settings |= _LOOPBACK
             _stay_on_this_machine()
-    if not _is_set_elsewhere("spark.authenticate.secret"):
-        settings["spark.authenticate.secret"] = Expanded.fresh().token("authenticate").hex()
+    if not _is_set_elsewhere(_AUTHENTICATION):
+        settings |= _secret_for(master or "")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     return session
+
+
+def _secret_for(master: str) -> dict[str, str]:
+    """Make the secret by which processes know each other, where Spark itself makes none.
+
+    A cluster on this machine gets a fresh one, as an argument of its process. The processes of a
+    standalone cluster have theirs already, which this session must know.
+    """
+    if master.startswith("local-cluster"):
+        return {_AUTHENTICATION: Expanded.fresh().token("authenticate").hex()}
+    if master.startswith("spark://"):
+        raise EngineError(
+            f"a standalone cluster needs {_AUTHENTICATION}, the same as its master and workers "
+            "have, in spark-defaults.conf of this machine (SPARK_CONF_DIR)"
+        )
+    return {}
 
 
 @contextmanager
@@ -198,15 +215,19 @@ def _require_reachable(master: str) -> None:
     scheme, _, place = master.partition("://")
     if scheme not in _MASTER_PORTS:
         return
-    first = place.partition("/")[0].partition(",")[0].partition(";")[0]
-    host, _, port = first.rpartition(":") if ":" in first else (first, "", "")
-    if not host or not (port or str(_MASTER_PORTS[scheme])).isdigit():
-        raise EngineError(f"--master {master}: write it as {scheme}://HOST:PORT")
-    try:
-        number = int(port or _MASTER_PORTS[scheme])
-        socket.create_connection((host, number), timeout=_CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or type(error).__name__
-        raise EngineError(
-            f"--master {master} is out of reach ({why}): check the address, and that it runs"
-        ) from None
+    places = place.partition("/")[0].partition(";")[0].split(",")
+    why = ""
+    for each in places:
+        host, _, port = each.rpartition(":") if ":" in each else (each, "", "")
+        if not host or not (port or "0").isdigit():
+            raise EngineError(f"--master {master}: write it as {scheme}://HOST:PORT")
+        try:
+            address = host, int(port or _MASTER_PORTS[scheme])
+            socket.create_connection(address, timeout=_CONNECT_SECONDS).close()
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or type(error).__name__
+        else:
+            return
+    raise EngineError(
+        f"--master {master} is out of reach ({why}): check the address, and that it runs"
+    )
