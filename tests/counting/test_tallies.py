@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deniable.arrays import CODE
+from deniable.arrays import CODE, Counts
 from deniable.counting.contingency import QueryAxis
 from deniable.counting.local import LocalRows
 from deniable.counting.tallies import TallyPlan, sum_cells
@@ -24,7 +24,8 @@ def some_codes(rows):
 @pytest.mark.parametrize("cuts", [[], [700], [0, 1, 500, 999]])
 def test_sums_of_tallies_are_the_counts_of_all_rows(cuts):
     codes = some_codes(1000)
-    plan, totals = TallyPlan.of(ATTRIBUTES, QUERIES), {}
+    plan = TallyPlan.of(ATTRIBUTES, QUERIES)
+    totals: dict[int, tuple[Counts, Counts]] = {}
     assert plan.large == ((QueryAxis(1), QueryAxis(2)),)
     for part in np.split(codes, cuts):
         for number, table in enumerate(plan.count([part[:10], part[10:]])):

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from deniable.arrays import Counts
 from deniable.counting.contingency import ContingencyTable, QueryAxis
 from deniable.counting.local import LocalRows
 from deniable.counting.spark import blob_kernels
@@ -40,7 +41,7 @@ def test_tallies_add_up_to_the_counts(blobs, small_schema, small_codes):
     queries = [(QueryAxis(i), QueryAxis(j)) for i in range(5) for j in range(i)]
     plan = TallyPlan.of(small_schema.attributes, queries)
     tallies = [each for batch in batches for each in TallyKernel(reader, plan).run(iter([batch]))]
-    totals = {}
+    totals: dict[int, tuple[Counts, Counts]] = {}
     for row in (row for each in SumKernel().run(iter(tallies)) for row in each.to_pylist()):
         add_tally(totals, row["number"], row["cells"], row["counts"])
     expected = LocalRows(small_codes, 1).count(small_schema.attributes, queries)
@@ -66,7 +67,7 @@ def test_faults_pass_through_a_sum():
 def test_prefixes_are_counted_and_sort_as_their_codes(blobs, small_codes, small_schema):
     batches, reader = blobs
     kernel = PrefixKernel(reader, (2, 0, 4, 1, 3), (1, 3), tuple(small_schema.sizes))
-    shared = Counter()
+    shared: Counter[tuple[int, bytes]] = Counter()
     for row in (row for each in kernel.run(iter(batches)) for row in each.to_pylist()):
         shared[row["length"], row["prefix"]] += row["shared"]
     found = sorted((prefix, n) for (length, prefix), n in shared.items() if length == 3)

@@ -168,10 +168,10 @@ def test_parts_are_those_of_the_local_engine(many, tmp_path, file_format):
     assert files_of(tmp_path / "spark") == files_of(tmp_path / "local")
 
 
-def dying(kernel_class, marker):
+def dying(marker):
     """A kernel that kills its executor the first time: sent by value, as tasks lack this file."""
 
-    class Dying(kernel_class):
+    class Dying(TallyKernel):
         def run(self, batches):
             if not os.path.exists(marker):  # noqa: PTH110 - no import of this module
                 with open(marker, "w"):  # noqa: PTH123
@@ -200,7 +200,7 @@ def test_an_executor_may_die_while_pairs_are_counted(parts, people, tmp_path, mo
     marker = tmp_path / "died"
     options = {"noise": Keyed(6), "data_use": "split", "epsilon": 5.0}
     expected = learn(parts[1], people, tmp_path / "local", **options)
-    monkeypatch.setattr(spark_rows, "TallyKernel", dying(TallyKernel, str(marker)))
+    monkeypatch.setattr(spark_rows, "TallyKernel", dying(str(marker)))
     found = learn(parts[7], people, tmp_path / "spark", engine="spark", **options)
     assert marker.exists()
     assert found == expected
@@ -333,15 +333,12 @@ def test_no_log_and_no_spilled_block_has_a_cell(  # noqa: PLR0917 - it looks at 
     assert rows.number == 1400
     assert ODD not in message_of(faulty, people, engine="spark")
 
-    def raising(kernel_class):
-        class Raising(kernel_class):
-            def run(self, batches):
-                yield from batches if RAISED == "" else ()
-                raise KeyError(RAISED)
+    class Raising(TallyKernel):
+        def run(self, batches):
+            yield from batches if RAISED == "" else ()
+            raise KeyError(RAISED)
 
-        return Raising
-
-    monkeypatch.setattr(spark_rows, "TallyKernel", raising(TallyKernel))
+    monkeypatch.setattr(spark_rows, "TallyKernel", Raising)
     with pytest.raises(InvariantError, match=r"KeyError at .* in a task") as caught:
         rows.count(people.attributes, [(QueryAxis(0),)])
     rows.close()
