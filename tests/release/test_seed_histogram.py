@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chance import assert_distribution, assert_rate
 from deniable.arrays import CODE
-from deniable.counting.local import LocalRows
+from deniable.counting.local import distinct_prefixes
 from deniable.errors import InvariantError
 from deniable.model.bayesian_network import ConditionalTable, Network, empty_codes
 from deniable.model.graph import Graph
@@ -52,7 +52,9 @@ class Listed:
 
 
 def prefix_counts(seeds, order, lengths, sizes):
-    return LocalRows(seeds).frequent_prefixes(order, lengths, sizes, floor=1)
+    """All prefixes, from the seeds themselves: not by way of their sorted combinations."""
+    counts = PrefixCounts.of(seeds, order, lengths, sizes)
+    return [distinct_prefixes(seeds, counts, at, length) for at, length in enumerate(counts.levels)]
 
 
 def learn(rng, table, sizes, order, lengths, *, k, law=LAW, records=100):

@@ -27,7 +27,6 @@ from spark_cluster import kill_own_executor, written_files
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.usefixtures("engine"),
     pytest.mark.filterwarnings("ignore"),
 ]

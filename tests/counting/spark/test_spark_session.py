@@ -53,6 +53,12 @@ def test_each_setting_is_needed(name):
             require_confidential(Session(**{name: None}), accept_open=False)
 
 
+def test_a_session_with_a_ui_is_refused():
+    """Spark shows the number of rows there, unless it is switched off."""
+    with pytest.raises(EngineError, match=r"Make it with spark.ui.enabled=false"):
+        require_confidential(Session(**{"spark.ui.enabled": "true"}), accept_open=False)
+
+
 def test_tls_serves_as_well_as_encrypted_messages():
     name = "spark.network.crypto.enabled"
     require_confidential(
