@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from chance import assert_distribution, assert_rate
 from deniable.arrays import CODE
 from deniable.counting.local import distinct_prefixes
+from deniable.counting.prefix_counts import PrefixCounts
 from deniable.errors import InvariantError
 from deniable.model.bayesian_network import ConditionalTable, Network, empty_codes
 from deniable.model.graph import Graph
