@@ -176,7 +176,7 @@ class _ArtefactRun:
         run = self._run(rows)
         table = read_rows(self.case.frame(self.present), run)
         laws = _laws_of_pairs(run.plan)
-        return measure_counts(partition_rows(table.codes, run), run, laws)[0]
+        return measure_counts(partition_rows(table.rows, run), run, laws)[0]
 
     def _artefact(self, rows: Codes) -> Artefact:
         """Learn the artefact: by the API, or with a planted fault by its steps."""
@@ -185,7 +185,7 @@ class _ArtefactRun:
             return learn(frame, self.case.schema, noise=self.noise, **self.case.options)
         run = self._run(rows)
         table = read_rows(frame, run)
-        parts = partition_rows(table.codes, run)
+        parts = partition_rows(table.rows, run)
         return make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
 
     def _unscored(self) -> Reals:

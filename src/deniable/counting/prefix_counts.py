@@ -196,6 +196,24 @@ class SeedGroups:
 
 
 @dataclass(frozen=True)
+class FrequentPrefixes:
+    """Prefixes of one length that enough rows share, with their exact counts. Confidential.
+
+    Attributes:
+        prefixes: One row per prefix, one column per attribute in the order σ, ascending.
+        counts: The number of rows that share each prefix.
+    """
+
+    prefixes: Codes = field(repr=False)
+    counts: Counts = field(repr=False)
+
+    def at_least(self, floor: int) -> "FrequentPrefixes":
+        """Return the prefixes that at least ``floor`` rows share."""
+        frequent = self.counts >= floor
+        return FrequentPrefixes(self.prefixes[frequent], self.counts[frequent])
+
+
+@dataclass(frozen=True)
 class _SharedCounts:
     """Lazy array: the number of seeds that share each seed's prefix, looked up when indexed."""
 

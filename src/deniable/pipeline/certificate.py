@@ -37,7 +37,7 @@ def certify(
     plan, config, is_secret = run.plan, run.config, run.randomness.is_secret
     cost = claimed_cost(plan.cost, config) if is_secret and not own_model else NO_GUARANTEE
     claims_something = is_secret and (own_model or cost.epsilon < math.inf)
-    spends = () if own_model else plan.privacy.spends
+    spends, extra = () if own_model else plan.privacy.spends, _row_draws(run) | dict(extra)
     sentence = _sentence(plan, config, cost, omegas, is_secret=is_secret, own_model=own_model)
     if claims_something:
         sentence += wording.schema_claim(
@@ -46,6 +46,7 @@ def certify(
             k=None if plan.mode in ("seedless", "randomized") else config.k,
             draft=plan.draft,
             drafted=run.schema.drafted,
+            row_draws=bool(_row_draws(run)),
         )
     return Certificate(
         mode=plan.mode,
@@ -66,6 +67,13 @@ def certify(
             }
         ],
     )
+
+
+def _row_draws(run: Run) -> dict[str, Any]:
+    """The parameter that tasks of a cluster drew which rows are used, if they did."""
+    draws = run.plan.fractions is not None or run.plan.unit is not None
+    is_secret = run.config.engine == "spark" and run.randomness.is_secret
+    return {"row_draws": wording.ROW_DRAWS} if draws and is_secret else {}
 
 
 def claimed_cost(cost: Guarantee, config: Config) -> Guarantee:

@@ -107,6 +107,7 @@ def compose_sentence(claims: ManifestClaims) -> str:
         k=parameters["k"] if copies and claims.mode not in ("seedless", "randomized") else None,
         draft=claims.draft_cost,
         drafted=claims.document["schema"]["drafted"],
+        row_draws="row_draws" in parameters,
     )
     if not copies:
         return sentence + wording.given_claim()
@@ -183,6 +184,7 @@ _PARAMETER_RULES: dict[str, Callable[[Any], bool]] = {
     "dummies": _is_integer(1),
     "unit": lambda name: type(name) is str,
     "rows_per_unit": _is_integer(1),
+    "row_draws": _is_one_of(wording.ROW_DRAWS),
     "draft": lambda cost: all(map(_is_real(0.0), cost.values())) and len(cost) == 2,
     "fractions": lambda shares: all(map(_is_real(0.0, 1.0), shares.values())),
     "paper_formula": lambda costs: all(map(_is_cost, costs.values())),
@@ -217,6 +219,8 @@ def expected_parameters(claims: ManifestClaims) -> set[str]:
         "fractions": claims.document["data_use"] == "split",
         "unit": claims.has_unit,
         "rows_per_unit": claims.has_unit,
+        "row_draws": "row_draws" in parameters
+        and (claims.has_unit or claims.document["data_use"] == "split"),
         "draft": claims.has_draft,
         "paper_formula": claims.document["profile"] == "paper",
         "records": claims.subject != "artefact",

@@ -1,0 +1,115 @@
+"""Errors on a cluster: faults of tasks as values, and Spark's own errors in words of ours.
+
+No task raises: Spark would print the traceback to a log, and a message may quote a cell. A task
+returns a fault instead. What Spark itself reports is never shown, for the same reason.
+"""
+
+import json
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Literal, NoReturn
+
+from deniable.errors import DataError, DeniableError, EngineError, InvariantError, OutputError
+
+FaultOrigin = Literal["data", "output", "version", "bug"]
+
+_NOT_SHOWN = "Spark's message is not shown, as it may quote cells."
+# What Spark's errors contain, and what to do then.
+_KNOWN = (
+    (
+        ("PYTHON_VERSION_MISMATCH", "Python in worker has different version"),
+        "the executors run another version of Python than this program: set PYSPARK_PYTHON to the "
+        "same Python on all machines",
+    ),
+    (
+        ("No module named", "ModuleNotFoundError", "Can't get attribute"),
+        "the executors do not have this version of deniable and of what it needs: install "
+        "deniable[spark] in the Python of all machines (PYSPARK_PYTHON)",
+    ),
+    (
+        ("ExecutorLostFailure", "Executor heartbeat timed out", "executor failures", "SIGKILL"),
+        "executors were lost too often, and Spark gave up: give them more memory "
+        "(spark.executor.memory, spark.executor.memoryOverhead), or write the table in smaller "
+        "parts. Nothing was released",
+    ),
+    (
+        ("All masters are unresponsive", "Connection refused", "UNAVAILABLE", "UnknownHost"),
+        "the cluster is out of reach: check --master, and that the cluster runs",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class TaskFault:
+    """What went wrong in a task. Its message has no cell.
+
+    Attributes:
+        origin: The table, the output, the installation on the executor, or a bug.
+        message: The message; for a bug, the kind of exception and where it was raised.
+        item: The number of the part, block or partition.
+    """
+
+    origin: FaultOrigin
+    message: str
+    item: int
+
+    def encode(self) -> str:
+        """Encode as JSON."""
+        return json.dumps([self.origin, self.message, self.item])
+
+    @classmethod
+    def decode(cls, text: str) -> "TaskFault":
+        """Decode what ``encode`` wrote."""
+        return cls(*json.loads(text))
+
+    def throw(self) -> NoReturn:
+        """Raise the fault, on the driver."""
+        kinds: dict[FaultOrigin, type[DeniableError]] = {
+            "data": DataError,
+            "output": OutputError,
+            "version": EngineError,
+            "bug": InvariantError,
+        }
+        raise kinds[self.origin](self.message)
+
+
+def describe_fault(error: BaseException, item: int) -> TaskFault:
+    """Turn an exception into a fault: our own message, or where a foreign one was raised."""
+    if isinstance(error, DataError):
+        return TaskFault("data", str(error), item)
+    if isinstance(error, OutputError):
+        return TaskFault("output", str(error), item)
+    if isinstance(error, DeniableError):
+        return TaskFault("bug", f"{type(error).__name__} in a task: {error}", item)
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "deniable" in PurePath(frame.filename).parts] or frames
+    place = f"{PurePath(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "an unknown place"
+    message = (
+        f"{type(error).__name__} at {place} in a task on the cluster; its message is not shown"
+    )
+    return TaskFault("bug", message, item)
+
+
+@contextmanager
+def spark_errors(action: str) -> Iterator[None]:
+    """Turn errors of Spark into an ``EngineError`` with advice, without their message."""
+    try:
+        yield
+    except DeniableError:
+        raise
+    except Exception as error:  # py4j, pyspark and gRPC have no common base
+        if not is_spark_error(error):
+            raise
+        text = str(error)
+        advice = next((what for marks, what in _KNOWN if any(m in text for m in marks)), None)
+        problem = advice or f"Spark could not {action} ({type(error).__name__}). {_NOT_SHOWN}"
+        raise EngineError(problem) from None
+
+
+def is_spark_error(error: BaseException) -> bool:
+    """Whether an exception comes from Spark or its connection."""
+    bases = {base.__module__.partition(".")[0] for base in type(error).__mro__}
+    return bool(bases & {"py4j", "pyspark", "grpc"}) or isinstance(error, ConnectionError)

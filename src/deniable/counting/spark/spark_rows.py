@@ -1,0 +1,193 @@
+"""Rows on a cluster: code blobs in a cached DataFrame, counted by tasks. See ``Rows``."""
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deniable.arrays import Counts
+from deniable.counting.contingency import ContingencyTable, Query
+from deniable.counting.prefix_counts import FrequentPrefixes
+from deniable.counting.spark.blob_kernels import (
+    PREFIX_SCHEMA,
+    TALLY_SCHEMA,
+    PrefixKernel,
+    RowCountKernel,
+    SumKernel,
+    TallyKernel,
+    add_tally,
+    unpack_prefixes,
+)
+from deniable.counting.spark.code_blobs import BlobReader, task_of
+from deniable.counting.spark.row_selection import (
+    UNIT_SCHEMA,
+    PartSelection,
+    UnitKernel,
+    row_starts,
+    task_randomness,
+)
+from deniable.counting.spark.spark_errors import TaskFault, spark_errors
+from deniable.counting.tallies import TallyPlan
+from deniable.data.partition import part_bounds
+from deniable.randomness import Randomness
+from deniable.schema.attribute import Attribute
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Up to this many tasks, the driver adds up their tallies itself.
+_MAX_TALLIES_ON_DRIVER = 8
+# The rank of a row among those of its unit, by its word; two equal words by their rows.
+_PLACE_IN_UNIT = "row_number() over (partition by owner order by word, blob, at) as place"
+_KEPT_COLUMNS = {"collect_list(at)": "kept", "max(fault)": "fault"}
+# Blobs in an Arrow batch that Spark hands to a task.
+BLOBS_PER_BATCH = 16
+
+
+@dataclass(frozen=True)
+class SparkRows:
+    """Rows on a cluster.
+
+    Attributes:
+        blobs: The DataFrame of blobs.
+        reader: Reads codes from blobs.
+        rows: The number of rows of each blob, before a split.
+        tasks: The number of partitions of ``blobs``.
+        cached: All frames that the cluster keeps for these rows.
+    """
+
+    blobs: "DataFrame" = field(repr=False)
+    reader: BlobReader = field(repr=False)
+    rows: Mapping[int, int] = field(repr=False)
+    tasks: int = field(repr=False)
+    cached: tuple["DataFrame", ...] = field(repr=False, default=())
+
+    @cached_property
+    def number(self) -> int:
+        """The number of rows."""
+        if self.reader.selection is None:
+            return sum(self.rows.values())
+        tallies = collect(self._run(RowCountKernel(self.reader), TALLY_SCHEMA), "count the rows")
+        return sum(int.from_bytes(row["counts"], sys.byteorder) for row in tallies)
+
+    def count(
+        self, attributes: Sequence[Attribute], queries: Sequence[Query]
+    ) -> list[ContingencyTable]:
+        """Count the rows for each query, all in one pass: sums of the tallies of tasks."""
+        plan = TallyPlan.of(attributes, queries)
+        tallies = self._run(TallyKernel(self.reader, plan), TALLY_SCHEMA)
+        if self.tasks > _MAX_TALLIES_ON_DRIVER:
+            spread = tallies.repartition(math.isqrt(self.tasks), "number", "chunk")
+            tallies = spread.mapInArrow(task_of(SumKernel()), TALLY_SCHEMA)
+        totals: dict[int, tuple[Counts, Counts]] = {}
+        by_chunk: dict[tuple[int, int], tuple[Counts, Counts]] = {}
+        for row in collect(tallies, "count the rows"):
+            add_tally(by_chunk, (row["number"], row["chunk"]), row["cells"], row["counts"])
+        for number in sorted({number for number, _ in by_chunk}):
+            chunks = [by_chunk[key] for key in sorted(by_chunk) if key[0] == number]
+            totals[number] = (
+                np.concatenate([cells for cells, _ in chunks]),
+                np.concatenate([counts for _, counts in chunks]),
+            )
+        return plan.resolve(totals)
+
+    def frequent_prefixes(
+        self, order: Sequence[int], lengths: Sequence[int], sizes: Sequence[int], *, floor: int
+    ) -> list[FrequentPrefixes]:
+        """Find the prefixes that at least ``floor`` rows share; others stay on the executors."""
+        kernel = PrefixKernel(self.reader, tuple(order), tuple(lengths), tuple(sizes))
+        counted = self._run(kernel, PREFIX_SCHEMA).groupBy("length", "prefix", "fault")
+        summed = counted.sum("shared").withColumnRenamed("sum(shared)", "shared")
+        frequent = summed.where(f"fault is not null or shared >= {int(floor)}")
+        found: dict[int, list[tuple[bytes, int]]] = {length: [] for length in lengths}
+        for row in collect(frequent, "count prefixes"):
+            found[row["length"]].append((bytes(row["prefix"]), row["shared"]))
+        return [_in_order(found[length], length) for length in sorted(lengths)]
+
+    def split(
+        self, fractions: Mapping[str, float], randomness: Randomness
+    ) -> dict[str, "SparkRows"]:
+        """Assign each row independently to one of the named parts, or to none."""
+        bounds, drawn = part_bounds(fractions), task_randomness(randomness)
+        starts = row_starts(self.rows)
+        return {
+            part: replace(self, reader=replace(self.reader, selection=selection))
+            for part, selection in (
+                (name, PartSelection(bounds, at, starts, drawn))
+                for at, name in enumerate(fractions)
+            )
+        }
+
+    def limit_per_unit(self, randomness: Randomness, *, max_rows: int) -> "SparkRows":
+        """Keep at most ``max_rows`` rows of each unit, at random."""
+        starts, drawn = row_starts(self.rows), task_randomness(randomness)
+        kernel = UnitKernel(self.reader, starts, drawn, max_rows)
+        with spark_errors("choose the rows of each unit"):
+            _set_batch_size(self.blobs, BLOBS_PER_BATCH)
+            owned = self.blobs.select("blob", "owners").mapInArrow(task_of(kernel), UNIT_SCHEMA)
+            ranked = owned.selectExpr("*", _PLACE_IN_UNIT).where(f"place <= {int(max_rows)}")
+            kept = ranked.groupBy("blob").agg({"at": "collect_list", "fault": "max"})
+            kept = kept.toDF("blob", *(_KEPT_COLUMNS[name] for name in kept.columns[1:]))
+            # Chosen once: all later jobs read the same rows, whatever is computed again.
+            kept = _persist(kept)
+        counted = collect(kept.selectExpr("blob", "size(kept) as rows", "fault"), "choose rows")
+        rows = dict.fromkeys(self.rows, 0) | {row["blob"]: row["rows"] for row in counted}
+        with spark_errors("choose the rows of each unit"):
+            blobs = self.blobs.join(kept.select("blob", "kept"), "blob", "left")
+            blobs = _persist(blobs)
+        return replace(self, blobs=blobs, rows=rows, cached=(*self.cached, kept, blobs))
+
+    def close(self) -> None:
+        """Let the cluster forget the rows."""
+        with spark_errors("free the rows"):
+            for frame in reversed(self.cached):
+                frame.unpersist()
+
+    def empty(self) -> "SparkRows":
+        """Return rows like these, but none of them."""
+        return replace(self, blobs=self.blobs.limit(0), rows={}, tasks=1)
+
+    def _run(self, kernel: Any, schema: str) -> "DataFrame":
+        """Run a kernel on all blobs."""
+        with spark_errors("count the rows"):
+            _set_batch_size(self.blobs, BLOBS_PER_BATCH)
+            columns = [name for name in ("blob", "codes", "kept") if name in self.blobs.columns]
+            return self.blobs.select(*columns).mapInArrow(task_of(kernel), schema)
+
+
+def _persist(frame: "DataFrame") -> "DataFrame":
+    """Keep a frame on the cluster: in memory, and encrypted on disk where memory is short."""
+    from pyspark import StorageLevel  # noqa: PLC0415
+
+    return frame.persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def _set_batch_size(frame: "DataFrame", records: int) -> None:
+    frame.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(records))
+
+
+def _in_order(found: list[tuple[bytes, int]], length: int) -> FrequentPrefixes:
+    """Sort packed prefixes; their bytes sort as their codes do."""
+    found.sort()
+    packed = b"".join(prefix for prefix, _ in found)
+    counts = np.array([shared for _, shared in found], dtype=np.int64)
+    return FrequentPrefixes(unpack_prefixes(packed, length), counts)
+
+
+def collect(frame: "DataFrame", action: str) -> list[dict[str, Any]]:
+    """Collect the rows of a small result; raise the first fault of a task, if there is one."""
+    with spark_errors(action):
+        rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
+    raise_faults(rows)
+    return rows
+
+
+def raise_faults(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise the first of the faults that tasks returned."""
+    faults = [TaskFault.decode(row["fault"]) for row in rows if row["fault"] is not None]
+    if faults:
+        min(faults, key=lambda fault: fault.item).throw()
