@@ -49,7 +49,10 @@ def cluster(folder: Path) -> Iterator[object]:
 def written_files(folder: Path) -> list[Path]:
     """List what the processes of the cluster wrote: logs, blocks, spilled rows."""
     places = (folder / "home" / "work", folder / "local")
-    return [path for place in places for path in place.rglob("*") if path.is_file()]
+    # Not Path.rglob: it fails if Spark removes a folder meanwhile.
+    walks = (walk for place in places for walk in os.walk(place))
+    found = (Path(where) / name for where, _, names in walks for name in names)
+    return [path for path in found if path.is_file()]
 
 
 def kill_own_executor() -> None:

@@ -171,3 +171,12 @@ def test_names_sort_as_parts_do():
     assert [count_parts(n) for n in (1, BLOCK, BLOCK + 1)] == [1, 1, 2]
     assert PartWriter.__call__.__doc__
     assert Path(part_name(3, ".parquet")).suffix == ".parquet"
+
+
+def test_parts_beyond_five_digits_are_in_the_order_of_their_records(tmp_path):
+    names = [part_name(number, ".csv") for number in (9, 99_999, 100_000)]
+    for name in reversed(names):
+        (tmp_path / name).touch()
+    assert [path.name for path in record_checks.find_tables(tmp_path)] == names
+    written = [json.dumps({"name": name, "sha256": ""}).encode() for name in reversed(names)]
+    assert list(collect_parts(tmp_path, written, parts=3)) == names

@@ -28,8 +28,13 @@ _UNFINISHED = ".partial."
 
 
 def part_name(number: int, suffix: str) -> str:
-    """Name a part: part-00000.csv. Sorted by name, parts are in the order of their records."""
+    """Name a part: part-00000.csv. Up to 100,000 parts, names sort as the records are ordered."""
     return f"part-{number:05d}{suffix}"
+
+
+def by_number(part: Path) -> int:
+    """Return the number of a part, to sort by: part-100000 comes after part-99999."""
+    return int(part.name.removeprefix("part-").partition(".")[0])
 
 
 def count_parts(records: int) -> int:
@@ -113,7 +118,7 @@ def collect_parts(folder: Path, written: Iterable[bytes], *, parts: int) -> dict
         InvariantError: Tasks reported other parts than expected.
     """
     reports = [json.loads(report) for report in written]
-    hashes = {report["name"]: report["sha256"] for report in sorted(reports, key=_by_name)}
+    hashes = {report["name"]: report["sha256"] for report in sorted(reports, key=_by_number)}
     if len(hashes) != parts:
         raise InvariantError(f"tasks reported {len(hashes):,} parts, not {parts:,}")
     with as_output_error(folder):
@@ -129,5 +134,5 @@ def collect_parts(folder: Path, written: Iterable[bytes], *, parts: int) -> dict
     return hashes
 
 
-def _by_name(report: dict[str, str]) -> str:
-    return report["name"]
+def _by_number(report: dict[str, str]) -> int:
+    return by_number(Path(report["name"]))

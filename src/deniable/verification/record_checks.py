@@ -24,7 +24,7 @@ from deniable.randomness import Keyed
 from deniable.release.artefact import Artefact
 from deniable.release.atomic_files import file_hash, new_file
 from deniable.release.generation import BLOCK, decode_blocks
-from deniable.release.record_parts import PartDecoder, count_parts, part_name
+from deniable.release.record_parts import PartDecoder, by_number, count_parts, part_name
 from deniable.release.seed_histogram import KeptPrefixes
 from deniable.schema.attribute import Attribute
 from deniable.schema.heaping import roundness_name
@@ -112,9 +112,9 @@ def _strict_column(column: SchemaColumn) -> SchemaColumn:
 
 
 def find_tables(folder: Path) -> tuple[Path, ...]:
-    """Find the files of the records: a single one, or the parts in name order."""
+    """Find the files of the records: a single one, or the parts by number."""
     whole = [folder / name for name in TABLE_FILES if (folder / name).is_file()]
-    return tuple(whole[:1] or sorted(path for path in folder.iterdir() if is_part(path)))
+    return tuple(whole[:1] or sorted(filter(is_part, folder.iterdir()), key=by_number))
 
 
 def is_part(path: Path) -> bool:
@@ -126,8 +126,9 @@ def require_all_parts(names: Collection[str], claims: ManifestClaims) -> None:
     """Require that there are exactly the parts of so many records, all of one format."""
     suffix = Path(min(names)).suffix
     number = count_parts(claims.parameters["records"])
-    expected = {part_name(part, suffix) for part in range(number)}
-    require(set(names) == expected, "a part is missing, or one too many")
+    wrong = "a part is missing, or one too many"
+    require(len(names) == number, wrong)  # first: a manifest may claim any number of records
+    require(set(names) == {part_name(part, suffix) for part in range(number)}, wrong)
 
 
 def check_regenerated(artefact: Artefact, claims: ManifestClaims, folder: Path) -> str | Inexact:

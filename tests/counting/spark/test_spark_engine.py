@@ -5,7 +5,9 @@ file by file; parts of a release too, after an executor was killed in the middle
 """
 
 import os
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -322,6 +324,17 @@ def test_a_part_item_is_named_by_its_file():
 
 
 # Last: logs of all that ran before
+
+
+def test_the_secret_is_in_no_command_line(engine):
+    """Everyone on the machine can read these."""
+    secret = engine.session.sparkContext.getConf().get("spark.authenticate.secret").encode()
+    lines = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            lines.append((process / "cmdline").read_bytes())
+    assert any(b"CoarseGrainedExecutorBackend" in line for line in lines)
+    assert not any(secret in line for line in lines)
 
 
 def test_no_log_and_no_spilled_block_has_a_cell(  # noqa: PLR0917 - it looks at all of them

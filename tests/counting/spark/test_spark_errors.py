@@ -1,5 +1,8 @@
 """Errors on a cluster: what to do, and never a message that Spark or a task made."""
 
+import io
+import logging
+
 import pytest
 
 from deniable.counting.spark.spark_errors import (
@@ -43,6 +46,42 @@ def test_an_error_of_spark_says_what_to_do(text, advice):
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
     assert caught.value.exit_code == 2
+
+
+def test_pyspark_does_not_log_a_message_that_is_caught(capfd, monkeypatch):
+    """Its exceptions log themselves, with the cell that they quote, when they are made."""
+    logger = pytest.importorskip("pyspark.logger").PySparkLogger
+    monkeypatch.delenv("DENIABLE_DEBUG", raising=False)
+    loggers = [logger.getLogger(f"{name}QueryContextLogger") for name in ("DataFrame", "SQL")]
+    handler = logging.StreamHandler(io.StringIO())
+
+    def fail():
+        for each in loggers:
+            each.exception(f"The value '{CELL}'", errorClass="CAST_INVALID_INPUT")
+        raise spark_error("CAST_INVALID_INPUT")
+
+    for each in loggers:
+        monkeypatch.setattr(each, "handlers", [handler])
+    with pytest.raises(EngineError), spark_errors("count"), spark_errors("count"):
+        fail()
+    assert handler.stream.getvalue() == ""
+    assert CELL not in capfd.readouterr().err
+    with pytest.raises(Exception, match=CELL):
+        fail()
+    assert handler.stream.getvalue().count(CELL) >= 2
+
+
+def test_before_a_table_is_read_the_reason_is_shown():
+    """Its first line: of Java's exception, not of the call that raised it."""
+    text = "An error occurred\n: SparkException: Asked for 512 MiB at sc://h/;token=abc;x\n\tat x"
+    expected = (
+        r"\(Py4JJavaError\). It says: SparkException: Asked for 512 MiB at sc://h/;token=…;x."
+    )
+    start = spark_errors("start a session", is_start=True)
+    with pytest.raises(EngineError, match=expected) as caught, start:
+        raise spark_error(text)
+    assert "DENIABLE_DEBUG=1" in str(caught.value)
+    assert CELL not in str(caught.value)
 
 
 def test_errors_of_our_own_and_bugs_pass():

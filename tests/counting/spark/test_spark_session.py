@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,7 +34,10 @@ class Session:
     def __init__(self, **changed):
         closed = {name: wanted for name, (wanted, _) in CONFIDENTIAL.items()}
         values = closed | {name.replace("_", "."): value for name, value in changed.items()}
-        self.conf = Conf({name: value for name, value in values.items() if value is not None})
+        conf = Conf({name: value for name, value in values.items() if value is not None})
+        self.sparkContext = SimpleNamespace(getConf=lambda: conf)
+        # What anyone may have written into the settings of SQL since.
+        self.conf = Conf(closed)
 
 
 def test_a_confidential_session_is_accepted():
@@ -45,7 +49,9 @@ def test_a_confidential_session_is_accepted():
 def test_each_setting_is_needed(name):
     wanted, own = CONFIDENTIAL[name]
     opened = Session(**{name: "false" if wanted == "true" else "true"})
-    with pytest.raises(EngineError, match=f"Make it with {name}={wanted}; or let deniable"):
+    with pytest.raises(
+        EngineError, match=f"Stop the session and make a new one with {name}={wanted};"
+    ):
         require_confidential(opened, accept_open=False)
     require_confidential(opened, accept_open=True)
     if own != wanted:
@@ -55,7 +61,7 @@ def test_each_setting_is_needed(name):
 
 def test_a_session_with_a_ui_is_refused():
     """Spark shows the number of rows there, unless it is switched off."""
-    with pytest.raises(EngineError, match=r"Make it with spark.ui.enabled=false"):
+    with pytest.raises(EngineError, match=r"new one with spark.ui.enabled=false"):
         require_confidential(Session(**{"spark.ui.enabled": "true"}), accept_open=False)
 
 
@@ -112,9 +118,11 @@ def test_without_the_extra_there_is_no_engine(monkeypatch):
 @pytest.fixture
 def no_session(monkeypatch):
     pytest.importorskip("pyspark")
+    from pyspark import SparkContext  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
 
@@ -125,14 +133,45 @@ def no_session(monkeypatch):
     [
         (None, "needs --master"),
         ("spark://127.0.0.1:9", "out of reach .*check the address"),
-        ("sc://127.0.0.1:9/;token=x", "out of reach"),
+        ("sc://127.0.0.1:9/;use_ssl=true;token=heliotrope", "sc://127.0.0.1:9/ is out of reach"),
+        ("sc://127.0.0.1:9", "without TLS"),
+        ("sc://127.0.0.1:9/;token=heliotrope", "without TLS"),
+        ("sc://127.0.0.1:9/;use_ssl=true;use_ssl=false", "without TLS"),
+        ("sc://h:seven/;use_ssl=true;token=heliotrope", "write it as sc://HOST:PORT"),
         ("spark://", "write it as spark://HOST:PORT"),
         ("spark://h:seven", "write it as spark://HOST:PORT"),
     ],
 )
 def test_a_master_out_of_reach_is_an_error_at_once(master, expected):
-    with pytest.raises(EngineError, match=expected):
+    with pytest.raises(EngineError, match=expected) as caught:
         open_session(master, accept_open=False)
+    assert "heliotrope" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("no_session")
+def test_a_remote_of_the_environment_needs_tls_too(monkeypatch):
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:9")
+    with pytest.raises(EngineError, match=r"use_ssl=true; or pass --accept-open-cluster"):
+        open_session(None, accept_open=False)
+    with pytest.raises(EngineError, match="out of reach"):
+        open_session(None, accept_open=True)
+
+
+@pytest.mark.usefixtures("no_session")
+@pytest.mark.parametrize("accept_open", [True, False])
+def test_a_running_context_is_found_without_an_active_session(monkeypatch, accept_open):
+    """A builder with settings would seem to change it: it is read as it runs."""
+    from pyspark import SparkContext  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    running = Session(**{"spark.io.encryption.enabled": "false"})
+    monkeypatch.setattr(SparkContext, "_active_spark_context", running.sparkContext)
+    monkeypatch.setattr(SparkSession, "builder", SimpleNamespace(getOrCreate=lambda: running))
+    if accept_open:
+        assert open_session("local[1]", accept_open=True) is running
+        return
+    with pytest.raises(EngineError, match=r"a new one with spark.io.encryption.enabled=true;"):
+        open_session("local[1]", accept_open=False)
 
 
 def test_each_kind_of_cluster_has_its_secret():

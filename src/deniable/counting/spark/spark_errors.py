@@ -5,9 +5,12 @@ returns a fault instead. What Spark itself reports is never shown, for the same 
 """
 
 import json
+import os
+import re
+import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal, NoReturn
@@ -16,6 +19,8 @@ from deniable.errors import DataError, DeniableError, EngineError, InvariantErro
 
 FaultOrigin = Literal["data", "output", "version", "bug"]
 
+# Loggers of PySpark that print an error's message on standard error before anyone can catch it.
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _NOT_SHOWN = "Spark's message is not shown, as it may quote cells."
 # What Spark's errors contain, and what to do then.
 _KNOWN = (
@@ -94,10 +99,16 @@ def describe_fault(error: BaseException, item: int) -> TaskFault:
 
 
 @contextmanager
-def spark_errors(action: str) -> Iterator[None]:
-    """Turn errors of Spark into an ``EngineError`` with advice, without their message."""
+def spark_errors(action: str, *, is_start: bool = False) -> Iterator[None]:
+    """Turn errors of Spark into an ``EngineError`` with advice, without their message.
+
+    Args:
+        action: What is done in the block, to complete "Spark could not".
+        is_start: Whether a session is started: then no table was read, and the message is shown.
+    """
     try:
-        yield
+        with nullcontext() if os.environ.get("DENIABLE_DEBUG") else _silent_loggers():
+            yield
     except DeniableError:
         raise
     except Exception as error:  # py4j, pyspark and gRPC have no common base
@@ -105,8 +116,34 @@ def spark_errors(action: str) -> Iterator[None]:
             raise
         text = str(error)
         advice = next((what for marks, what in _KNOWN if any(m in text for m in marks)), None)
-        problem = advice or f"Spark could not {action} ({type(error).__name__}). {_NOT_SHOWN}"
+        why = (
+            f"{_first_line(text)} DENIABLE_DEBUG=1 prints Spark's log." if is_start else _NOT_SHOWN
+        )
+        problem = advice or f"Spark could not {action} ({type(error).__name__}). {why}"
         raise EngineError(problem) from None
+
+
+@contextmanager
+def _silent_loggers() -> Iterator[None]:
+    """Disable PySpark's loggers of errors in the block: a message may quote a cell."""
+    module = sys.modules.get("pyspark.logger")
+    loggers = [module.PySparkLogger.getLogger(name) for name in _LOGGERS] if module else []
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, was_disabled in zip(loggers, before, strict=True):
+            logger.disabled = was_disabled
+
+
+def _first_line(text: str) -> str:
+    """Return the first line of what Java, or else Python, reports; without tokens."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    reported = next((line for line in lines if line.startswith(": ")), lines[0] if lines else "")
+    reported = re.sub(r"token=[^;\s]*", "token=…", reported.removeprefix(": ").strip())
+    return f"It says: {reported.rstrip('.')}." if reported else ""
 
 
 def is_spark_error(error: BaseException) -> bool:

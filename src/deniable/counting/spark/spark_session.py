@@ -67,20 +67,20 @@ def open_session(master: str | None, *, accept_open: bool) -> "SparkSession":
     # It is printed for every job; what is used here works with pandas 3.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     session_class = import_module("pyspark.sql").SparkSession
-    active: SparkSession | None = session_class.getActiveSession()
+    active = _running_session(session_class)
     if active is not None:
         require_confidential(active, accept_open=accept_open)
         return active
-    if (
-        master is None
-        and "SPARK_REMOTE" not in os.environ
-        and "PYSPARK_GATEWAY_PORT" not in os.environ
-    ):
+    remote = os.environ.get("SPARK_REMOTE") if master is None else master
+    if remote is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         raise EngineError("--engine spark needs --master, the URL of the cluster")
-    _require_reachable(master or "")
-    with spark_errors("start a session"):
-        if (master or "").startswith("sc://"):
-            session: SparkSession = session_class.builder.remote(master).getOrCreate()
+    is_connect = master is None or master.startswith("sc://")
+    if remote is not None and is_connect and not accept_open:
+        _require_tls(remote)
+    _require_reachable(remote or "")
+    with spark_errors("start a session", is_start=True):
+        if remote is not None and is_connect:
+            session: SparkSession = session_class.builder.remote(remote).getOrCreate()
         else:
             require_java()
             with _unprinted_log():
@@ -89,7 +89,32 @@ def open_session(master: str | None, *, accept_open: bool) -> "SparkSession":
     return session
 
 
+def _running_session(session_class: Any) -> "SparkSession | None":
+    """Return the session of this process, also one that another thread made; None without one.
+
+    Settings of a new session would not change a context that runs, but only seem to.
+    """
+    active: SparkSession | None = session_class.getActiveSession()
+    if active is None and import_module("pyspark").SparkContext._active_spark_context is not None:
+        with spark_errors("use the running session"):
+            active = session_class.builder.getOrCreate()
+    return active
+
+
+def _require_tls(remote: str) -> None:
+    """Refuse a connection of Spark Connect that is not encrypted."""
+    words = remote.partition("://")[2].partition("/")[2].split(";")
+    settings = dict(word.split("=", 1) for word in words if "=" in word)
+    if settings.get("use_ssl", "").lower() != "true":
+        raise EngineError(
+            "Spark Connect without TLS sends what is confidential in the clear: write "
+            "sc://HOST:PORT/;use_ssl=true; or pass --accept-open-cluster (in Python, "
+            "accept_open_cluster=True) if the network is as confidential as the table"
+        )
+
+
 def _build(builder: Any, master: str | None) -> "SparkSession":
+    """Make a session. Java is started before it has settings: its arguments are not secret."""
     settings = {name: value for name, (value, _) in CONFIDENTIAL.items()} | _OWN_SETTINGS
     if master is not None:
         builder = builder.master(master)
@@ -100,6 +125,7 @@ def _build(builder: Any, master: str | None) -> "SparkSession":
         settings |= _secret_for(master or "")
     for name, value in settings.items():
         builder = builder.config(name, value)
+    import_module("pyspark").SparkContext._ensure_initialized()
     session: SparkSession = builder.getOrCreate()
     return session
 
@@ -107,8 +133,8 @@ def _build(builder: Any, master: str | None) -> "SparkSession":
 def _secret_for(master: str) -> dict[str, str]:
     """Make the secret by which processes know each other, where Spark itself makes none.
 
-    A cluster on this machine gets a fresh one, as an argument of its process. The processes of a
-    standalone cluster have theirs already, which this session must know.
+    A cluster on this machine gets a fresh one. The processes of a standalone cluster have theirs
+    already, which this session must know.
     """
     if master.startswith("local-cluster"):
         return {_AUTHENTICATION: Expanded.fresh().token("authenticate").hex()}
@@ -167,23 +193,30 @@ def require_confidential(session: "SparkSession", *, accept_open: bool) -> None:
     if accept_open:
         return
     with spark_errors("read the settings of the session"):
-        found = {name: _setting(session, name, own) for name, (_, own) in CONFIDENTIAL.items()}
-        if _setting(session, _TLS, "false") == "true":
+        # Not session.conf: settings of SQL, in which anyone may write what the context has not.
+        conf = session.conf if _is_connect(session) else session.sparkContext.getConf()
+        found = {name: _setting(conf, name, own) for name, (_, own) in CONFIDENTIAL.items()}
+        if _setting(conf, _TLS, "false") == "true":
             found["spark.network.crypto.enabled"] = "true"
     wrong = [
         f"{name}={wanted}" for name, (wanted, _) in CONFIDENTIAL.items() if found[name] != wanted
     ]
     if wrong:
         raise EngineError(
-            "the Spark session is open: it may write or show rows, or exact numbers of rows. Make "
-            f"it with {', '.join(wrong)}; or let deniable make it (--master); or pass "
-            "--accept-open-cluster (in Python, accept_open_cluster=True) if you know that all of "
-            "the cluster, with its logs, is as confidential as the table"
+            "the Spark session is not confidential: it may write or show rows, or exact numbers of "
+            f"rows. Stop the session and make a new one with {', '.join(wrong)}; or let deniable "
+            "make it (--master); or pass --accept-open-cluster (in Python, "
+            "accept_open_cluster=True) if you know that all of the cluster, with its logs, is as "
+            "confidential as the table"
         )
 
 
-def _setting(session: "SparkSession", name: str, default: str) -> str:
-    return str(session.conf.get(name, default)).lower()
+def _is_connect(session: object) -> bool:
+    return any(base.__module__.startswith("pyspark.sql.connect") for base in type(session).__mro__)
+
+
+def _setting(conf: Any, name: str, default: str) -> str:
+    return str(conf.get(name, default)).lower()
 
 
 def require_pyspark() -> None:
@@ -216,11 +249,12 @@ def _require_reachable(master: str) -> None:
     if scheme not in _MASTER_PORTS:
         return
     places = place.partition("/")[0].partition(";")[0].split(",")
+    shown = master.partition(";")[0]  # what follows may be a token
     why = ""
     for each in places:
         host, _, port = each.rpartition(":") if ":" in each else (each, "", "")
         if not host or not (port or "0").isdigit():
-            raise EngineError(f"--master {master}: write it as {scheme}://HOST:PORT")
+            raise EngineError(f"--master {shown}: write it as {scheme}://HOST:PORT")
         try:
             address = host, int(port or _MASTER_PORTS[scheme])
             socket.create_connection(address, timeout=_CONNECT_SECONDS).close()
@@ -229,5 +263,5 @@ def _require_reachable(master: str) -> None:
         else:
             return
     raise EngineError(
-        f"--master {master} is out of reach ({why}): check the address, and that it runs"
+        f"--master {shown} is out of reach ({why}): check the address, and that it runs"
     )
