@@ -122,7 +122,7 @@ def generate(
     *,
     records: GeneratedCount = None,
     out: RecordsPath,
-    file_format: PartFormat = "csv",
+    file_format: PartFormat = None,
     given: Given = None,
     records_each: RecordsEach = None,
     given_is_public: GivenIsPublic = False,
@@ -145,9 +145,11 @@ def generate(
     shown: dict[str, Any] = {"quiet": quiet, "as_json": as_json}
     if given is None:
         _require_records(records, bool(records_each) or given_is_public or smooth_impossible)
+    if engine == "local":
+        _require_no_cluster(file_format, master, accept_open_cluster)
     if given is None and where is None and balance is None:
         drawn |= {"engine": engine, "master": master, "accept_open_cluster": accept_open_cluster}
-        _generate_plain(artefact, records or 0, out, file_format, drawn, **shown)
+        _generate_plain(artefact, records or 0, out, file_format or "csv", drawn, **shown)
         return
     if engine != "local":
         raise ConfigError("--given, --where and --balance need --engine local")
@@ -156,6 +158,19 @@ def generate(
         request |= {"records_each": records_each or 1, "given_is_public": given_is_public}
         request |= {"smooth_impossible": smooth_impossible}
     _generate_conditional(artefact, records, out, request, **shown)
+
+
+def _require_no_cluster(
+    file_format: str | None, master: str | None, accept_open_cluster: bool
+) -> None:
+    """Refuse options of a cluster that would have no effect."""
+    if file_format is not None:
+        raise ConfigError(
+            "--format needs --engine spark: on this machine, the format follows from the name in "
+            "--out"
+        )
+    if master is not None or accept_open_cluster:
+        raise ConfigError("--master and --accept-open-cluster need --engine spark")
 
 
 def _require_records(records: int | None, of_given: bool) -> None:

@@ -189,8 +189,13 @@ FileFormat = Annotated[
     typer.Option("--format", help="Format of the records.", rich_help_panel=OUTPUT_PANEL),
 ]
 PartFormat = Annotated[
-    Literal["csv", "parquet"],
-    typer.Option("--format", help="Format of the parts, on Spark.", rich_help_panel=OUTPUT_PANEL),
+    Literal["csv", "parquet"] | None,
+    typer.Option(
+        "--format",
+        help="Format of the parts, on Spark. [csv]",
+        show_default=False,
+        rich_help_panel=OUTPUT_PANEL,
+    ),
 ]
 Quiet = Annotated[
     bool,

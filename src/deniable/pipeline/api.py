@@ -120,6 +120,8 @@ def generate(
         )
     if engine not in get_args(EngineName):
         raise ConfigError(f'engine = "{engine}": must be one of {", ".join(get_args(EngineName))}')
+    if engine == "local":
+        _require_no_cluster(master, accept_open_cluster)
     keyed = Keyed.fresh() if key is None else Keyed(key)
     opened = open_engine(master, accept_open=accept_open_cluster) if engine == "spark" else None
     generated = artefact.records(records, keyed, workers=workers)
@@ -195,10 +197,17 @@ def synthesize(
     return replace(release, internal=internal)
 
 
+def _require_no_cluster(master: str | None, accept_open_cluster: bool) -> None:
+    """Refuse options of a cluster that would have no effect."""
+    if master is not None or accept_open_cluster:
+        raise ConfigError("--master and --accept-open-cluster need --engine spark")
+
+
 def _with_engine(config: Config, source: object) -> Config:
     """Choose Spark for a Spark DataFrame; refuse a mode that it does not have, before reading."""
     modules = {base.__module__.partition(".")[0] for base in type(source).__mro__}
     if config.engine == "local" and "pyspark" not in modules:
+        _require_no_cluster(config.master, config.accept_open_cluster)
         return config
     if config.mode in ("tested", "randomized"):
         raise ConfigError(

@@ -11,6 +11,7 @@ from deniable.counting.contingency import ContingencyTable, QueryAxis
 from deniable.counting.local import LocalRows
 from deniable.counting.spark import blob_kernels
 from deniable.counting.spark.blob_kernels import (
+    SEEN,
     BlockKernel,
     PrefixKernel,
     RowCountKernel,
@@ -45,6 +46,8 @@ def test_tallies_add_up_to_the_counts(blobs, small_schema, small_codes):
     for row in (row for each in SumKernel().run(iter(tallies)) for row in each.to_pylist()):
         add_tally(totals, row["number"], row["cells"], row["counts"])
     expected = LocalRows(small_codes, 1).count(small_schema.attributes, queries)
+    blobs_seen, times = totals.pop(SEEN)
+    assert (blobs_seen.tolist(), times.tolist()) == ([0, 1, 2, 3], [1, 1, 1, 1])
     for found, table in zip(plan.resolve(totals), expected, strict=True):
         assert found.dense().tolist() == table.dense().tolist()
 
@@ -77,11 +80,14 @@ def test_prefixes_are_counted_and_sort_as_their_codes(blobs, small_codes, small_
     packed = b"".join(prefix for prefix, _ in found)
     assert unpack_prefixes(packed, 3).tolist() == expected.prefixes.tolist()
     assert [n for _, n in found] == expected.counts.tolist()
+    seen = [int.from_bytes(blob) for length, blob in shared if length == SEEN]
+    reader.require_all(seen)
 
 
 def test_rows_and_blocks(blobs):
     batches, reader = blobs
-    [count] = RowCountKernel(reader).run(iter(batches))
+    count, seen = RowCountKernel(reader).run(iter(batches))
+    assert seen.column(0)[0].as_py() == SEEN
     assert np.frombuffer(count.column(3)[0].as_py(), np.int64).tolist() == [2000]
     numbers = pa.RecordBatch.from_pydict({"id": [3, 5]})
     results = BlockKernel(lambda block: str(block).encode()).run(iter([numbers]))

@@ -1,17 +1,22 @@
 """Code blobs, without a cluster: what tasks yield, and that they never raise."""
 
+import os
+
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from deniable.counting.spark import code_blobs
 from deniable.counting.spark.code_blobs import (
+    BLOB_TYPES,
+    NO_ROW,
     BlobReader,
     FileEncoder,
     FrameEncoder,
     PartItem,
     item_of,
     run_guarded,
+    task_of,
 )
 from deniable.counting.spark.spark_errors import TaskFault
 from deniable.data.table_io import read_table
@@ -45,7 +50,7 @@ def test_blobs_hold_the_codes_of_a_file(small_files, small_schema, small_codes):
     assert [row["blob"] for row in rows] == [0, 1, 2]
     reader = BlobReader(5, {row["blob"]: row["digest"] for row in rows}, KEY)
     batches = kernel.run(numbers(0))
-    found = [code for codes in reader.iter_codes(batches) for code in codes.tolist()]
+    found = [code for codes in reader.iter_codes(batches, []) for code in codes.tolist()]
     assert found == small_codes.tolist()
 
 
@@ -54,17 +59,54 @@ def test_a_blob_with_other_codes_is_refused(small_files, small_schema):
     [row] = encode(kernel, numbers(0))
     reader = BlobReader(5, {0: bytes(32)}, KEY)
     with pytest.raises(DataError, match="other rows when it is computed again"):
-        list(reader.iter_codes(kernel.run(numbers(0))))
+        list(reader.iter_codes(kernel.run(numbers(0)), []))
     assert row["fault"] is None
+
+
+@pytest.mark.parametrize("blob", [None, 7])
+def test_a_blob_that_was_not_there_is_refused(blob):
+    """A file that has vanished is a fault, without a blob, when its part is computed again."""
+    reader = BlobReader(5, {0: bytes(32)}, KEY)
+    rows = [{"blob": blob, "codes": None, "owners": None}]
+    batch = pa.RecordBatch.from_pylist(rows, schema=BLOB_TYPES)
+    for read in (lambda each: reader.iter_codes(each, []), reader.iter_owners):
+        with pytest.raises(DataError, match="other rows when it is computed again"):
+            list(read(iter([batch])))
+
+
+@pytest.mark.parametrize("seen", [[], [4], [4, 5, 5], [4, 5, 6]])
+def test_blobs_that_were_not_seen_once_are_noticed(seen):
+    reader = BlobReader(5, {5: bytes(32), 4: bytes(32)}, KEY)
+    reader.require_all([5, 4])
+    with pytest.raises(DataError, match="other rows when it is computed again"):
+        reader.require_all(seen)
+
+
+def test_a_task_prints_nothing(capfd, monkeypatch):
+    """Rust writes the message of a panic to standard error itself; so may any library."""
+
+    class Printing(Raising):
+        def run(self, batches):
+            os.write(2, CELL.encode())
+            yield from super().run(batches)
+
+    for debug, shown in (("", ""), ("1", CELL)):
+        monkeypatch.setenv("DENIABLE_DEBUG", debug)
+        [batch] = task_of(Printing(KeyError(CELL)))(iter([]))
+        assert TaskFault.decode(batch.column(1)[0].as_py()).origin == "bug"
+        assert capfd.readouterr().err == shown
 
 
 def test_kept_rows_are_selected_in_order(small_files, small_schema, small_codes):
     kernel = FileEncoder((PartItem(str(small_files / "table.csv")),), small_schema, KEY)
     [row] = encode(kernel, numbers(0))
     batch = pa.RecordBatch.from_pylist(
-        [{"blob": 0, "codes": row["codes"], "kept": [9, 2]}, {"blob": 0, "codes": row["codes"]}]
+        [
+            {"blob": 0, "codes": row["codes"], "kept": [9, NO_ROW, 2]},
+            {"blob": 0, "codes": row["codes"]},
+        ]
     )
-    first, second = BlobReader(5, {0: row["digest"]}, KEY).iter_codes(iter([batch]))
+    first, second = BlobReader(5, {0: row["digest"]}, KEY).iter_codes(iter([batch]), [])
     assert first.tolist() == small_codes[[2, 9]].tolist()
     assert second.tolist() == []
 

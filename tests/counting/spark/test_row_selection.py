@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deniable.counting.spark.code_blobs import BlobReader, digest
+from deniable.counting.spark.code_blobs import NO_ROW, BlobReader, digest
 from deniable.counting.spark.row_selection import (
     PartSelection,
     RowStreams,
@@ -82,6 +82,10 @@ def test_the_lowest_words_of_each_unit_are_kept():
     kernel = UnitKernel(reader, {0: 0, 1: 250}, Keyed(7), 3)
     batches = kernel.run(iter([pa.RecordBatch.from_pylist(rows)]))
     candidates = [row for batch in batches for row in batch.to_pylist()]
+    seen = [row for row in candidates if row["at"] == NO_ROW]
+    reader.require_all(row["blob"] for row in seen)
+    assert len({row["owner"] for row in candidates}) == 40 + 2
+    candidates = [row for row in candidates if row["at"] != NO_ROW]
     assert max(Counter((row["owner"], row["blob"]) for row in candidates).values()) == 3
     by_owner: dict[bytes, list[tuple[int, int]]] = {}
     for row in candidates:

@@ -153,6 +153,11 @@ def test_a_data_frame_is_a_table(engine, table, small_schema, tmp_path):
     assert made.equals(local.cast(made.schema))
 
 
+def test_a_name_with_a_dot_is_quoted():
+    assert spark_engine.quoted("a.b") == "`a.b`"
+    assert spark_engine.quoted("a`b") == "`a``b`"
+
+
 @pytest.fixture(scope="module")
 def many(artefact):
     """Three parts and some: half a million records and 300."""
@@ -308,6 +313,24 @@ def test_a_file_that_changed_is_found(engine, table, small_schema, tmp_path):
     table.drop("person").reverse().write_csv(path)
     with pytest.raises(DataError, match="other rows when it is computed again"):
         rows.frequent_prefixes(range(5), [2], small_schema.sizes, floor=1)
+    path.unlink()
+    with pytest.raises(DataError, match="other rows when it is computed again"):
+        rows.count(small_schema.attributes, [(QueryAxis(0),)])
+
+
+def test_rows_that_no_task_sees_are_noticed(engine, parts, people):
+    """As if a partition were computed again without its blobs."""
+    rows = engine.read(parts[2], people).rows
+    fewer = replace(rows, blobs=rows.blobs.where(f"blob <> {max(rows.rows)}"))
+    asked = {
+        "count": lambda: fewer.count(people.attributes, [(QueryAxis(0),)]),
+        "prefixes": lambda: fewer.frequent_prefixes(range(5), [2], people.sizes, floor=1),
+        "units": lambda: fewer.limit_per_unit(Keyed(4), max_rows=2),
+    }
+    for name, ask in asked.items():
+        with pytest.raises(DataError, match="other rows when it is computed again"):
+            pytest.fail(f"{name}: {ask()}")
+    rows.close()
 
 
 @pytest.mark.parametrize("mode", ["tested", "randomized"])

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from deniable.counting.spark import spark_session
+from deniable.counting.spark import spark_errors, spark_session
 from deniable.counting.spark.spark_session import (
     CONFIDENTIAL,
     open_session,
@@ -203,10 +203,10 @@ def test_a_secret_of_the_cluster_is_left_alone(tmp_path, monkeypatch):
 
 def test_a_java_that_is_started_has_no_standard_error(capfd, monkeypatch):
     monkeypatch.delenv("DENIABLE_DEBUG", raising=False)
-    with spark_session._unprinted_log():
+    with spark_errors.unprinted_log():
         os.write(2, b"a cell")
     os.write(2, b"ours")
     monkeypatch.setenv("DENIABLE_DEBUG", "1")
-    with spark_session._unprinted_log():
+    with spark_errors.unprinted_log():
         os.write(2, b" shown")
     assert capfd.readouterr().err == "ours shown"

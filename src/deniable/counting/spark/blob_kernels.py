@@ -30,6 +30,8 @@ PREFIX_SCHEMA = "length int, prefix binary, shared long, fault string"
 RESULT_TYPES = pa.schema({"result": pa.binary(), "fault": pa.string()})
 RESULT_SCHEMA = "result binary, fault string"
 
+# In place of the number of a table, or of a prefix's length: the row tells of blobs.
+SEEN = -1
 # Cells of a table that one task adds up.
 _CELLS_PER_CHUNK = 2**20
 # Bytes of a code in a prefix; the most significant comes first, so that prefixes sort as codes do.
@@ -45,9 +47,11 @@ class TallyKernel:
     types: Any = TALLY_TYPES
 
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the non-empty cells of each table, in chunks."""
-        for number, table in enumerate(self.plan.count(self.reader.iter_codes(batches))):
+        """Yield the non-empty cells of each table, in chunks, and the blobs that were seen."""
+        seen: list[int] = []
+        for number, table in enumerate(self.plan.count(self.reader.iter_codes(batches, seen))):
             yield from tally_batches(number, table)
+        yield _seen_batch(seen)
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,11 @@ class RowCountKernel:
     types: Any = TALLY_TYPES
 
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the number of rows."""
-        rows = sum(map(len, self.reader.iter_codes(batches)))
+        """Yield the number of rows, and the blobs that were seen."""
+        seen: list[int] = []
+        rows = sum(map(len, self.reader.iter_codes(batches, seen)))
         yield _tally_batch(0, 0, np.zeros(1, np.int64), np.array([rows]))
+        yield _seen_batch(seen)
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,12 @@ def _tally_batch(number: int, chunk: int, cells: Counts, counts: Counts) -> Any:
     return pa.RecordBatch.from_pydict(columns, schema=TALLY_TYPES)
 
 
+def _seen_batch(seen: list[int]) -> Any:
+    """Make the tally of the blobs that a task has seen: its cells are their numbers."""
+    cells, counts = np.unique(np.array(seen, dtype=np.int64), return_counts=True)
+    return _tally_batch(SEEN, 0, cells, counts)
+
+
 @dataclass(frozen=True)
 class PrefixKernel:
     """Count the rows of each prefix, blob by blob; Spark adds them up."""
@@ -128,13 +140,17 @@ class PrefixKernel:
 
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield the distinct prefixes of each blob with the number of rows that share them."""
-        for codes in self.reader.iter_codes(batches):
+        seen: list[int] = []
+        for codes in self.reader.iter_codes(batches, seen):
             for length in self.lengths:
                 columns = list(self.order[:length])
                 values = [self.sizes[column] for column in columns]
                 prefixes, shared = count_distinct_rows(codes, columns, values)
                 if len(shared):
                     yield _prefix_batch(length, prefixes, shared)
+        for blob in seen:
+            row = {"length": SEEN, "prefix": blob.to_bytes(8), "shared": 1, "fault": None}
+            yield pa.RecordBatch.from_pylist([row], schema=PREFIX_TYPES)
 
 
 def _prefix_batch(length: int, prefixes: Codes, shared: Counts) -> Any:

@@ -6,7 +6,7 @@ cells and types mean the same, and it hands codes to kernels.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 from deniable.arrays import CODE, Codes, Mask, Words
-from deniable.counting.spark.spark_errors import TaskFault, describe_fault
+from deniable.counting.spark.spark_errors import TaskFault, describe_fault, unprinted_log
 from deniable.data.codec import CellSource, Codec, EncodedTable, encode_cells
 from deniable.data.dataframes import UNNAMED_TABLE, import_frame
 from deniable.data.spooled_codes import row_batches
@@ -48,7 +48,13 @@ BLOB_SCHEMA = (
 )
 # Bytes of the hash that stands for an owner, and of the digest of a blob's codes or owners.
 OWNER_BYTES = 16
+# In place of a row of a blob: only says that a task has seen the blob.
+NO_ROW = -1
 _DIGEST_BYTES = 16
+_OTHER_ROWS = (
+    "the table has other rows when it is computed again: its files were changed, or the DataFrame "
+    "is not deterministic. Write it to Parquet files and learn from these"
+)
 
 
 class RowSelection(Protocol):
@@ -73,11 +79,12 @@ class TaskKernel(Protocol):
 
 
 def task_of(kernel: TaskKernel) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Make the function of a task, which never raises: a fault is its last batch."""
+    """Make the function of a task, which never raises or prints: a fault is its last batch."""
     expected = version("deniable")
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from run_guarded(kernel, batches, expected, version("deniable"))
+        with unprinted_log():
+            yield from run_guarded(kernel, batches, expected, version("deniable"))
 
     return task
 
@@ -267,8 +274,12 @@ class BlobReader:
     key: bytes = field(repr=False)
     selection: RowSelection | None = field(repr=False, default=None)
 
-    def iter_codes(self, batches: Iterator[Any]) -> Iterator[Codes]:
+    def iter_codes(self, batches: Iterator[Any], seen: list[int]) -> Iterator[Codes]:
         """Yield the codes of each blob: the rows of ``kept``, where there is this column.
+
+        Args:
+            batches: Arrow batches of blobs.
+            seen: Gets the number of each blob, for ``require_all``.
 
         Raises:
             DataError: A lost blob was computed again, and has other rows.
@@ -279,14 +290,15 @@ class BlobReader:
             for at, blob in enumerate(columns["blob"].to_pylist()):
                 codes = self._codes(blob, columns["codes"][at].as_buffer())
                 if "kept" in columns:
-                    kept = columns["kept"][at].as_py() or []
-                    codes = codes[np.sort(np.array(kept, dtype=np.intp))]
+                    kept = np.array(columns["kept"][at].as_py() or [], dtype=np.intp)
+                    codes = codes[np.sort(kept[kept != NO_ROW])]
                 if self.selection is not None:
                     codes = codes[self.selection.mask(streams, blob, len(codes))]
+                seen.append(blob)
                 yield codes
 
-    def _codes(self, blob: int, codes: Any) -> Codes:
-        self._require_same(codes, self.digests[blob][:_DIGEST_BYTES])
+    def _codes(self, blob: int | None, codes: Any) -> Codes:
+        self._require_same(codes, self._digest(blob)[:_DIGEST_BYTES])
         return np.frombuffer(codes, dtype=CODE).reshape(self.columns, -1).T
 
     def iter_owners(self, batches: Iterator[Any]) -> Iterator[tuple[int, Words]]:
@@ -299,12 +311,25 @@ class BlobReader:
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             for at, blob in enumerate(columns["blob"].to_pylist()):
                 owners = columns["owners"][at].as_buffer()
-                self._require_same(owners, self.digests[blob][_DIGEST_BYTES:])
+                self._require_same(owners, self._digest(blob)[_DIGEST_BYTES:])
                 yield blob, np.frombuffer(owners, dtype="<u8").reshape(-1, OWNER_BYTES // 8)
 
+    def require_all(self, seen: Iterable[int]) -> None:
+        """Require that tasks have seen each blob once, as when it was first read.
+
+        Raises:
+            DataError: A lost partition was computed again, and has fewer blobs, or more.
+        """
+        if sorted(seen) != sorted(self.digests):
+            raise DataError(_OTHER_ROWS)
+
+    def _digest(self, blob: int | None) -> bytes:
+        """Return the digest of a blob; a fault has no blob, as of a file that has vanished."""
+        found = None if blob is None else self.digests.get(blob)
+        if found is None:
+            raise DataError(_OTHER_ROWS)
+        return found
+
     def _require_same(self, content: Any, expected: bytes) -> None:
-        if digest(memoryview(content), self.key) != expected:
-            raise DataError(
-                "the table has other rows when it is computed again: its files were changed, or "
-                "the DataFrame is not deterministic. Write it to Parquet files and learn from these"
-            )
+        if content is None or digest(memoryview(content), self.key) != expected:
+            raise DataError(_OTHER_ROWS)

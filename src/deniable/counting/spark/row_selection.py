@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.arrays import Counts, Mask, Reals, Words
-from deniable.counting.spark.code_blobs import OWNER_BYTES, BlobReader
+from deniable.counting.spark.code_blobs import NO_ROW, OWNER_BYTES, BlobReader
 from deniable.data.partition import ROWS_PER_STREAM, choose_parts, keep_lowest_words
 from deniable.randomness import Expanded, Randomness, Secret, Stage
 
@@ -107,11 +107,16 @@ class UnitKernel:
     types: Any = UNIT_TYPES
 
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the candidates of each blob: hashed owner, word, and place."""
+        """Yield the candidates of each blob: hashed owner, word, and place; and that it was seen.
+
+        That is a row of a unit of its own, which is always kept.
+        """
         streams = RowStreams(self.randomness, "units")
         for blob, owners in self.reader.iter_owners(batches):
             words = streams.words(self.starts[blob], self.starts[blob] + len(owners))
             yield self._candidates(owners, words, blob)
+            row = {"owner": blob.to_bytes(8), "word": 0, "blob": blob, "at": NO_ROW, "fault": None}
+            yield pa.RecordBatch.from_pylist([row], schema=UNIT_TYPES)
 
     def _candidates(self, owners: Words, words: Words, blob: int) -> Any:
         _, units = np.unique(owners, axis=0, return_inverse=True)

@@ -20,7 +20,7 @@ from deniable.counting.spark.code_blobs import (
     task_of,
 )
 from deniable.counting.spark.spark_errors import TaskFault, spark_errors
-from deniable.counting.spark.spark_rows import SparkRows, collect
+from deniable.counting.spark.spark_rows import SparkRows, batch_size, collect
 from deniable.data.batches import AdjustedCounts, require_one_type
 from deniable.data.dataframes import FrameKind, PolarsKind, released_names
 from deniable.data.part_files import add_adjusted, faulty_parts_error, list_parts
@@ -70,10 +70,7 @@ class SparkEngine:
             items, frame = (), _spark_frame(source)
             kind = PolarsKind(released_names(schema.columns, frame.columns))
             with spark_errors("read the table"):
-                self.session.conf.set(
-                    "spark.sql.execution.arrow.maxRecordsPerBatch", str(_ROWS_PER_ARROW_BATCH)
-                )
-                known = [c.name for c in schema.columns if c.name in frame.columns]
+                known = [quoted(c.name) for c in schema.columns if c.name in frame.columns]
                 blobs = frame.select(known).mapInArrow(
                     task_of(FrameEncoder(schema, key)), BLOB_SCHEMA
                 )
@@ -90,7 +87,10 @@ class SparkEngine:
         """Encode all rows, keep the blobs on the cluster, and raise what does not fit."""
         from pyspark import StorageLevel  # noqa: PLC0415
 
-        with spark_errors("read the table"):
+        with (
+            spark_errors("read the table"),
+            batch_size(blobs.sparkSession, _ROWS_PER_ARROW_BATCH),
+        ):
             blobs = blobs.persist(StorageLevel.MEMORY_AND_DISK)
             status: list[dict[str, Any]] = blobs.select(*_STATUS).toArrow().to_pylist()
         faults = [TaskFault.decode(row["fault"]) for row in status if row["fault"] is not None]
@@ -172,6 +172,11 @@ def is_spark_frame(source: object) -> bool:
     """Whether an object is a Spark DataFrame, classic or of Spark Connect."""
     modules = {base.__module__ for base in type(source).__mro__}
     return hasattr(source, "mapInArrow") and any(name.startswith("pyspark.sql") for name in modules)
+
+
+def quoted(name: str) -> str:
+    """Quote the name of a column, in which Spark would take a dot for a field."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def _spark_frame(source: object) -> Any:

@@ -19,6 +19,8 @@ from deniable.errors import DataError, DeniableError, EngineError, InvariantErro
 
 FaultOrigin = Literal["data", "output", "version", "bug"]
 
+# File descriptor of standard error.
+_STDERR = 2
 # Loggers of PySpark that print an error's message on standard error before anyone can catch it.
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _NOT_SHOWN = "Spark's message is not shown, as it may quote cells."
@@ -96,6 +98,26 @@ def describe_fault(error: BaseException, item: int) -> TaskFault:
         f"{type(error).__name__} at {place} in a task on the cluster; its message is not shown"
     )
     return TaskFault("bug", message, item)
+
+
+@contextmanager
+def unprinted_log() -> Iterator[None]:
+    """Take standard error from the block, and from processes that it starts.
+
+    The log of Java, and the message of a panic in a library, may quote cells. If the environment
+    sets DENIABLE_DEBUG, they are printed.
+    """
+    if os.environ.get("DENIABLE_DEBUG"):
+        yield
+        return
+    kept, nowhere = os.dup(_STDERR), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, _STDERR)
+    try:
+        yield
+    finally:
+        os.dup2(kept, _STDERR)
+        os.close(kept)
+        os.close(nowhere)
 
 
 @contextmanager

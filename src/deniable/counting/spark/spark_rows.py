@@ -1,8 +1,8 @@
 """Rows on a cluster: code blobs in a cached DataFrame, counted by tasks. See ``Rows``."""
 
 import math
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from deniable.counting.contingency import ContingencyTable, Query
 from deniable.counting.prefix_counts import FrequentPrefixes
 from deniable.counting.spark.blob_kernels import (
     PREFIX_SCHEMA,
+    SEEN,
     TALLY_SCHEMA,
     PrefixKernel,
     RowCountKernel,
@@ -37,7 +38,7 @@ from deniable.randomness import Randomness
 from deniable.schema.attribute import Attribute
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 # Up to this many tasks, the driver adds up their tallies itself.
 _MAX_TALLIES_ON_DRIVER = 8
@@ -71,8 +72,8 @@ class SparkRows:
         """The number of rows."""
         if self.reader.selection is None:
             return sum(self.rows.values())
-        tallies = collect(self._run(RowCountKernel(self.reader), TALLY_SCHEMA), "count the rows")
-        return sum(int.from_bytes(row["counts"], sys.byteorder) for row in tallies)
+        tallies = self._run(RowCountKernel(self.reader), TALLY_SCHEMA)
+        return sum(int(counts.sum()) for _, counts in self._add_up(tallies).values())
 
     def count(
         self, attributes: Sequence[Attribute], queries: Sequence[Query]
@@ -84,9 +85,7 @@ class SparkRows:
             spread = tallies.repartition(math.isqrt(self.tasks), "number", "chunk")
             tallies = spread.mapInArrow(task_of(SumKernel()), TALLY_SCHEMA)
         totals: dict[int, tuple[Counts, Counts]] = {}
-        by_chunk: dict[tuple[int, int], tuple[Counts, Counts]] = {}
-        for row in collect(tallies, "count the rows"):
-            add_tally(by_chunk, (row["number"], row["chunk"]), row["cells"], row["counts"])
+        by_chunk = self._add_up(tallies)
         for number in sorted({number for number, _ in by_chunk}):
             chunks = [by_chunk[key] for key in sorted(by_chunk) if key[0] == number]
             totals[number] = (
@@ -95,6 +94,15 @@ class SparkRows:
             )
         return plan.resolve(totals)
 
+    def _add_up(self, tallies: "DataFrame") -> dict[tuple[int, int], tuple[Counts, Counts]]:
+        """Add up the tallies of tasks, by table and chunk; require that they saw all blobs."""
+        totals: dict[tuple[int, int], tuple[Counts, Counts]] = {}
+        for row in self._collect(tallies, "count the rows"):
+            add_tally(totals, (row["number"], row["chunk"]), row["cells"], row["counts"])
+        blobs, times = totals.pop((SEEN, 0), (np.empty(0, np.int64), np.empty(0, np.int64)))
+        self.reader.require_all(np.repeat(blobs, times).tolist())
+        return totals
+
     def frequent_prefixes(
         self, order: Sequence[int], lengths: Sequence[int], sizes: Sequence[int], *, floor: int
     ) -> list[FrequentPrefixes]:
@@ -102,10 +110,12 @@ class SparkRows:
         kernel = PrefixKernel(self.reader, tuple(order), tuple(lengths), tuple(sizes))
         counted = self._run(kernel, PREFIX_SCHEMA).groupBy("length", "prefix", "fault")
         summed = counted.sum("shared").withColumnRenamed("sum(shared)", "shared")
-        frequent = summed.where(f"fault is not null or shared >= {int(floor)}")
-        found: dict[int, list[tuple[bytes, int]]] = {length: [] for length in lengths}
-        for row in collect(frequent, "count prefixes"):
+        kept = f"fault is not null or length = {SEEN} or shared >= {int(floor)}"
+        found: dict[int, list[tuple[bytes, int]]] = {length: [] for length in (SEEN, *lengths)}
+        for row in self._collect(summed.where(kept), "count prefixes"):
             found[row["length"]].append((bytes(row["prefix"]), row["shared"]))
+        seen = found.pop(SEEN)
+        self.reader.require_all(int.from_bytes(b) for b, times in seen for _ in range(times))
         return [_in_order(found[length], length) for length in sorted(lengths)]
 
     def split(
@@ -126,16 +136,17 @@ class SparkRows:
         """Keep at most ``max_rows`` rows of each unit, at random."""
         starts, drawn = row_starts(self.rows), task_randomness(randomness)
         kernel = UnitKernel(self.reader, starts, drawn, max_rows)
-        with spark_errors("choose the rows of each unit"):
-            _set_batch_size(self.blobs, BLOBS_PER_BATCH)
+        with spark_errors("choose the rows of each unit"), self._batches():
             owned = self.blobs.select("blob", "owners").mapInArrow(task_of(kernel), UNIT_SCHEMA)
             ranked = owned.selectExpr("*", _PLACE_IN_UNIT).where(f"place <= {int(max_rows)}")
             kept = ranked.groupBy("blob").agg({"at": "collect_list", "fault": "max"})
             kept = kept.toDF("blob", *(_KEPT_COLUMNS[name] for name in kept.columns[1:]))
             # Chosen once: all later jobs read the same rows, whatever is computed again.
             kept = _persist(kept)
-        counted = collect(kept.selectExpr("blob", "size(kept) as rows", "fault"), "choose rows")
-        rows = dict.fromkeys(self.rows, 0) | {row["blob"]: row["rows"] for row in counted}
+        # One of them is no row, but says that the blob was seen.
+        counted = kept.selectExpr("blob", "size(kept) - 1 as rows", "fault")
+        rows = {row["blob"]: row["rows"] for row in self._collect(counted, "choose rows")}
+        self.reader.require_all(rows)
         with spark_errors("choose the rows of each unit"):
             blobs = self.blobs.join(kept.select("blob", "kept"), "blob", "left")
             blobs = _persist(blobs)
@@ -149,14 +160,21 @@ class SparkRows:
 
     def empty(self) -> "SparkRows":
         """Return rows like these, but none of them."""
-        return replace(self, blobs=self.blobs.limit(0), rows={}, tasks=1)
+        reader = replace(self.reader, digests={})
+        return replace(self, blobs=self.blobs.limit(0), reader=reader, rows={}, tasks=1)
 
     def _run(self, kernel: Any, schema: str) -> "DataFrame":
         """Run a kernel on all blobs."""
         with spark_errors("count the rows"):
-            _set_batch_size(self.blobs, BLOBS_PER_BATCH)
             columns = [name for name in ("blob", "codes", "kept") if name in self.blobs.columns]
             return self.blobs.select(*columns).mapInArrow(task_of(kernel), schema)
+
+    def _batches(self) -> AbstractContextManager[None]:
+        return batch_size(self.blobs.sparkSession, BLOBS_PER_BATCH)
+
+    def _collect(self, frame: "DataFrame", action: str) -> list[dict[str, Any]]:
+        with spark_errors(action), self._batches():
+            return collect(frame, action)
 
 
 def _persist(frame: "DataFrame") -> "DataFrame":
@@ -166,8 +184,20 @@ def _persist(frame: "DataFrame") -> "DataFrame":
     return frame.persist(StorageLevel.MEMORY_AND_DISK)
 
 
-def _set_batch_size(frame: "DataFrame", records: int) -> None:
-    frame.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(records))
+@contextmanager
+def batch_size(session: "SparkSession", records: int) -> Iterator[None]:
+    """Set the number of records of Arrow batches in the block, where jobs are planned and run.
+
+    The session may be the user's: the setting is put back.
+    """
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = str(session.conf.get(name))
+    session.conf.set(name, str(records))
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # of a session that is lost: the first error says so
+            session.conf.set(name, before)
 
 
 def _in_order(found: list[tuple[bytes, int]], length: int) -> FrequentPrefixes:

@@ -11,14 +11,12 @@ import socket
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deniable.counting.spark.spark_errors import spark_errors
+from deniable.counting.spark.spark_errors import spark_errors, unprinted_log
 from deniable.errors import EngineError
 from deniable.randomness import Expanded
 
@@ -45,8 +43,6 @@ _OWN_SETTINGS = {
 _AUTHENTICATION = "spark.authenticate.secret"
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _LEAST_JAVA = 17
-# File descriptor of standard error.
-_STDERR = 2
 _MASTER_PORTS = {"spark": 7077, "sc": 15002}
 _CONNECT_SECONDS = 5.0
 
@@ -83,7 +79,7 @@ def open_session(master: str | None, *, accept_open: bool) -> "SparkSession":
             session: SparkSession = session_class.builder.remote(remote).getOrCreate()
         else:
             require_java()
-            with _unprinted_log():
+            with unprinted_log():
                 session = _build(session_class.builder, master)
     require_confidential(session, accept_open=accept_open)
     return session
@@ -144,25 +140,6 @@ def _secret_for(master: str) -> dict[str, str]:
             "have, in spark-defaults.conf of this machine (SPARK_CONF_DIR)"
         )
     return {}
-
-
-@contextmanager
-def _unprinted_log() -> Iterator[None]:
-    """Give a Java that is started in the block no standard error: its log may quote cells.
-
-    If the environment sets DENIABLE_DEBUG, the log is printed.
-    """
-    if os.environ.get("DENIABLE_DEBUG"):
-        yield
-        return
-    kept, nowhere = os.dup(_STDERR), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, _STDERR)
-    try:
-        yield
-    finally:
-        os.dup2(kept, _STDERR)
-        os.close(kept)
-        os.close(nowhere)
 
 
 def _stay_on_this_machine() -> None:
