@@ -593,7 +593,7 @@ FAULTS = [
     Fault(
         "completed rows claim k input rows",
         "answers/conditional_release.py",
-        'sentence = sentence.replace(wording.prefix_claim(parameters["k"]), "")',
+        'sentence = wording.without_prefix_claim(sentence, parameters["k"])',
         "sentence = str(sentence)",
         "answers/test_conditional_release.py::test_the_manifest_names_columns_and_no_cell",
     ),

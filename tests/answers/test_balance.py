@@ -48,6 +48,15 @@ def test_numbers_follow_the_shares_in_every_block():
     assert len({tuple(block) for block in blocks}) > 5
 
 
+@pytest.mark.parametrize("number", range(2, 40))
+def test_shares_that_are_written_are_read_bit_by_bit(number):
+    names = tuple(map(str, range(number)))
+    schema = Schema((Attribute(name="c", kind="categorical", values=names),))
+    shares = Balance.parse("c", schema).shares.tolist()
+    written = f"c: {', '.join(map(repr, shares))}"
+    assert Balance.parse(written, schema).shares.tolist() == shares
+
+
 def test_a_value_is_described_in_the_words_of_the_schema():
     assert Balance.parse("c", SCHEMA).value_text(1) == "3 to 5"
     assert Balance.parse("a: b", SCHEMA).value_text(1) == '"y"'

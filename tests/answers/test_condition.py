@@ -141,6 +141,8 @@ def test_columns_that_are_not_named_are_free():
         ("years ~ 5", 7, "expected ="),
         ("years = 500", 9, "not a value"),
         ("years = 1.5", 9, "not a value"),
+        pytest.param("years = " + "9" * 5_000, 9, "at most 100 characters", id="long number"),
+        pytest.param("years < ." + "9" * 5_000, 9, "at most 100 characters", id="long decimals"),
         ("years = 'x'", 9, "without quotes"),
         ("years in 5", 10, "parentheses"),
         ("years in (5", 12, "comma or )"),

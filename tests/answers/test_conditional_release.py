@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from deniable import Schema
+from deniable import Schema, verify
 from deniable.answers.conditional_release import generate_conditional
 from deniable.data.codec import Codec
 from deniable.errors import ConfigError, DataError
@@ -260,6 +260,9 @@ def test_the_manifest_names_columns_and_no_cell(rich, tmp_path):
     assert document["parameters"]["epsilon"] == rich.certificate.parameters["epsilon"]
     assert document["guarantee"]["epsilon"] == rich.epsilon
     assert "input rows that" not in document["guarantee"]["sentence"]
+    assert "and k were" not in document["guarantee"]["sentence"]
+    assert "The schema was fixed in advance; the number" in document["guarantee"]["sentence"]
+    assert verify(path).passed
     assert "covered by no promise" in document["guarantee"]["sentence"]
     assert "given cells" in document["not_covered"][0]
     assert "mine" not in manifest.read_text()
@@ -280,7 +283,11 @@ def test_a_condition_keeps_the_sentence_about_k_rows(rich, tmp_path):
     document = json.loads((tmp_path / "r.csv.manifest.json").read_text())
     assert "at least 10 input rows" in document["guarantee"]["sentence"]
     assert document["parameters"]["where"] == "age >= 30"
-    assert document["parameters"]["inference"]["method"] in ("exact", "selected states")
+    assert document["parameters"]["inference"]["method"] == "exact"
+    release = generate_conditional(rich, 20, where="age >= 33", key=5)
+    path = release.write_file(tmp_path / "cut.csv")
+    assert release.tally.document()["method"] == "nearly exact"
+    assert verify(path).passed
 
 
 def test_a_failure_leaves_no_file(rich, tmp_path):

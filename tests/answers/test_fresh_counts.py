@@ -9,6 +9,7 @@ import pytest
 import deniable
 from deniable.answers.cell_bands import Bands
 from deniable.answers.fresh_counts import PairwiseCounts, measured_tables, noise_moments
+from deniable.answers.noise_intervals import critical_value
 from deniable.data.codec import Codec
 from deniable.errors import ArtefactError
 from deniable.privacy import noise_laws
@@ -146,6 +147,17 @@ def test_the_moments_of_noise_are_those_of_its_table(law):
     assert variance == pytest.approx(exact, rel=1e-6, abs=1e-9)
     if exact:
         assert kurtosis == pytest.approx(float((p * z**4.0).sum()) / exact**2 - 3, abs=1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [2.5, 3.0, 3.6, 5.0, 30.0, 800.0])
+def test_integer_noise_that_is_mostly_zero_has_narrow_intervals_that_cover(epsilon):
+    variance, kurtosis = noise_moments({"name": "discrete_laplace", "epsilon": epsilon})
+    reach = critical_value(excess_kurtosis=kurtosis) * variance**0.5
+    alpha = np.exp(-epsilon)
+    assert 1 - 2 * alpha ** (np.floor(reach) + 1) / (1 + alpha) >= 0.95
+    assert reach < 2.1
+    if epsilon >= 5:
+        assert reach < 1
 
 
 def test_a_manifest_that_hides_its_noise_or_part_is_refused():

@@ -161,3 +161,19 @@ def test_cases_are_split_into_parts_that_fit(monkeypatch):
     assert len(parts) > 3
     assert np.concatenate([numbers for numbers, _ in parts]).tolist() == list(range(len(UNIVERSE)))
     assert all((part.codes == UNIVERSE[numbers]).all() for numbers, part in parts)
+
+
+def test_a_case_of_many_records_has_more_states(monkeypatch):
+    monkeypatch.setattr(module, "_MAX_ENTRIES_PER_CASE", 1)
+    monkeypatch.setattr(module, "_SELECTED_STATES_PER_CASE", 2)
+    law, evidence = small_law(KINDS[0]), evidence_of(UNIVERSE[:1], frozenset({3}))
+    kept, run = [], module.run_filter
+
+    def record(*args, max_states):
+        kept.append(max_states)
+        return run(*args, max_states=max_states)
+
+    monkeypatch.setattr(module, "run_filter", record)
+    for times in (1, 500, 10**6):
+        assert not infer(law, evidence, Keyed(3).at("records"), times=times).is_exact
+    assert sorted(set(kept)) == [2, 1_000, module._SELECTED_STATES]

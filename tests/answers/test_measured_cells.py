@@ -1,5 +1,7 @@
 """Cells of a question in a measured table: alignment, bounds, shares and notes."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,11 @@ from toy_artefacts import SCHEMA, artefact_of, measure, true_table
 PARTS = np.array([0, 0, 1, 1, 1, 2])
 
 
+def marks(found):
+    """The parts of each band, as a mask."""
+    return [found.of_band(band).tolist() for band in range(len(found.starts) - 1)]
+
+
 def bands_of(numbers):
     return Bands(labels=tuple(map(str, range(max(numbers) + 1))), band_of=np.array(numbers))
 
@@ -19,18 +26,31 @@ def bands_of(numbers):
 def test_a_band_is_aligned_if_it_is_a_union_of_parts():
     found = Selection.of(bands_of([0, 0, 0, 0, 0, 1]), np.ones(6), PARTS)
     assert found.is_aligned
-    assert found.inner.tolist() == [[True, True, False], [False, False, True]]
+    assert marks(found.inner) == [[True, True, False], [False, False, True]]
 
 
 def test_a_band_or_a_condition_that_cuts_a_part_is_not():
     found = Selection.of(bands_of([0, 0, 0, 1, 1, 1]), np.ones(6), PARTS)
     assert not found.is_aligned
-    assert found.inner.tolist() == [[True, False, False], [False, False, True]]
-    assert found.outer.tolist() == [[True, True, False], [False, True, True]]
+    assert marks(found.inner) == [[True, False, False], [False, False, True]]
+    assert marks(found.outer) == [[True, True, False], [False, True, True]]
     assert found.covered.all()
     half = Selection.of(bands_of([0] * 6), np.array([1, 1, 1, 1, 1, 0.5]), PARTS)
-    assert half.inner.tolist() == [[True, True, False]]
-    assert half.outer.tolist() == [[True, True, True]]
+    assert marks(half.inner) == [[True, True, False]]
+    assert marks(half.outer) == [[True, True, True]]
+
+
+def test_many_bands_of_many_parts_need_little_memory():
+    """20,000 bands by 20,000 parts would be gigabytes."""
+    codes = np.arange(20_000)
+    bands = Bands(labels=("",) * len(codes), band_of=codes)
+    tracemalloc.start()
+    found = Selection.of(bands, np.ones(len(codes)), codes)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.is_aligned
+    assert np.flatnonzero(found.inner.of_band(7)).tolist() == [7]
+    assert peak < 20e6
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ def test_a_condition_weighs_the_records():
     shares = np.zeros(SCHEMA.attributes[0].size)
     shares[:10] = 1.0
     shares[10] = 0.5
-    total, cells = model_cells(toy_artefact(), [2], values_of(2), {0: shares}, rows=800.0)
+    total, cells = model_cells(toy_artefact(), [2], values_of(2), {0: shares[None, :]}, rows=800.0)
     codes = draw_model(toy_artefact())
     assert total.estimate == pytest.approx(800 * shares[codes[:, 0]].mean())
     assert sum(cell.share.estimate for cell in cells) == pytest.approx(1)
@@ -42,7 +42,7 @@ def test_a_condition_weighs_the_records():
 
 
 def test_a_condition_without_records_has_no_shares():
-    shares = {0: np.zeros(SCHEMA.attributes[0].size)}
+    shares = {0: np.zeros((1, SCHEMA.attributes[0].size))}
     total, cells = model_cells(toy_artefact(), [2], values_of(2), shares, rows=800.0)
     assert total.estimate == 0
     assert all(math.isnan(cell.share.estimate) for cell in cells)
@@ -51,7 +51,7 @@ def test_a_condition_without_records_has_no_shares():
 def test_bands_that_the_condition_excludes_are_left_out():
     (bands,) = values_of(1)
     assert own_allowed(bands, None) == [True] * 4
-    assert own_allowed(bands, np.array([0, 1, 0.2, 0])) == [False, True, True, False]
+    assert own_allowed(bands, np.array([[0, 1, 0.2, 0]])) == [False, True, True, False]
 
 
 def test_the_same_artefact_gives_the_same_answer():

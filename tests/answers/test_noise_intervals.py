@@ -66,9 +66,37 @@ def test_a_count_without_noise_is_exact():
     )
 
 
-def test_a_negative_upper_end_becomes_zero():
-    found = count_interval(-50.0, 4.0, z=Z, chance=Chance())
-    assert (found.estimate, found.low, found.high) == (0.0, 0.0, 0.0)
+@pytest.mark.parametrize("chance", [Chance(), Chance(thinning=1.0)])
+def test_a_count_far_below_zero_does_not_exclude_all_rows(chance):
+    found = count_interval(-50.0, 16.0, z=Z, chance=chance)
+    assert (found.estimate, found.low) == (0.0, 0.0)
+    # That of a count one standard deviation below 0.
+    assert found.high == count_interval(-4.0, 16.0, z=Z, chance=chance).high
+    assert found.high >= math.floor((Z - 1) * 4)
+    assert count_interval(-1e-6, 1e-12, z=Z, chance=Chance()).high == 0.0
+
+
+@pytest.mark.parametrize("truth", [0, 2, 5, 30])
+def test_counts_near_zero_are_covered_at_the_nominal_rate(truth):
+    """By the exact law of the noise, on a grid of its quantiles."""
+    noise = 4.0 * stats.norm.ppf((np.arange(4_000) + 0.5) / 4_000)
+    found = [count_interval(truth + e, 16.0, z=Z, chance=Chance()) for e in noise]
+    assert np.mean([own.low <= truth <= own.high for own in found]) >= 0.949
+    assert min(own.high for own in found) > 0
+
+
+def test_shares_far_below_zero_or_above_one_keep_an_interval():
+    low = share_interval(sums(-40.0, 500.0), z=Z)
+    assert (low.low, low.high) == (0.0, share_interval(sums(-2.0, 500.0), z=Z).high)
+    assert low.high > 0
+    high = share_interval(sums(540.0, 500.0), z=Z)
+    assert high.high == 1.0
+    assert 0.9 < high.low < 1
+
+
+def test_the_critical_value_of_noise_that_is_mostly_zero_is_bounded():
+    assert critical_value(excess_kurtosis=1e12) == pytest.approx(1 / math.sqrt(0.05))
+    assert critical_value(0.999, excess_kurtosis=1e12) == pytest.approx(1 / math.sqrt(0.001))
 
 
 @pytest.mark.parametrize("x", [-5.0, 3.0, 40.0, 60.0])

@@ -17,6 +17,10 @@ def test_given_rows_are_completed_internally_with_a_warning(deniable, artefact, 
     assert result.code == 0
     assert "6 records in r.csv.internal" in result.out
     assert "must not leave" in result.err
+    quiet = deniable(*run[:-3], "q.csv", "--quiet")
+    assert quiet.out == ""
+    assert "q.csv.internal" in quiet.err
+    assert "must not leave" in quiet.err
     checked = deniable("verify", "r.csv.internal", "--artefact", artefact, "--given", rows)
     assert checked.code == 0
     assert "regenerated records" in checked.out

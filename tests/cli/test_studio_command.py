@@ -38,6 +38,12 @@ def test_another_address_is_warned_of(deniable, served):
     assert (given["host"], given["port"], given["opens_browser"]) == (EVERYWHERE, 8000, False)
 
 
+def test_the_plain_name_is_warned_of_as_its_cookie_goes_to_other_ports(deniable, served):
+    result = deniable("studio", "--host", "localhost")
+    assert "sends its cookie to every server" in " ".join(result.out.split())
+    assert served[0][1]["host"] == "localhost"
+
+
 def test_without_the_extra_it_says_what_to_install(deniable, served, monkeypatch):
     monkeypatch.setattr(studio_command, "find_spec", lambda name: None if name == "uvicorn" else 1)
     deniable("studio").complains(2, "uvicorn", "pip install 'deniable[studio]'")

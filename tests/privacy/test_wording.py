@@ -20,6 +20,15 @@ COST = Guarantee(epsilon=0.99603060232, delta=1.0000001e-9)
 EACH = Guarantee(epsilon=0.01, delta=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("draft", "start"), [(False, "The schema was fixed"), (True, "The number")]
+)
+def test_a_claim_without_the_sentence_about_k_rows_does_not_name_k(draft, start):
+    short = wording.without_prefix_claim(one_shot_claim(COST, k=5, private_draft=draft), 5)
+    assert f"CSPRNG]. {start}" in short
+    assert " k " not in short
+
+
 def test_printed_costs_are_rounded_up():
     assert format_cost(COST) == "ε = 0.996031, δ = 1.00001e-09"
 

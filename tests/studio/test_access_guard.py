@@ -1,13 +1,15 @@
 """Who is let in: one browser, by a link that works once, from our own pages only."""
 
 import re
+import socket
 
 import pytest
 
-from deniable.studio.access_guard import Access, token_of
+from deniable.studio.access_guard import Access, local_name, token_of
 from deniable.studio.web_app import GET, POST
 from studio_client import HOST, ORIGIN, PORT, text_of
 
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens here
 CELLS = ("kelpfarmer", "windmill", "axolotl")
 ALL_PATHS = [
     *(("GET", path) for path in GET),
@@ -147,6 +149,68 @@ def test_a_refused_request_has_them_too(studio):
     headers = studio.new_client().get("/history").headers
     assert headers["cache-control"] == "no-store"
     assert "default-src 'none'" in headers["content-security-policy"]
+
+
+def test_a_local_studio_has_a_name_of_its_own_and_answers_to_no_other():
+    """The cookie of 127.0.0.1 would be sent to the server of anyone on any port there."""
+    name = local_name()
+    assert re.fullmatch(r"studio-[0-9a-f]{32}\.localhost", name)
+    assert name != local_name()
+    access = Access("127.0.0.1", PORT, name)
+    assert access.hosts == {f"{name}:{PORT}"}
+    assert access.new_link().startswith(f"http://{name}:{PORT}/enter?token=")
+    for other in (HOST, f"localhost:{PORT}", f"{local_name()}:{PORT}", f"{name}:1", name):
+        assert access.refusal("GET", "/enter", {"host": other}, "127.0.0.1") == (421, "host")
+    assert access.refusal("GET", "/enter", {"host": f"{name}:{PORT}"}) is None
+
+
+def test_all_addresses_of_this_computer_can_be_served_and_foreign_names_cannot():
+    access = Access(EVERYWHERE, PORT)
+    name = socket.gethostname().lower()
+    own = [f"{name}:{PORT}", HOST, f"localhost:{PORT}", f"192.0.2.7:{PORT}"]
+    for host in own:
+        assert access.refusal("GET", "/enter", {"host": host}, "192.0.2.7") is None, host
+        from_page = {"host": host, "origin": f"http://{host}"}
+        assert access.refusal("POST", "/enter", from_page, "192.0.2.7") is None, host
+        elsewhere = {"host": host, "origin": "http://evil.example"}
+        assert access.refusal("POST", "/enter", elsewhere, "192.0.2.7") == (403, "origin")
+    for host in (f"evil.example:{PORT}", f"192.0.2.8:{PORT}", "192.0.2.7", "192.0.2.7:1", ""):
+        assert access.refusal("GET", "/enter", {"host": host}, "192.0.2.7") == (421, "host"), host
+    assert access.serves(f"192.0.2.7:{PORT}", "::ffff:192.0.2.7")
+    assert access.serves(f"[2001:db8::1]:{PORT}", "2001:db8::1")
+    assert not access.serves(f":{PORT}", "no address")
+    assert Access(EVERYWHERE, 80).serves("192.0.2.7", "192.0.2.7")
+    assert not Access("192.0.2.9", PORT).serves(f"192.0.2.7:{PORT}", "192.0.2.7")
+
+
+@pytest.mark.parametrize("token", ["é", "%C3%A9", "%FF", "x&a&b&c&d&e", ""])
+def test_an_odd_token_is_a_wrong_one(studio, token):
+    assert studio.new_client().get(f"/enter?token={token}").status_code == 403
+
+
+@pytest.mark.parametrize("odd", ['other={"a":1}', "other", "=", 'a="b', "é=ü", "other=a,b c"])
+def test_a_cookie_of_a_neighbour_locks_nobody_out(studio, odd):
+    [cookie] = (f"{each.name}={each.value}" for each in studio.client.cookies.jar)
+    for sent in (f"{odd}; {cookie}", f"{cookie}; {odd}", f"{cookie.split('=')[0]}=old; {cookie}"):
+        headers = {"cookie": sent.encode("latin-1")}
+        assert studio.new_client().get("/history", headers=headers).status_code == 200, sent
+    odd_value = {"cookie": f"{cookie.split('=')[0]}=é".encode("latin-1")}
+    assert studio.new_client().get("/history", headers=odd_value).status_code == 403
+
+
+def test_a_wrong_token_neither_ends_the_link_nor_prints_another(studio):
+    link = studio.space.access.new_link().removeprefix(ORIGIN)
+    for _ in range(3):
+        assert studio.new_client().get("/enter?token=x").status_code == 403
+        assert studio.new_client().head(link).status_code == 403
+    assert studio.announced == []
+    assert studio.new_client().get(link).status_code == 200
+    for _ in range(3):
+        assert studio.new_client().get(link).status_code == 403
+        studio.new_client().head(link)
+    [new] = studio.announced
+    studio.post("/another")
+    assert studio.new_client().get(new.removeprefix(ORIGIN)).status_code == 200
 
 
 def test_an_address_of_ipv6_is_written_in_brackets():

@@ -1,12 +1,21 @@
 """The notes of a draft become questions with answers."""
 
+import re
+
 import polars as pl
 import pytest
 
 from deniable.drafting.draft import draft_schema
 from deniable.files import parse_toml
 from deniable.schema.schema import Schema
-from deniable.studio.open_questions import OpenQuestion, answers_to, apply_answer, read_questions
+from deniable.studio.open_questions import (
+    OpenQuestion,
+    answers_to,
+    apply_answer,
+    is_settled,
+    read_questions,
+    taken_codes,
+)
 from deniable.studio.schema_text import SchemaText
 
 ROWS = 400
@@ -83,3 +92,55 @@ def test_other_answers():
     assert apply_answer("categorical", column, []) == {"type": "categorical", "confirmed": True}
     unit = apply_answer("unit", {**column, "min": 3}, [])
     assert unit == {"values": None, "min": None, "confirmed": True, "type": "identifier"}
+
+
+def test_a_code_taken_for_missing_can_be_a_value_after_all():
+    numbers = [-99 if i % 5 == 0 else i % 90 for i in range(ROWS)]
+    draft = draft_schema(pl.DataFrame({"age": numbers}))
+    [question] = [each for each in read_questions(draft.text) if taken_codes(each)]
+    assert taken_codes(question) == ("-99",)
+    assert [each.label for each in answers_to(question)][1] == "No, it is a value"
+    assert not is_settled(question, ["-99"])
+    assert is_settled(question, [])
+    after = schema_after(draft, "age", "value")
+    assert "-99" not in after.missing
+    assert -99 in after.values
+    assert not after.confirmed
+
+
+def test_a_list_gets_the_code_as_a_value():
+    question = OpenQuestion("-9 and -8 are taken to mean missing: please check.", ("a",))
+    column = {"name": "a", "type": "ordered", "values": [1, 2], "missing": ["", "-9", "-8"]}
+    assert apply_answer("value", column, [question]) == {"missing": [""], "values": [-9, -8, 1, 2]}
+    texts = {"name": "a", "type": "categorical", "values": ["x"], "missing": ["-9", "-8"]}
+    assert apply_answer("value", texts, [question]) == {
+        "missing": None,
+        "values": ["x", "-9", "-8"],
+    }
+    assert apply_answer("edit", column, [question]) == {}
+
+
+def test_minus_one_that_means_missing_is_one_click():
+    numbers = [-1 if i == 3 else i % 90 for i in range(ROWS)]
+    draft = draft_schema(pl.DataFrame({"amount": numbers}))
+    after = schema_after(draft, "amount", "missing")
+    assert "-1" in after.missing
+    assert -1 not in after.values
+
+
+def test_questions_have_no_words_of_the_file(draft):
+    notes = [
+        'X: if it is not needed, set release = "omit".',
+        'Leave this one out with release = "omit".',
+        "-99 is taken to mean missing: please check. All missing cells are written as the first "
+        "text under missing.",
+        'Many rows have 99: if it means missing, add it to missing and lower max; if it means "99 '
+        'or more", leave it.',
+        'The only negative number is -1: if it means missing, set missing = ["-1"].',
+        "One text among its numbers is taken to mean missing (see missing): please check.",
+        *(each.text for each in read_questions(draft.text) if each.columns),
+    ]
+    for note in notes:
+        words = OpenQuestion(note, ("a",)).plain_text
+        jargon = r'release =|"omit"|under missing|lower max|missing =|see missing|max_rows|\?\.'
+        assert not re.search(jargon, words), words

@@ -8,6 +8,7 @@ from deniable.pipeline import api
 from deniable.schema.schema import Schema
 from deniable.studio.plan_consequences import (
     best_guess,
+    caution_words,
     consequences,
     forecast_words,
     plain_words,
@@ -80,3 +81,37 @@ def test_the_forecast_is_in_words_and_may_be_missing():
     assert "30 %" in words[2]
     assert forecast_words(None) == []
     assert forecast_words({"value_error": None}) == []
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "likeness", "warned"),
+    [
+        (0.1, "almost the same", False),
+        (1.0, "much the same", False),
+        (2.0, "could look different", False),
+        (3.0, "quite different", True),
+        (10.0, "quite different", True),
+        (50.0, "quite different", True),
+    ],
+)
+def test_words_are_never_stronger_than_their_epsilon(small_schema, epsilon, likeness, warned):
+    cost = {"epsilon": epsilon, "delta": 1e-9}
+    report = {"cost": cost, "mode": "one-shot", "k": 50, "threshold": 99}
+    words = plain_words(report, small_schema)
+    assert likeness in words[0]
+    assert ("almost" in " ".join(words)) == (likeness == "almost the same")
+    assert bool(caution_words(report)) == warned
+    assert "at most 100 %" not in " ".join(words) or epsilon > 20
+    assert "at most more" not in " ".join(words)
+
+
+def test_a_share_just_below_one_is_not_written_as_all(small_schema):
+    cost = {"epsilon": 10.0, "delta": 1e-9}
+    report = {"cost": cost, "mode": "one-shot", "k": 50, "threshold": 99}
+    assert "99.996 %" in " ".join(plain_words(report, small_schema))  # 0.9999546, rounded up
+
+
+def test_the_page_warns_of_a_large_epsilon(studio):
+    given = {"table": "table.csv", "schema": "schema.toml"}
+    assert "is large" in studio.get("/plan", **given, records="100", epsilon="5")
+    assert "is large" not in studio.get("/plan", **given, records="100", epsilon="1")

@@ -97,3 +97,15 @@ def test_odd_positions_are_moved_inside():
     assert nearest_position("k", "0") == nearest_position("k", "x") == 0
     assert PlanForm.sent({"k_slider": "999"}, moved="k_slider").texts["k"] == "500"
     assert PlanForm.sent({"k_slider": "-1"}, moved="k_slider").texts["k"] == "2"
+
+
+@pytest.mark.parametrize("name", ["records", "rows", "k", "rows_max", "workers", "epsilon"])
+def test_a_number_of_thousands_of_digits_is_a_clear_page(studio, name):
+    for text in ("9" * 5000, "9" * 400, "²"):
+        given = {"table": "table.csv", "schema": "schema.toml", name: text}
+        if name == "records":
+            assert studio.client.post("/start", data=given).status_code == 422
+        assert studio.client.get("/plan", params=given).status_code == 200
+        moved = {**given, "k_slider": text}
+        headers = {"HX-Request": "true", "HX-Trigger-Name": "k_slider"}
+        assert studio.client.get("/plan", params=moved, headers=headers).status_code == 200

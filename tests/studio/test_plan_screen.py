@@ -9,7 +9,7 @@ import pytest
 from conftest import HOMES, PETS
 from deniable.studio.plan_screen import release_path
 from deniable.studio.run_store import RunRecord
-from studio_client import record_release, text_of
+from studio_client import end_step, record_release, text_of
 
 GIVEN = {"table": "table.csv", "schema": "schema.toml"}
 
@@ -77,6 +77,7 @@ def test_an_impossible_choice_says_why(studio):
         ({"out": "/elsewhere"}, "must lie in"),
         ({"out": "x.internal"}, "must not be named .internal"),
         ({"out": "table.csv"}, "exists"),
+        ({"out": "x.Internal/y"}, "must not be named .internal"),
         ({"epsilon": "x"}, "write a number"),
         ({"records": "0"}, "write a whole number"),
     ],
@@ -134,7 +135,37 @@ def test_names_of_releases_are_free(studio, folder):
     assert release_path(root, "table.csv") == "table-release-3"
 
 
+def test_the_name_of_an_earlier_run_is_never_used_again(studio):
+    end_step(studio, record_release(studio, "table-release-1"), 0, code=130)
+    page = studio.get("/plan", **GIVEN)
+    assert 'value="table-release-2"' in page
+    for out in ("table-release-1", "./table-release-1/", "Table-Release-1"):
+        reply = studio.client.post("/start", data={**GIVEN, "records": "10", "out": out})
+        assert reply.status_code == 422
+        assert "an earlier run had the folder" in reply.text
+    assert len(studio.space.store.all()) == 1
+
+
+def test_a_release_in_a_release_is_refused(released, folder):
+    (folder / "out" / "deeper").mkdir()
+    for out in ("out/second", "out/deeper/second"):
+        sent = {**GIVEN, "records": "10", "out": out, "spend_more": "on"}
+        reply = released.client.post("/start", data=sent)
+        assert reply.status_code == 422
+        assert "lies in another release" in reply.text
+    assert len(released.space.store.all()) == 1
+
+
 def test_the_four_modes_and_targets_are_offered_from_the_options(studio):
     page = studio.get("/plan", **GIVEN, target="pet")
     assert re.search(r'<option value="pet" selected>', page)
     assert "--target=pet" in page
+
+
+def test_the_first_page_shows_the_commands_of_what_is_ticked(studio):
+    page = studio.get("/plan", **GIVEN)
+    assert re.search(r'name="measures" checked', page)
+    assert any("evaluate" in line for line in command_lines(page))
+    page = studio.get("/plan", **GIVEN, records="100")
+    assert not re.search(r'name="measures" checked', page)
+    assert not any("evaluate" in line for line in command_lines(page))

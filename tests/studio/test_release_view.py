@@ -5,8 +5,9 @@ import json
 import pytest
 
 from deniable.errors import ArtefactError
-from deniable.studio.release_view import latest_result, plot, read_release
-from studio_client import end_step, record_release
+from deniable.studio.release_view import latest_verdict, plot, read_release
+from deniable.studio.run_store import Step
+from studio_client import end_step, record_release, record_verdict
 
 
 def test_a_release_has_its_certificate_its_records_and_its_plots(released):
@@ -33,22 +34,61 @@ def test_labels_of_a_plot_are_text():
 
 def test_the_newest_verdict_counts(released):
     for passed in (False, True):
-        run = record_release(released, "", kind="check", schema="out")
-        _as_verify(released, run)
-        end_step(
-            released, run, 0, output=json.dumps({"passed": passed, "checks": [{"passed": passed}]})
-        )
+        record_verdict(released, "out", passed=passed)
     newest = released.space.store.all()[0]
     wanted = released.space.store.status(newest)[0].result["passed"]
-    assert latest_result(released.space, "out", "verify")["passed"] == wanted
+    assert latest_verdict(released.space, "out")[0]["passed"] == wanted
 
 
-def _as_verify(studio, run):
-    path = studio.space.store.folder(run) / "run.json"
-    path.write_text(path.read_text().replace('"synthesize"', '"verify"'))
+def test_a_verdict_holds_for_the_files_that_were_checked(released, folder):
+    assert not read_release(released.space, "out").may_publish
+    record_verdict(released, "out")
+    assert read_release(released.space, "out").may_publish
+    with (folder / "out" / "synthetic.csv").open("a") as file:
+        file.write("20,tinsmith,windmill,1,axolotl\n")
+    view = read_release(released.space, "out")
+    assert view.verdict["passed"]
+    assert not view.is_current
+    assert not view.may_publish
 
 
-@pytest.mark.parametrize("text", ["[]", "{", "3"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mode": "tested"},
+        {"mode": "other"},
+        {"guarantee": {"epsilon": "inf"}},
+        {"guarantee": {"epsilon": True}},
+        {"guarantee": 3},
+    ],
+)
+def test_a_pass_alone_does_not_make_it_public(released, folder, change):
+    path = folder / "out" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    record_verdict(released, "out")
+    view = read_release(released.space, "out")
+    assert view.has_passed
+    assert not view.may_publish
+
+
+def test_a_verdict_without_checks_is_no_pass(released):
+    run = record_verdict(released, "out")
+    end_step(released, run, 0, output='{"passed": true, "checks": []}')
+    assert not read_release(released.space, "out").may_publish
+
+
+def test_why_a_check_or_a_measurement_failed_is_kept(released):
+    view = read_release(released.space, "out")
+    assert view.faults == {"verify": "", "evaluate": ""}
+    for command in ("verify", "evaluate"):
+        step = Step(name="x", arguments=(command, "out"))
+        run = record_release(released, "", kind="check", schema="out", steps=(step,))
+        end_step(released, run, 0, code=2, errors=f"DataError: {command}\n")
+    view = read_release(released.space, "out")
+    assert view.faults == {"verify": "DataError: verify", "evaluate": "DataError: evaluate"}
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "3", "{}", '{"format": "other"}'])
 def test_a_manifest_that_is_none_is_an_error(released, folder, text):
     (folder / "out" / "manifest.json").write_text(text)
     with pytest.raises(ArtefactError):

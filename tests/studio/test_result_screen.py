@@ -1,18 +1,83 @@
 """The fifth screen: what may leave, what stays, the zip, and more records."""
 
 import io
-import json
 import zipfile
 
 import pytest
 
 from deniable.pipeline import api
-from deniable.studio.run_store import RunRecord
+from deniable.studio.run_store import RunRecord, Step
 from deniable.verification.verify import verify
-from studio_client import end_step, record_release, text_of
+from studio_client import end_step, record_release, record_verdict, text_of
+
+
+def marks_of(page):
+    """What a page says of the release: its colours, its marks, its main button."""
+    public = page.partition("Everything below is measured on real rows")[0]
+    found = {
+        "box": 'class="box public"' in public,
+        "words": "May be published." in public,
+        "tags": public.count('class="mark public"'),
+        "button": 'class="button primary"' in public,
+    }
+    return found, public.count('class="mark stays"')
+
+
+def test_all_marks_and_the_button_follow_one_verdict(released, folder):
+    green = {"box": True, "words": True, "tags": 2, "button": True}
+    red = {"box": False, "words": False, "tags": 0, "button": False}
+    assert marks_of(released.get("/result", release="out")) == (red, 2)
+    run = record_verdict(released, "out")
+    assert marks_of(released.get("/result", release="out")) == (green, 0)
+    released.space.store.forget(run)
+    run = record_verdict(released, "out", passed=False)
+    assert marks_of(released.get("/result", release="out")) == (red, 2)
+    released.space.store.forget(run)
+    record_verdict(released, "out")
+    with (folder / "out" / "synthetic.csv").open("a") as file:
+        file.write("20,tinsmith,windmill,1,axolotl\n")
+    page = released.get("/result", release="out")
+    assert marks_of(page) == (red, 2)
+    assert "Changed since it was verified: verify again." in text_of(page)
+    assert "PASS" not in text_of(page)
+
+
+def test_mode_tested_is_marked_as_what_stays(released, folder):
+    path = folder / "out" / "manifest.json"
+    path.write_text(path.read_text().replace('"one-shot"', '"tested"'))
+    record_verdict(released, "out")
+    found, stays = marks_of(released.get("/result", release="out"))
+    assert not any(found.values())
+    assert stays == 2
+
+
+def test_why_it_was_not_measured_is_shown(released):
+    step = Step(name="Measure", arguments=("evaluate", "table.csv"))
+    run = record_release(released, "", kind="check", schema="out", steps=(step,))
+    end_step(released, run, 0, code=2, errors="DataError: <b> no\n")
+    assert "DataError: &lt;b&gt; no" in released.get("/result", release="out")
+
+
+def test_internal_files_in_a_release_are_not_in_its_zip(released, folder):
+    inner = folder / "out" / "second.internal"
+    inner.mkdir()
+    (inner / "run.json").write_text("secret")
+    reply = released.client.get("/download", params={"release": "out"})
+    with zipfile.ZipFile(io.BytesIO(reply.content)) as archive:
+        assert not any("internal" in name for name in archive.namelist())
+    assert "second.internal" not in released.get("/result", release="out")
+
+
+def test_a_folder_with_some_manifest_is_no_release(released, folder):
+    (folder / "app").mkdir()
+    (folder / "app" / "manifest.json").write_text('{"name": "app"}')
+    (folder / "app" / "secret.csv").write_text("secret")
+    for page in ("/result", "/download"):
+        assert released.client.get(page, params={"release": "app"}).status_code == 422
 
 
 def test_a_result_marks_what_may_be_published_and_what_stays(released):
+    record_verdict(released, "out")
     page = released.get("/result", release="out")
     words = text_of(page)
     public, _, inside = words.partition("Everything below is measured on real rows")
@@ -58,17 +123,12 @@ def test_a_release_without_a_guarantee_stays_inside(released, folder, small_tabl
 
 
 def test_a_verdict_is_shown_and_a_failed_one_stops_publication(released):
-    check = {"name": "files", "passed": True, "explanation": "all <b>fine</b>", "exact": True}
-    run = record_release(released, "", kind="check", schema="out")
-    path = released.space.store.folder(run) / "run.json"
-    path.write_text(path.read_text().replace('"synthesize"', '"verify"'))
-    verdict = {"passed": True, "checks": [check], "unknown": ["whether"]}
-    end_step(released, run, 0, output=json.dumps(verdict))
+    run = record_verdict(released, "out")
     page = released.get("/result", release="out")
-    assert "PASS. All 1 checks passed" in text_of(page)
+    assert "PASS. All 2 checks passed" in text_of(page)
     assert "<b>fine</b>" not in page
-    verdict = {"passed": False, "checks": [check, {**check, "passed": False}], "unknown": []}
-    end_step(released, run, 0, code=1, output=json.dumps(verdict))
+    released.space.store.forget(run)
+    record_verdict(released, "out", passed=False)
     words = text_of(released.get("/result", release="out"))
     assert "FAIL. 1 of 2 checks failed" in words
     assert "do not publish it" in words

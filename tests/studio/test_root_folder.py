@@ -103,3 +103,23 @@ def test_a_root_must_be_a_folder(root):
         RootFolder(root.path / "absent")
     with pytest.raises(ConfigError, match="not a folder"):
         RootFolder(root.path / "sub" / "people.csv")
+
+
+def test_a_name_that_is_no_text_is_listed_and_a_long_one_is_a_clear_page(studio, folder):
+    for name in (b"caf\xe9.csv", b"a\nb.csv", b"c\\d.csv"):
+        (folder / os.fsdecode(name)).write_text("a\n1\n")
+    page = studio.get("/", folder="")
+    assert "caf\\udce9.csv" in page
+    assert page.count("rename it to open it here") == 3
+    assert "table.csv" in page
+    for path in ("/table?path=", "/?folder=", "/schema?schema=", "/plan?schema="):
+        reply = studio.client.get(path + "x" * 300)
+        assert reply.status_code == 422, path
+        assert "too long" in reply.text
+
+
+def test_a_root_whose_path_is_no_text_is_refused(tmp_path):
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    odd.mkdir()
+    with pytest.raises(ConfigError, match="rename it"):
+        RootFolder(odd)

@@ -1,5 +1,6 @@
 """Processes of runs: steps in order, cancelled and killed ones, found again by another server."""
 
+import errno
 import os
 import signal
 import sys
@@ -7,6 +8,7 @@ import time
 
 import pytest
 
+from deniable.studio import run_process, run_store
 from deniable.studio.run_process import PROGRAM, RunControl, hash_table
 from deniable.studio.run_screen import run_state
 from deniable.studio.run_store import RunStore, Step
@@ -187,6 +189,78 @@ def test_a_program_that_cannot_be_started_is_a_failed_step(store, tmp_path):
     status = store.status(run)[0]
     assert status.state == "failed"
     assert "could not be started" in status.errors
+
+
+def fail_times(monkeypatch, owner, name, times, number=errno.EMFILE):
+    """Let a function fail with a system error, some times."""
+    real, left = getattr(owner, name), [times]
+
+    def failing(*given, **named):
+        if left[0] > 0:
+            left[0] -= 1
+            raise OSError(number, os.strerror(number))
+        return real(*given, **named)
+
+    monkeypatch.setattr(owner, name, failing)
+    return left
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENOSPC])
+def test_a_system_error_that_passes_does_not_lose_the_run(store, control, monkeypatch, number):
+    run = begin(store, control, "synthesize", "verify")
+    left = fail_times(monkeypatch, control, "_start_step", 2, number)
+    control.start()
+    wait(lambda: states(store, run) == ["done", "done"])
+    control.stop()
+    assert left == [0]
+
+
+def test_a_step_whose_failure_cannot_be_written_is_tried_again(store, control, monkeypatch):
+    fail_times(monkeypatch, control, "_spawn", 1, errno.ENOSPC)
+    fail_times(monkeypatch, run_process.Path, "write_text", 1, errno.ENOSPC)
+    run = begin(store, control, "synthesize")
+    assert states(store, run) == ["waiting"]
+    assert follow(store, control, run) == ["done"]
+
+
+def test_a_live_process_is_not_taken_for_a_killed_one(store, control, monkeypatch, tmp_path):
+    """Its lock cannot be opened: nothing of it may be removed."""
+    run = begin(store, control, "wait")
+    wait(lambda: store.status(run)[0].stages)
+    with monkeypatch.context() as patched:
+        fail_times(patched, run_store.os, "open", 1)
+        with pytest.raises(OSError, match="open files"):
+            control.advance(run)
+    assert any(path.name.startswith(".partial.") for path in tmp_path.iterdir())
+    control.cancel(run)
+    assert follow(store, control, run) == ["cancelled"]
+
+
+def test_a_run_whose_folder_vanished_is_no_longer_watched(store, control):
+    run = begin(store, control, "wait")
+    wait(lambda: store.status(run)[0].stages)
+    control.cancel(run)
+    follow(store, control, run)
+    control.cancel(run)  # watched again
+    store.forget(run.id)
+    control.start()
+    wait(lambda: run.id not in control._watched)
+    control.stop()
+
+
+def test_what_was_made_and_what_is_checked_are_recorded(store, control, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "manifest.json").write_text("{}")
+    steps = (
+        Step(name="make", arguments=("synthesize",)),
+        Step(name="check", arguments=("verify", "out")),
+    )
+    run = store.create(kind="release", table="t.csv", schema="s", out="out", steps=steps)
+    control.begin(run)
+    assert follow(store, control, store.load(run.id)) == ["done", "done"]
+    assert store.load(run.id).made["manifest_hash"].startswith("44136fa355b3678a")
+    assert store.status(run)[1].files["manifest"].startswith("44136fa355b3678a")
+    assert list(store.status(run)[1].files["files"]) == ["manifest.json"]
 
 
 def test_modules_in_the_folder_of_the_table_are_not_imported():

@@ -7,7 +7,7 @@ import pytest
 
 from deniable.studio.run_screen import failure_message, run_state
 from deniable.studio.run_store import Step, StepStatus
-from studio_client import end_step, text_of
+from studio_client import end_step, record_release, text_of
 
 LEDGER = (
     {"what": "values of years", "epsilon": 0.25},
@@ -135,3 +135,17 @@ def test_the_state_of_a_run_follows_from_its_steps(states, whole):
 
 def test_a_step_that_failed_without_a_word_has_its_exit_code():
     assert "exit code 4" in failure_message(StepStatus(step=STEPS[0], state="failed", code=4))
+
+
+def test_a_check_leads_back_to_its_release(studio):
+    run = record_release(studio, "", kind="check", schema="sub/out")
+    headers = {"HX-Request": "true"}
+    reply = studio.client.get(f"/run/{run}", headers=headers)
+    assert reply.headers["hx-redirect"] == "/result?release=sub%2Fout"
+
+
+def test_a_cancelled_run_does_not_claim_the_release_of_another(released):
+    run = record_release(released, "out")
+    end_step(released, run, 0, code=130)
+    words = text_of(released.get(f"/run/{run}"))
+    assert "nothing was spent" in words

@@ -1,5 +1,7 @@
 """The second screen: every edit ends in a valid schema.toml, or says what is wrong where it is."""
 
+import re
+
 import pytest
 
 from deniable.drafting.draft import draft_schema
@@ -216,3 +218,70 @@ def test_names_and_values_are_inert(studio, folder):
     page = studio.get("/schema", schema="evil.toml", column="0", text="1")
     assert "<script>alert" not in page
     assert "</textarea>&lt;" not in page
+
+
+def test_what_is_no_schema_is_not_shown_as_public(studio, drafted, folder):
+    drafted.write_text(drafted.read_text() + "\n[[broken\n")
+    page = studio.get("/schema", **GIVEN)
+    assert "Confidential, stays inside." in page
+    assert "May be published" not in page
+    assert "confirmed as public knowledge" not in page
+    for name in ("table.csv", "table.csv.toml.csv"):
+        (folder / name).write_text((folder / "table.csv").read_text())
+        reply = studio.client.get("/schema", params={"schema": name})
+        assert reply.status_code == 422
+        assert ".toml" in reply.text
+        assert not any(cell in reply.text for cell in ("kelpfarmer", "windmill", "axolotl"))
+
+
+def test_a_change_that_is_not_saved_is_not_shown_as_public(studio):
+    given = {"schema": "schema.toml"}
+    page = studio.get("/schema", **given)
+    assert "May be published" in page
+    sent = {**given, "version": version_of(page), "text": "kelpfarmer = ["}
+    reply = studio.client.post("/schema/text", data=sent)
+    assert reply.status_code == 422
+    assert "May be published" not in reply.text
+
+
+@pytest.mark.parametrize("rows", ["9" * 5000, "²"])
+def test_a_number_of_rows_that_is_none_is_a_clear_page(studio, drafted, rows):
+    version = version_of(studio.get("/schema", **GIVEN))
+    data = {**GIVEN, "version": version, "rows_max": rows}
+    assert studio.client.post("/schema/rows", data=data).status_code == 422
+    unit = {**GIVEN, "version": version, "column": "0", "answer": "unit", "max_rows_per_unit": rows}
+    assert studio.client.post("/schema/answer", data=unit).status_code == 200
+    assert Schema.read(drafted).max_rows_per_unit == 1
+
+
+def test_confirming_many_says_that_they_become_public(studio, drafted):
+    assert "You declare with this that their descriptions are public" in text_of(
+        studio.get("/schema", **GIVEN)
+    )
+    assert drafted.exists()
+
+
+def test_the_guess_in_the_field_is_not_the_number_that_was_drafted(studio, drafted):
+    for rows, guess in ((2000, 3000), (32_000, 40_000), (9_500, 10_000), (7, 8)):
+        text = re.sub(r"rows_max = [0-9_]+", f"rows_max = {rows}", drafted.read_text())
+        drafted.write_text(text)
+        assert f'name="rows_max" inputmode="numeric" size="12" value="{guess}"' in studio.get(
+            "/schema", **GIVEN
+        )
+    version = version_of(studio.get("/schema", **GIVEN))
+    page = studio.post("/schema/rows", **GIVEN, version=version, rows_max="2000")
+    assert 'size="12" value="2000"' in page
+
+
+def test_a_code_that_is_a_value_is_one_click_and_then_looked_at(studio, drafted):
+    question = '"boats": -99 is taken to mean missing: please check.'
+    text = re.sub(r'"boats": many.*', question, drafted.read_text())
+    at = text.index("confirmed", text.index('name = "boats"'))
+    drafted.write_text(f'{text[:at]}missing = ["-99"]\n{text[at:]}')
+    page = studio.get("/schema", **GIVEN)
+    assert "No, it is a value" in page
+    version = version_of(page)
+    page = studio.post("/schema/answer", **GIVEN, version=version, column="3", answer="value")
+    assert 'name="min" value="-99"' in page
+    assert column(drafted, "boats").missing == ()
+    assert "taken to mean" not in text_of(page).partition("Edit as text")[0]

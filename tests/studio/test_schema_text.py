@@ -113,3 +113,15 @@ def test_a_whole_draft_is_confirmed_column_by_column(small_table, key):
     assert not any(not column.confirmed for column in schema.columns)
     comments = [line for line in draft.text.split("\n") if line.startswith("#")]
     assert [line for line in text.text.split("\n") if line.startswith("#")] == comments
+
+
+def test_a_remark_that_is_wrapped_is_one_sentence():
+    text = (
+        "[[attribute]]\n# A few rows are far above. If you know more, set it\n"
+        '# with outside = "clip".\n# Another one\n#\n# and a third\nname = "a"\n'
+    )
+    assert SchemaText.parse(text).blocks[1].remarks == (
+        'A few rows are far above. If you know more, set it with outside = "clip".',
+        "Another one",
+        "and a third",
+    )

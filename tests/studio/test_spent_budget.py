@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from deniable.studio.run_store import Step
+from deniable.studio.other_stores import LocatedRun
 from deniable.studio.spent_budget import spending_of, spent_on
 from deniable.studio.table_facts import table_hash
 from studio_client import end_step, record_release
@@ -22,10 +22,27 @@ def test_epsilon_and_delta_add_up_over_releases(studio):
     assert len(spent.counted) == 2
 
 
-def test_the_cost_is_that_of_the_manifest_where_there_is_one(released):
+def test_the_cost_is_the_larger_of_the_plan_and_its_own_manifest(released):
     [spending] = spent_on(released.space, "table.csv").spendings
-    assert spending.epsilon < 1.0  # the plan asked for 1
+    assert 0.9 < spending.epsilon < 1.0  # the plan asked for 0.9
     assert spending.mode == "one-shot"
+    released.space.store.change(spending.run.id, epsilon=5.0)
+    assert spent_on(released.space, "table.csv").epsilon == 5.0
+
+
+def test_a_later_release_at_the_same_path_does_not_change_the_cost_of_a_deleted_one(released):
+    [old] = released.space.store.all()
+    released.space.store.change(old.id, epsilon=5.0, deleted=True)
+    record_release(released, "out", epsilon=0.9)
+    assert spent_on(released.space, "table.csv").epsilon == pytest.approx(5.999529)
+
+
+def test_a_changed_manifest_does_not_lower_the_cost(released, folder):
+    [run] = released.space.store.all()
+    released.space.control.advance(run)
+    path = folder / "out" / "manifest.json"
+    path.write_text(path.read_text().replace("0.999529", "0.000001"))
+    assert spent_on(released.space, "table.csv").epsilon == pytest.approx(0.999529)
 
 
 @pytest.mark.parametrize(("code", "counted"), [(0, 1), (2, 0), (130, 0)])
@@ -39,8 +56,15 @@ def test_a_killed_run_counts_if_its_release_is_there(released):
     (released.space.store.folder(run.id) / "0.progress").write_text("")
     assert released.space.store.status(run)[0].state == "killed"
     assert len(spent_on(released.space, "table.csv").counted) == 1
+    released.space.control.advance(run)  # the studio has noticed it
     shutil.rmtree(released.space.root.path / "out")
-    assert len(spent_on(released.space, "table.csv").counted) == 0
+    assert len(spent_on(released.space, "table.csv").counted) == 1
+
+
+def test_a_killed_run_without_a_release_costs_nothing(studio):
+    run = record_release(studio, "out")
+    (studio.space.store.folder(run) / "0.progress").write_text("")
+    assert spent_on(studio.space, "table.csv").counted == []
 
 
 def test_a_run_that_goes_on_counts_as_planned(studio):
@@ -83,27 +107,53 @@ def test_mode_tested_is_said_not_to_be_covered(studio):
     assert spent_on(studio.space, "table.csv").has_partial
 
 
-def test_a_private_draft_counts_until_a_release_contains_it(studio):
-    step = Step(name="Draft", arguments=("init",))
-    draft = studio.space.store.create(
-        kind="draft",
-        table="table.csv",
-        schema="d.toml",
-        out="d.toml",
-        steps=(step,),
-        epsilon="0.1",
-        delta=1e-10,
-    )
-    end_step(studio, draft.id, 0)
-    assert spent_on(studio.space, "table.csv").epsilon == pytest.approx(0.1)
-    record_release(studio, "one", schema="d.toml", epsilon=1.0)
-    assert spent_on(studio.space, "table.csv").epsilon == pytest.approx(1.0)
+@pytest.fixture
+def drafted(studio):
+    """A studio with a private draft of ε = 0.5."""
+    record_draft(studio)
+    return studio
+
+
+def record_draft(studio):
+    return record_release(studio, "d.toml", kind="draft", epsilon="0.5", delta=1e-10, mode="")
+
+
+def record_with_draft(studio, out, **draft):
+    facts = {"manifest_hash": "0", "epsilon": 1.0, "delta": 1e-9, "mode": "one-shot"}
+    made = {**facts, "draft": draft or None}
+    return record_release(studio, out, schema="d.toml", epsilon=1.0, made=made)
+
+
+def epsilon(studio):
+    return spent_on(studio.space, "table.csv").epsilon
+
+
+def test_a_private_draft_counts_until_a_release_contains_its_cost(drafted):
+    assert epsilon(drafted) == pytest.approx(0.5)
+    run = record_with_draft(drafted, "one", epsilon=0.5, delta=1e-10)
+    assert epsilon(drafted) == pytest.approx(1.0)
+    drafted.space.store.change(run, deleted=True)
+    assert epsilon(drafted) == pytest.approx(1.0)
+    drafted.space.store.change(run, counts=False)
+    assert epsilon(drafted) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("stated", [{}, {"epsilon": 0.1, "delta": 1e-10}, {"epsilon": 0.5}])
+def test_a_release_that_does_not_state_the_draft_does_not_contain_it(drafted, stated):
+    record_with_draft(drafted, "one", **stated)
+    assert epsilon(drafted) == pytest.approx(1.5)
+
+
+def test_a_release_contains_one_draft_of_its_schema(drafted):
+    record_draft(drafted)
+    record_with_draft(drafted, "one", epsilon=0.5, delta=1e-10)
+    assert epsilon(drafted) == pytest.approx(1.5)
 
 
 def test_a_plain_draft_and_more_records_cost_nothing(studio):
     for kind in ("draft", "records", "check"):
         run = record_release(studio, "x", kind=kind, epsilon=None)
-        assert spending_of(studio.space, studio.space.store.load(run)) is None
+        assert spending_of(LocatedRun(run=studio.space.store.load(run), space=studio.space)) is None
 
 
 def test_releases_that_the_studio_did_not_make_are_named(studio, folder, made_release):

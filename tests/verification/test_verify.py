@@ -137,11 +137,6 @@ def test_a_file_without_a_claim_has_only_its_hash_checked(tmp_path):
     assert [check.name for check in report.checks] == ["records.csv.manifest.json", "files"]
 
 
-# One release, changed in one place at a time. Two of these tests repeat the checks of the others
-# hundreds of times: traced for coverage, they would take twice the time.
-sweep = pytest.mark.no_cover
-
-
 @pytest.fixture(scope="module")
 def long_release(tmp_path_factory) -> Release:
     """A release with enough records that one seed more or less changes them."""
@@ -187,7 +182,6 @@ TOO_SMALL = (".epsilon up", ".sigma up")
 ALIKE = (".files", ".spends[3].", ".spends[4].", ".spends[5].")
 
 
-@sweep
 def test_a_change_in_both_manifests_is_detected_by_the_numbers(release):
     """The two copies agree, so only the second accountant and the files can detect it."""
     outer, inner = release.document("manifest.json"), release.document("artefact/manifest.json")
@@ -209,7 +203,6 @@ def test_a_change_in_both_manifests_is_detected_by_the_numbers(release):
     assert passed <= UNKNOWABLE, passed
 
 
-@sweep
 @pytest.mark.parametrize(
     "name",
     [

@@ -1,8 +1,9 @@
 """What an artefact says of its table: each column with intervals, and which differences are real.
 
-Everything shown is chosen by public facts: all columns, the target, and bands of the schema. So no
-number is shown because its noise made it large. All comparisons, shown or not, share one error of
-5 % (Bonferroni).
+The columns, the target and the bands of single columns are chosen by the schema alone. The target
+is compared between the groups of the artefact, which noisy one-way counts formed; interactions,
+whose noise was drawn later, answer. So no number is shown because its own noise made it large. All
+comparisons, shown or not, share one error of 5 % (Bonferroni).
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from deniable.answers.measured_cells import MeasuredCells
 from deniable.answers.query import ask_question, choose_cells
 from deniable.answers.real_differences import (
     Difference,
+    can_compare,
     count_comparisons,
     describe_differences,
     find_differences,
@@ -64,7 +66,8 @@ class ArtefactFindings:
         target: The column that others are compared by; "" if there is only one column.
         groups: Shares of the target in the groups of each other column.
         comparisons: The number of all comparisons, which hold together.
-        not_counted: Columns whose pair with the target no noisy count answers.
+        not_counted: Columns whose pair with the target no noisy count answers, or is too
+            large to compare.
     """
 
     columns: tuple[QueryAnswer, ...] = field(repr=False)
@@ -130,13 +133,9 @@ def _public_rule(attribute: Attribute) -> BandRule | None:
 
 
 def _compared_cells(artefact: Artefact, name: str, target: str) -> MeasuredCells | None:
-    """The cells of a column and the target, if noisy counts answer and there is a choice."""
+    """The cells of a column and the target, if noisy counts answer and they can be compared."""
     _, cells = choose_cells(ask_question(artefact, [name, target]))
-    if cells is None or not cells.is_aligned:
-        return None
-    if min(len(selection.bands) for selection in cells.selections) < 2:
-        return None
-    return cells
+    return cells if cells is not None and can_compare(cells) else None
 
 
 def _group_shares(name: str, target: str, cells: MeasuredCells, comparisons: int) -> GroupShares:

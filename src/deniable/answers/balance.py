@@ -25,7 +25,7 @@ class Balance:
     Attributes:
         attribute: The column.
         index: Its index among the modelled attributes.
-        shares: The share of each code; they sum to 1.
+        shares: The share of each code; they sum to 1, nearly.
     """
 
     attribute: Attribute
@@ -106,6 +106,8 @@ def _parse_shares(listed: str, attribute: Attribute, text: str) -> Reals:
             "values; write one share for each, in the order of the schema"
         )
     valid = all(math.isfinite(share) and share >= 0 for share in shares)
-    if not valid or abs(sum(shares) - 1) > _TOLERANCE:
+    if not valid or abs(math.fsum(shares) - 1) > _TOLERANCE:
         raise ConfigError(f'balance = "{text}": shares must not be negative, and must sum to 1')
-    return np.array(shares) / sum(shares)
+    # Not divided by their sum: shares that a manifest states must come back bit by bit, and the
+    # last rounded cumulative share takes up the difference.
+    return np.array(shares)

@@ -12,6 +12,7 @@ from deniable.errors import ConfigError
 from deniable.release.query_answer import BandRule
 from deniable.schema.attribute import Attribute, Value, format_value, summarize_values
 from deniable.schema.bins import parse_position
+from deniable.schema.constraint_axis import MAX_POSITION, MIN_POSITION
 from deniable.schema.grid import Grid
 
 # Values of a label before "and n more"; and its longest text.
@@ -19,6 +20,7 @@ _MAX_LABEL_VALUES = 3
 _MAX_LABEL_LENGTH = 60
 _MISSING_LABEL = "missing"
 _OTHER_LABEL = "other values"
+_TOO_LARGE = "a number of the rule has too many digits"
 _NAMED_RULES = ("values", "bins", "groups", "buckets")
 _RULES = (
     "values, bins, groups or buckets, a width (10), lower edges (18, 30, 65), or groups of values "
@@ -52,7 +54,8 @@ class Bands:
         _, first, inverse = np.unique(parts, return_index=True, return_inverse=True)
         rank = np.argsort(np.argsort(first))
         band_of = rank[inverse].astype(np.intp)
-        codes = [np.flatnonzero(band_of == band) for band in range(len(first))]
+        ends = np.cumsum(np.bincount(band_of))[:-1]
+        codes = np.split(np.argsort(band_of, kind="stable"), ends)
         return cls(labels=tuple(codes_label(attribute, own) for own in codes), band_of=band_of)
 
 
@@ -153,6 +156,9 @@ def make_bands(attribute: Attribute, rule: BandRule, parts: Mapping[str, Indices
         raise _unfit(attribute, "has no numbers; use values, buckets or groups of values")
     if isinstance(rule, bool) or not isinstance(rule, int | float | Sequence):
         raise _unfit(attribute, f"got {type(rule).__name__}; a rule is {_RULES}")
+    numbers = [rule] if isinstance(rule, int | float) else rule
+    if any(isinstance(each, int) and not MIN_POSITION < each < MAX_POSITION for each in numbers):
+        raise _unfit(attribute, _TOO_LARGE)
     if isinstance(rule, int | float):
         return Bands.of_parts(attribute, _width_parts(attribute, attribute.grid, rule))
     return Bands.of_parts(attribute, _edge_parts(attribute, attribute.grid, rule))
@@ -174,6 +180,8 @@ def _width_parts(attribute: Attribute, grid: Grid, width: float) -> Indices:
     length = grid.width_in_positions(width)
     if length is None:
         raise _unfit(attribute, f"a width must be a multiple of {grid.format_width(1)}")
+    if length >= MAX_POSITION:
+        raise _unfit(attribute, _TOO_LARGE)
     starts = attribute.first_positions
     return _checked_parts(attribute, starts // length, (starts + attribute.widths - 1) // length)
 
@@ -214,8 +222,8 @@ def _listed_bands(attribute: Attribute, groups: Mapping[str, Sequence[Any]]) -> 
         for value in values:
             code = number.get(value, texts.get(str(value)))
             if code is None:
-                known = summarize_values(list(attribute.values[:6]))
-                raise _unfit(attribute, f"{format_value(value)} is no value; they are {known}, …")
+                known = summarize_values(attribute.values)
+                raise _unfit(attribute, f"{format_value(value)} is no value; they are {known}")
             if band_of[code] >= 0:
                 raise _unfit(attribute, f"{format_value(value)} is in two groups; keep it in one")
             band_of[code] = band

@@ -22,7 +22,7 @@ from deniable.arrays import Codes, Counts, Indices
 from deniable.data.complete_records import add_unmodelled_columns, released_columns
 from deniable.errors import ConfigError, DataError, InputError
 from deniable.model.bayesian_network import empty_codes
-from deniable.randomness import Randomness, Rng
+from deniable.randomness import Keyed, Randomness, Rng
 from deniable.schema.attribute import summarize_values
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, count_cores, map_in_order
@@ -74,7 +74,10 @@ class CompletedRecords:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What was given, for a manifest: columns, never cells; the rows' number if public."""
+        """What was given, for a manifest: columns, never cells.
+
+        With the number of records it tells the number of rows, so it is as internal as they are.
+        """
         condition = self.draw.condition
         found: dict[str, Any] = {} if condition is None else {"where": condition.text}
         rows = {"rows": self.given.number} if self.is_public else {}
@@ -190,7 +193,7 @@ class _Group:
         drawn_codes = np.zeros((len(self.own) * times, codes.shape[1]), dtype=codes.dtype)
         drawn_positions = np.zeros(drawn_codes.shape, dtype=np.int64)
         drawn = drawn_codes, drawn_positions
-        for numbers, part in split_cases(draw.law, cases):
+        for numbers, part in split_cases(draw.law, cases, times):
             job = _Job(part, numbers, first[numbers], case_of, positions, times)
             self._draw_job(draw.law, job, drawn, rng, tally)
         return drawn
@@ -204,7 +207,7 @@ class _Group:
         tally: InferenceTally,
     ) -> None:
         """Draw the records of some cases; of impossible ones with the smoothed law, if asked to."""
-        posterior = infer(law, job.evidence, rng, shared=job.needs_more)
+        posterior = infer(law, job.evidence, rng, shared=job.needs_more, times=job.times)
         impossible = np.flatnonzero(posterior.log_likelihoods == -np.inf)
         if len(impossible):
             possible = np.flatnonzero(posterior.log_likelihoods > -np.inf)
@@ -214,7 +217,8 @@ class _Group:
                 law, job.take(impossible), drawn, rng, tally, is_exact=posterior.is_exact
             )
             return
-        tally.add(InferenceTally.of(posterior))
+        cut = self.records.draw.cuts_constrained(self.given)
+        tally.add(InferenceTally.of(posterior, cuts_constrained=cut))
         which = np.flatnonzero(np.isin(job.case_of, job.numbers))
         where = (which[:, None] * job.times + np.arange(job.times)).ravel()
         repeated = np.repeat(which, job.times)
@@ -249,11 +253,13 @@ class _Group:
     def _impossible(self, evidence: CaseEvidence, row: int) -> InputError:
         found = find_conflict(self.records.draw.law, evidence)
         listed = self._columns(found)
+        exact = infer(self.records.draw.law, evidence, Keyed(0).at("candidates")).is_exact
+        gives = f"the model gives {'' if exact else 'little or no '}probability{' 0' * exact}"
         several = "these values together" if len(found) > 1 else "this value"
         more = ", or complete such rows with --smooth-impossible (smooth_impossible=True)"
         if self.records.smooth_impossible:
             more = ": the constraints of the schema exclude it"
-        return self._error(row, f"the model gives probability 0 to {several}, of {listed}", more)
+        return self._error(row, f"{gives} to {several}, of {listed}", more)
 
     def _infeasible_case(self, rows: Indices, case: int) -> InputError:
         row = int(rows[case])

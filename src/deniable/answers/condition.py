@@ -32,6 +32,8 @@ from deniable.schema.unmodelled_columns import Computed, Constant, Identifier
 
 # Bounds the work of a hostile condition.
 _MAX_CONDITION_LENGTH = 10_000
+# Bounds the digits of a number: Python refuses to parse thousands of them.
+_MAX_NUMBER_LENGTH = 100
 
 _Order = Literal["<", "<=", ">", ">="]
 _TokenKind = Literal["text", "word", "symbol", "end"]
@@ -306,6 +308,8 @@ class _Parser:
             raise self._error(
                 token, f'column "{attribute.name}" has numbers; write one without quotes'
             )
+        if len(token.content) > _MAX_NUMBER_LENGTH:
+            raise self._error(token, f"a number has at most {_MAX_NUMBER_LENGTH} characters")
         return Fraction(token.content)
 
     def _error(self, token: _Token, what: str) -> ConfigError:

@@ -3,9 +3,12 @@
 The law is that of the released records, given the evidence. Constraints of two columns are part of
 the inference; records that violate another one are drawn again.
 
-Where a constraint cuts through bins, records are uniform within bins among the values that satisfy
-it. The probability that a cell has a certain value of such a bin is then computed as if the other
-cells left all values of the bin possible.
+Where a constraint cuts through bins, released values are uniform among the s of n combinations of
+the bins' values that satisfy it. If the evidence cuts through these bins too and leaves r of the s,
+the probability of the codes has the factor r / s. Inference only knows the share of each column on
+its own, so records are accepted such that r / s results: the values must satisfy the constraint
+(r), and the number of trials until plain values do, whose mean is n / s, is compared with a uniform
+number.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,14 +24,23 @@ from deniable.answers.inference import Posterior
 from deniable.answers.released_law import ReleasedLaw
 from deniable.arrays import Codes, Counts, Indices, Mask
 from deniable.data.codec import Codec
-from deniable.errors import InputError
+from deniable.errors import InputError, InvariantError
+from deniable.model.bayesian_network import empty_codes
 from deniable.randomness import Rng
+from deniable.schema.constraint_solver import ConstraintSolver
 from deniable.schema.heaping import Heaping
 from deniable.schema.schema import Schema
 
 # Redraws of records that violate a constraint. If one record in 50 satisfies them, fewer than one
 # in 10^4 is left by then.
 _MAX_REDRAWS = 500
+# Trials until plain values of a record's bins satisfy the constraints: more count as this number.
+_MAX_TRIALS = 64
+# Records whose maximum number of trials bounds that of the others.
+_PILOT = 2**12
+
+# Marks the records that are kept: codes, positions, given positions and a source of randomness.
+_Check = Callable[[Codes, Counts, Mapping[int, Counts], Rng], Mask]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +61,13 @@ class ConditionalDraw:
     def codec(self) -> Codec:
         """The codec of the schema."""
         return Codec(self.schema)
+
+    @property
+    def _solver(self) -> ConstraintSolver:
+        solver = self.schema.constraint_solver
+        if solver is None:
+            raise InvariantError("a schema without constraints has nothing to check")
+        return solver
 
     @cached_property
     def _indices(self) -> dict[str, int]:
@@ -132,23 +151,88 @@ class ConditionalDraw:
             infeasible: Makes the error for a case that has hardly any record that satisfies the
                 constraints.
         """
-        solver = self.schema.constraint_solver
-        codes, positions = self._draw_once(posterior, cases, fixed, rng)
-        if not solver:
-            return codes, positions
-        kept = [*fixed, *(i for i in self._bin_values if i not in fixed)]
-        wrong = np.flatnonzero(~solver.feasible(codes, {i: positions[:, i] for i in kept}))
-        for _ in range(_MAX_REDRAWS):
-            if not len(wrong):
+        if not self.schema.constraint_solver:
+            return self._draw_once(posterior, cases, fixed, rng)
+        checks: list[_Check] = [self._repair]
+        if self.cuts_constrained(frozenset(fixed)):
+            some = slice(None, None, -(-len(cases) // _PILOT))
+            own = {i: column[some] for i, column in fixed.items()}
+            pilot, _ = self._draw_once(posterior, cases[some], own, rng)
+            checks.insert(0, self._accept_whole(pilot, rng))
+        codes = empty_codes(len(cases), self.schema.attributes)
+        positions = np.zeros(codes.shape, dtype=np.int64, order="F")
+        left = np.arange(len(cases))
+        for check in checks:
+            for _ in range(_MAX_REDRAWS + 1):
+                if not len(left):
+                    return codes, positions
+                own = {i: column[left] for i, column in fixed.items()}
+                again, at = self._draw_once(posterior, cases[left], own, rng)
+                good = check(again, at, own, rng)
+                codes[left[good]], positions[left[good]] = again[good], at[good]
+                left = left[~good]
+        if len(left):
+            raise infeasible(int(cases[left[0]]))
+        return codes, positions
+
+    def cuts_constrained(self, given: frozenset[int]) -> bool:
+        """Whether the evidence cuts through bins of a column that has a constraint."""
+        named = {name for each in self.schema.constraints for name in each.columns}
+        attributes = self.schema.attributes
+        wide = [i for i in given if attributes[i].is_numeric and (attributes[i].widths > 1).any()]
+        cut = [
+            i
+            for i, values in self._bin_values.items()
+            if ((values.shares > 0) & (values.shares < 1)).any()
+        ]
+        return any(attributes[i].name in named for i in (*wide, *cut))
+
+    def _accept_whole(self, codes: Codes, rng: Rng) -> _Check:
+        """Build the check of records by all their positions, with the weight n / s."""
+        most = int(self._count_trials(codes, rng).max())
+
+        def accept(codes: Codes, positions: Counts, _: Mapping[int, Counts], rng: Rng) -> Mask:
+            everything = {
+                i: positions[:, i] for i, a in enumerate(self.schema.attributes) if a.is_numeric
+            }
+            good = self._solver.feasible(codes, everything)
+            own = np.flatnonzero(good)
+            if most > 1 and len(own):
+                trials = self._count_trials(codes[own], rng, most)
+                good[own] = rng.random(len(own)) * most < trials
+            return good
+
+        return accept
+
+    def _count_trials(self, codes: Codes, rng: Rng, most: int = _MAX_TRIALS) -> Counts:
+        """Draw plain positions until they satisfy the constraints; count, to at most ``most``."""
+        trials = np.ones(len(codes), dtype=np.int64)
+        left = np.flatnonzero(self._solver.feasible(codes))
+        numeric = [i for i, a in enumerate(self.schema.attributes) if a.is_numeric]
+        for _ in range(most - 1):
+            if not len(left):
                 break
-            own = {i: column[wrong] for i, column in fixed.items()}
-            again, at = self._draw_once(posterior, cases[wrong], own, rng)
-            codes[wrong], positions[wrong] = again, at
-            wrong = wrong[~solver.feasible(again, {i: at[:, i] for i in kept})]
-        if len(wrong):
-            raise infeasible(int(cases[wrong[0]]))
-        repaired = solver.repair(codes, positions, rng, {i: positions[:, i] for i in kept})
-        return codes, repaired
+            positions = self.codec.draw_positions(codes[left], rng)
+            fixed = {i: positions[:, i] for i in numeric}
+            left = left[~self._solver.feasible(codes[left], fixed)]
+            trials[left] += 1
+        return trials
+
+    def _repair(
+        self, codes: Codes, positions: Counts, fixed: Mapping[int, Counts], rng: Rng
+    ) -> Mask:
+        """Repair positions, in place, within what the evidence allows; mark where that is possible.
+
+        A column that the condition cuts stays in the interval of allowed values it was drawn in.
+        """
+        solver, ranges = self._solver, dict(fixed)
+        for i, values in self._bin_values.items():
+            if i not in fixed:
+                ranges[i] = _allowed_range(values, codes[:, i], positions[:, i])
+        good = solver.feasible(codes, ranges)
+        own = {i: ends[..., good] for i, ends in ranges.items()}
+        positions[good] = solver.repair(codes[good], positions[good], rng, own)
+        return good
 
     def _draw_once(
         self, posterior: Posterior, cases: Indices, fixed: Mapping[int, Counts], rng: Rng
@@ -163,6 +247,17 @@ class ConditionalDraw:
             present = codes[:, i] < self.schema.attributes[i].bins
             positions[:, i] = np.where(present, given, positions[:, i])
         return codes, positions
+
+
+def _allowed_range(values: BinValues, codes: Codes, positions: Counts) -> Counts:
+    """The ends of the allowed interval, within its bin, that holds each position."""
+    bins, low, high = values.allowed.pieces
+    ends = np.stack([positions, positions])
+    present = np.flatnonzero(codes < values.allowed.attribute.bins)
+    if len(bins):
+        at = np.searchsorted(low, positions[present], side="right") - 1
+        ends[:, present] = low[at], high[at]
+    return ends
 
 
 def _roundness_factor(heaping: Heaping, codes: Codes, positions: Counts, attribute: int) -> Factor:

@@ -28,6 +28,11 @@ from deniable.workers import Progress, count_cores, map_in_order
 _BLOCK = 2**16
 
 
+def _probability(posterior: Posterior) -> str:
+    """Name a probability that was found to be 0: a selection of states may miss what is rare."""
+    return "probability 0" if posterior.is_exact else "little or no probability"
+
+
 class ConditionalSource(Protocol):
     """Records that can be drawn block by block, as frames; every reading yields the same."""
 
@@ -52,12 +57,15 @@ class InferenceTally:
         total_variation: The sum of the estimated errors of their distributions.
         is_exact: Whether all were exact.
         smoothed: The number of cases to which the model gives probability 0.
+        cuts_constrained: Whether the request cuts through bins of a column with a constraint, so
+            that records are accepted by a number of trials, which is bounded.
     """
 
     cases: int = 0
     total_variation: float = 0.0
     is_exact: bool = True
     smoothed: int = 0
+    cuts_constrained: bool = False
 
     def add(self, other: "InferenceTally") -> None:
         """Add the errors of a block."""
@@ -65,20 +73,26 @@ class InferenceTally:
         self.total_variation += other.total_variation
         self.is_exact &= other.is_exact
         self.smoothed += other.smoothed
+        self.cuts_constrained |= other.cuts_constrained
 
     @classmethod
-    def of(cls, posterior: Posterior) -> "InferenceTally":
+    def of(cls, posterior: Posterior, *, cuts_constrained: bool = False) -> "InferenceTally":
         """Take the errors of one inference."""
-        found = posterior.total_variation
-        return cls(len(found), float(found.sum()), posterior.is_exact)
+        found, exact = posterior.total_variation, posterior.is_exact
+        return cls(
+            len(found), float(found.sum()), is_exact=exact, cuts_constrained=cuts_constrained
+        )
 
     def document(self) -> dict[str, Any]:
         """Describe the inference, for a manifest."""
-        smoothed = {"smoothed_cases": self.smoothed} if self.smoothed else {}
+        more: dict[str, Any] = {"smoothed_cases": self.smoothed} if self.smoothed else {}
+        if self.cuts_constrained:
+            more["cuts_constrained_bins"] = True
         if self.is_exact:
-            return {"method": "exact", **smoothed}
+            method = "nearly exact" if self.cuts_constrained else "exact"
+            return {"method": method, **more}
         mean = float(f"{self.total_variation / max(self.cases, 1):.2g}")
-        return {"method": "selected states", "total_variation": mean, **smoothed}
+        return {"method": "selected states", "total_variation": mean, **more}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -158,7 +172,8 @@ class SelectedRecords:
             first_record=first + 1,
             salt=self.randomness.at("identifiers").words(2).tobytes(),
         )
-        return frame, InferenceTally.of(posterior)
+        cut = self.draw.cuts_constrained(frozenset())
+        return frame, InferenceTally.of(posterior, cuts_constrained=cut)
 
     @cached_property
     def _evidence(self) -> CaseEvidence:
@@ -191,7 +206,7 @@ class SelectedRecords:
             case = int(impossible[0])
             found = find_conflict(self.draw.law, self._evidence.take(np.array([case])))
             raise ConfigError(
-                "the model gives probability 0 to this request: "
+                f"the model gives {_probability(posterior)} to this request: "
                 f"{' excludes '.join(self._describe(found, case))}. Ask for other values"
             )
         return posterior

@@ -142,7 +142,7 @@ def _sentence_of_given(certificate: Certificate, rows: int) -> str:
     """The artefact's sentence without its claims about k rows, and what holds for given rows."""
     sentence, parameters = certificate.sentence, certificate.parameters
     if "k" in parameters:
-        sentence = sentence.replace(wording.prefix_claim(parameters["k"]), "")
+        sentence = wording.without_prefix_claim(sentence, parameters["k"])
         if "unit" in parameters:
             claim = wording.units_claim(parameters["unit"], rows=rows, k=parameters["k"])
             sentence = sentence.replace(claim, "")

@@ -307,7 +307,8 @@ def noise_moments(law: Mapping[str, Any]) -> tuple[float, float]:
         return _rounded_variance(float(law["sigma"])), 0.0
     if law["name"] == "discrete_laplace":
         alpha = math.exp(-float(law["epsilon"]))
-        return 2 * alpha / (1 - alpha) ** 2, 3 + (1 - alpha) ** 2 / (2 * alpha)
+        variance = max(2 * alpha / (1 - alpha) ** 2, _MIN_VARIANCE)
+        return variance, 3 + 1 / variance
     if law["name"] == "exact":
         return _MIN_VARIANCE, 0.0
     raise ArtefactError("manifest.json names noise of an unknown law")

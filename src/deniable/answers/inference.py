@@ -87,7 +87,9 @@ class Posterior:
         return records
 
 
-def infer(law: ReleasedLaw, evidence: CaseEvidence, rng: Rng, *, shared: bool = False) -> Posterior:
+def infer(
+    law: ReleasedLaw, evidence: CaseEvidence, rng: Rng, *, shared: bool = False, times: int = 1
+) -> Posterior:
     """Compute the distribution of records given evidence.
 
     Args:
@@ -95,12 +97,13 @@ def infer(law: ReleasedLaw, evidence: CaseEvidence, rng: Rng, *, shared: bool = 
         evidence: The evidence; at most as many cases as ``split_cases`` yields at once.
         rng: Source of randomness; used only where the result is approximate.
         shared: Whether few cases serve many records each, so that more states pay.
+        times: Records of each case: so many times more states are kept, within a bound.
     """
     frontiers = find_frontiers(law, evidence)
     number = evidence.cases if shared else None
     exact = _is_exact(frontiers, number)
     repeats = 1 if exact else _FILTERS
-    kept = max(_SELECTED_STATES // number if number else 0, _SELECTED_STATES_PER_CASE)
+    kept = max(_SELECTED_STATES // number if number else 0, _states_of_case(times))
     trellises, shares = [], []
     for _ in range(repeats):
         for start, frontier in zip(law.starts, frontiers, strict=True):
@@ -164,12 +167,19 @@ def _is_exact(frontiers: Sequence[Frontier], shared: int | None = None) -> bool:
     return max(frontier.entries for frontier in frontiers) <= most
 
 
-def split_cases(law: ReleasedLaw, evidence: CaseEvidence) -> Iterator[tuple[Indices, CaseEvidence]]:
+def _states_of_case(times: int) -> int:
+    """The number of selected states of a case that serves ``times`` records."""
+    return min(_SELECTED_STATES, _SELECTED_STATES_PER_CASE * times)
+
+
+def split_cases(
+    law: ReleasedLaw, evidence: CaseEvidence, times: int = 1
+) -> Iterator[tuple[Indices, CaseEvidence]]:
     """Split cases into parts that are handled at once; yield their numbers and their evidence."""
     frontiers = find_frontiers(law, evidence)
     entries = max(frontier.entries for frontier in frontiers)
     if not _is_exact(frontiers):
-        entries = min(entries, _SELECTED_STATES_PER_CASE * max(law.sizes))
+        entries = min(entries, _states_of_case(times) * max(law.sizes))
     at_once = max(1, _MAX_ENTRIES // max(entries, 1))
     for start in range(0, evidence.cases, at_once):
         numbers = np.arange(start, min(start + at_once, evidence.cases))

@@ -31,21 +31,55 @@ SWAMPED = "swamped by noise"
 BOUNDS = "cuts through a bin: bounds"
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BandParts:
+    """Parts of a table that belong to each band.
+
+    Attributes:
+        starts: The first of each band's parts in ``parts``, and their number at the end.
+        parts: The parts of all bands, one band after the other.
+        number: The number of all parts of the table.
+    """
+
+    starts: Indices
+    parts: Indices
+    number: int
+
+    @classmethod
+    def of(cls, pairs: Indices, bands: int, number: int) -> "BandParts":
+        """Take ascending pairs of a band and a part, as ``band * number + part``."""
+        starts = np.searchsorted(pairs, np.arange(bands + 1) * number)
+        return cls(starts=starts, parts=pairs % number, number=number)
+
+    def of_band(self, band: int) -> Mask:
+        """Mark the parts of a band."""
+        return self._mark(self.parts[self.starts[band] : self.starts[band + 1]])
+
+    def of_all(self) -> Mask:
+        """Mark the parts of any band."""
+        return self._mark(self.parts)
+
+    def _mark(self, parts: Indices) -> Mask:
+        marked = np.zeros(self.number, dtype=bool)
+        marked[parts] = True
+        return marked
+
+
 @dataclass(frozen=True, kw_only=True)
 class Selection:
     """Bands of one column among the rows, or columns, of an estimated table.
 
     Attributes:
         bands: The bands.
-        inner: Which parts of the table are entirely inside each band: bands by parts.
+        inner: Which parts of the table are entirely inside each band.
         outer: Which parts of the table each band touches.
         covered: Which parts of the table are entirely inside all bands together: a part that two
             bands share is inside neither.
     """
 
     bands: Bands
-    inner: Mask = field(repr=False)
-    outer: Mask = field(repr=False)
+    inner: BandParts = field(repr=False)
+    outer: BandParts = field(repr=False)
     covered: Mask = field(repr=False)
 
     @classmethod
@@ -59,17 +93,23 @@ class Selection:
         """
         number = int(parts.max()) + 1
         codes = np.bincount(parts, minlength=number)
-        full, touched = (np.zeros((len(bands), number), dtype=np.intp) for _ in range(2))
-        np.add.at(full, (bands.band_of, parts), shares == 1)
-        np.add.at(touched, (bands.band_of, parts), shares > 0)
+        # Only pairs of a band and a part that share a code: all pairs would fill memory.
+        pairs, pair_of = np.unique(bands.band_of * number + parts, return_inverse=True)
+        full = np.bincount(pair_of, shares == 1, minlength=len(pairs))
+        touched = np.bincount(pair_of, shares > 0, minlength=len(pairs))
+        all_full = np.bincount(parts, shares == 1, minlength=number)
+        inside = pairs[full == codes[pairs % number]]
         return cls(
-            bands=bands, inner=full == codes, outer=touched > 0, covered=full.sum(axis=0) == codes
+            bands=bands,
+            inner=BandParts.of(inside, len(bands), number),
+            outer=BandParts.of(pairs[touched > 0], len(bands), number),
+            covered=all_full == codes,
         )
 
     @property
     def is_aligned(self) -> bool:
         """Whether no band cuts through a part of the table."""
-        return bool((self.inner == self.outer).all())
+        return bool(np.array_equal(self.inner.parts, self.outer.parts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +141,9 @@ class MeasuredCells:
         masks = []
         for selection, band in zip(self.selections, at, strict=True):
             if band is not None:
-                masks.append(selection.outer[band] if outer else selection.inner[band])
+                masks.append((selection.outer if outer else selection.inner).of_band(band))
             else:
-                masks.append(selection.outer.any(axis=0) if outer else selection.covered)
+                masks.append(selection.outer.of_all() if outer else selection.covered)
         columns = masks[1] if len(masks) > 1 else np.ones(1, dtype=bool)
         marked: Reals = np.outer(masks[0], columns).astype(np.float64)
         return marked

@@ -36,13 +36,16 @@ def model_cells(
         artefact: The artefact.
         columns: The columns.
         bands: Their bands.
-        shares: By column of the condition, the share of each code's values that satisfies it.
+        shares: By column of the condition, the share of each code's values that satisfies it:
+            roundness levels by codes (``BinValues.shares``), one row without roundness.
         rows: The number of rows of the table, estimated.
     """
     codes = draw_model(artefact)
     weights = np.ones(len(codes))
     for column, share in shares.items():
-        weights *= share[codes[:, column]]
+        # Roundness is the attribute before its column.
+        levels = codes[:, column - 1] if len(share) > 1 else 0
+        weights *= share[levels, codes[:, column]]
     shape = tuple(len(own) for own in bands)
     at = np.ravel_multi_index(
         tuple(own.band_of[codes[:, column]] for own, column in zip(bands, columns, strict=True)),
@@ -68,11 +71,11 @@ def model_cells(
 
 
 def own_allowed(bands: Bands, shares: Reals | None) -> list[bool]:
-    """Test which bands hold a value that satisfies the condition."""
+    """Test which bands hold a value that satisfies the condition, at some roundness level."""
     if shares is None:
         return [True] * len(bands)
     found = np.zeros(len(bands), dtype=bool)
-    np.logical_or.at(found, bands.band_of, shares > 0)
+    np.logical_or.at(found, bands.band_of, (shares > 0).any(axis=0))
     return [bool(each) for each in found]
 
 

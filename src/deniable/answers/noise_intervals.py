@@ -5,7 +5,7 @@ test at each possible value (Fieller's method for ratios), so that nothing is li
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from deniable.answers.table_estimate import WeightedSum
@@ -13,6 +13,9 @@ from deniable.release.query_answer import Interval
 
 # Level of all intervals.
 CONFIDENCE = 0.95
+# Excess kurtosis above which an expansion around the Gaussian law says nothing: that of continuous
+# Laplace noise is 3, that of integer noise which is mostly 0 has no bound.
+_MAX_EXPANDED_KURTOSIS = 6.0
 # Rounding errors of a count without noise.
 _TOLERANCE = 1e-4
 
@@ -70,8 +73,11 @@ def critical_value(level: float = CONFIDENCE, *, excess_kurtosis: float = 0.0) -
     """Two-sided critical value of noise with mean 0 and variance 1.
 
     Cornish and Fisher's expansion for a symmetric law. For Laplace noise it is 2.17, which 95.3 %
-    of draws do not exceed; a sum of several is closer to a Gaussian.
+    of draws do not exceed; a sum of several is closer to a Gaussian. Beyond the reach of the
+    expansion, Chebyshev's bound, which holds for every law.
     """
+    if excess_kurtosis > _MAX_EXPANDED_KURTOSIS:
+        return 1 / math.sqrt(1 - level)
     z = NormalDist().inv_cdf((1 + level) / 2)
     return z + excess_kurtosis * max(z**3 - 3 * z, 0.0) / 24
 
@@ -86,7 +92,9 @@ def count_interval(
 ) -> Interval:
     """Interval of a count: all x with (x̂ - x)² ≤ z² (variance + thinning x + sampling x (1 - x/n)).
 
-    Without any chance but noise, a count is a whole number, and the ends are rounded inward.
+    Without any chance but noise, a count is a whole number, and the ends are rounded inward. A
+    count that lies below 0 by more than a standard deviation has the upper end of one that lies
+    there (a power-constrained limit): it is not read as the certainty that there are no rows.
 
     Args:
         count: The estimate x̂.
@@ -99,8 +107,10 @@ def count_interval(
     a = 1 + zz * chance.sampling / max(rows, 1.0)
     b = count + zz * (chance.thinning + chance.sampling) / 2
     c = count * count - zz * variance
-    root = math.sqrt(max(b * b - a * c, 0.0))
-    low, high = max((b - root) / a, 0.0), max((b + root) / a, 0.0)
+    low = max((b - math.sqrt(max(b * b - a * c, 0.0))) / a, 0.0)
+    least = max(count, -math.sqrt(variance))
+    b, c = b + least - count, least * least - zz * variance
+    high = max((b + math.sqrt(max(b * b - a * c, 0.0))) / a, 0.0)
     if not chance.sampling:
         low, high = math.ceil(low - _TOLERANCE), math.floor(high + _TOLERANCE)
         high = max(low, high)
@@ -128,13 +138,28 @@ def share_interval(sums: NoisySums, *, z: float, thinning: float = 0.0) -> Inter
     """Fieller's interval of a share x / y, clipped to [0, 1].
 
     As ``ratio_interval``, with the dispersion thinning · ŷ p (1 - p) of the rows counted in ŷ: the
-    Wilson interval, if there is no other noise.
+    Wilson interval, if there is no other noise. As for a count, parts that lie below 0 or above the
+    whole by more than a standard deviation have the end of those that lie there.
     """
+    found = _free_share(sums, z=z, thinning=thinning)
+    least = -math.sqrt(sums.variance)
+    rest = sums.variance - 2 * sums.covariance + sums.denominator_variance
+    most = sums.denominator + math.sqrt(max(rest, 0.0))
+    low, high = found.low, found.high
+    if sums.numerator < least:
+        high = max(high, _free_share(replace(sums, numerator=least), z=z, thinning=thinning).high)
+    if sums.numerator > most:
+        low = min(low, _free_share(replace(sums, numerator=most), z=z, thinning=thinning).low)
+    return replace(found, low=low, high=high).clip(0.0, 1.0)
+
+
+def _free_share(sums: NoisySums, *, z: float, thinning: float) -> Interval:
+    """Fieller's interval of a share, which may extend beyond 0 and 1."""
     zz, rows = z * z, thinning * max(sums.denominator, 0.0)
     a = sums.denominator**2 - zz * (sums.denominator_variance - rows)
     b = sums.numerator * sums.denominator - zz * (sums.covariance - rows / 2)
     c = sums.numerator**2 - zz * sums.variance
-    return _solve(sums, a, b, c).clip(0.0, 1.0)
+    return _solve(sums, a, b, c)
 
 
 def _solve(sums: NoisySums, a: float, b: float, c: float) -> Interval:

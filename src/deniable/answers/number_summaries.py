@@ -57,7 +57,7 @@ class NumericAxis:
     @cached_property
     def present(self) -> Mask:
         """Which parts of the table hold numbers that satisfy the condition."""
-        inside = self.cells.selections[self.axis].inner.any(axis=0)
+        inside = self.cells.selections[self.axis].inner.of_all()
         found: Mask = inside & np.isfinite(self.ends[0])
         return found
 

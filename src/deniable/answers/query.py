@@ -12,14 +12,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from deniable.answers.bin_values import BinValues
 from deniable.answers.cell_bands import Bands, make_bands
 from deniable.answers.condition import RecordCondition
-from deniable.answers.fresh_counts import MeasuredTable, counted_fraction, measured_tables
+from deniable.answers.fresh_counts import (
+    MeasuredTable,
+    Source,
+    counted_fraction,
+    measured_tables,
+)
 from deniable.answers.measured_cells import MeasuredCells, Selection
 from deniable.answers.model_answer import MODEL_ONLY, model_cells
 from deniable.answers.noise_intervals import Chance
 from deniable.answers.number_summaries import NumericAxis, summarize_numbers
 from deniable.answers.real_differences import (
+    can_compare,
     count_comparisons,
     describe_differences,
     find_differences,
@@ -36,14 +43,16 @@ from deniable.schema.attribute import Attribute, summarize_values
 _MAX_VALUES_SHOWN = 100
 # Bounds the cells of an answer.
 _MAX_CELLS = 50_000
+# Bounds its time: its cells times those of the table that they are summed from.
+_MAX_SUMMED = 10**9
 # Columns of an answer: three or more are the model's.
 _MAX_COLUMNS = 6
 
 _BASES = {
-    "one-way counts": "noisy counts of the column's values",
-    "interactions": "noisy interactions of the two columns and margins of noisy two-way tables",
-    "two-way tables": "noisy two-way tables",
-    "tables of the graph": "noisy counts of the graph's tables",
+    "one-way counts": "counts of the column's values",
+    "interactions": "interactions of the two columns and margins of two-way tables",
+    "two-way tables": "two-way tables",
+    "tables of the graph": "counts of the graph's tables",
 }
 
 
@@ -80,6 +89,15 @@ class Question:
         """The share of the values of each code that satisfies the condition."""
         attribute = self.attribute(column)
         return np.ones(attribute.size) if self.where is None else self.where.shares(attribute)
+
+    @property
+    def shares_by_level(self) -> dict[int, Reals]:
+        """The shares by roundness level too, of each column that the condition names."""
+        schema, allowed = self.artefact.schema, {} if self.where is None else self.where.allowed
+        return {
+            schema.names.index(name): BinValues(own, schema.heaping.get(name)).shares
+            for name, own in allowed.items()
+        }
 
     def chance(self, part: Part) -> Chance:
         """Chance other than noise: of the part of the rows that was counted, and of a sample."""
@@ -151,18 +169,26 @@ def query(
     tables, cells = choose_cells(question)
     if cells is None:
         return _model_answer(question)
+    _require_few(cells)
     return QueryAnswer(
         columns=tuple(question.attribute(column).name for column in question.asked),
         where=where or "",
         measured=True,
-        basis=f"Computed from {_BASES[cells.table.source]}, and the law of their noise.",
+        basis=_measured_basis(artefact, cells.table.source),
         sampling_error=sampling_error,
         rows=cells.count([None] * len(cells.selections)),
-        cells=tuple(_bounded(cells).cells(asked=range(len(question.asked)))),
+        cells=tuple(cells.cells(asked=range(len(question.asked)))),
         numbers=tuple(summarize_question(question, tables, cells)),
         differences=tuple(_differences(question, cells)),
         notes=tuple(_notes(question)),
     )
+
+
+def _measured_basis(artefact: Artefact, source: Source) -> str:
+    """Say which counts answered, and whether they have noise."""
+    if artefact.certificate.claims_privacy:
+        return f"Computed from noisy {_BASES[source]}, and the law of their noise."
+    return f"Computed from {_BASES[source]}."
 
 
 def ask_question(
@@ -207,12 +233,15 @@ def _find_column(artefact: Artefact, name: object) -> int:
 
 
 def choose_cells(question: Question) -> tuple[list[MeasuredTable], MeasuredCells | None]:
-    """Choose the noisy counts that answer; return all that know the columns, and the cells.
+    """Choose the noisy counts that answer; return all that may be used, and the cells.
 
-    None if the model has to answer.
+    For bins of two columns, interactions answer nothing: no cell, mean or quartile. None if the
+    model has to answer.
     """
     number = len(question.columns)
     tables = measured_tables(question.artefact, question.columns) if number <= 2 else []
+    if number == 2 and "bins" in [rule for rule in question.rules.values() if type(rule) is str]:
+        tables = [table for table in tables if table.source != "interactions"]
     cells = _one_column(question, tables) if number == 1 else _two_columns(question, tables)
     return tables, cells
 
@@ -240,8 +269,6 @@ def _two_columns(question: Question, tables: Sequence[MeasuredTable]) -> Measure
     no two-way table, and that was decided by their own noise. For bins they are never used, so that
     a pair that was chosen for the strength it shows has counts that were drawn later.
     """
-    if "bins" in [rule for rule in question.rules.values() if isinstance(rule, str)]:
-        tables = [table for table in tables if table.source != "interactions"]
     if not tables:
         return None
     bands = _two_way_bands(question, tables[0])
@@ -253,22 +280,31 @@ def _two_columns(question: Question, tables: Sequence[MeasuredTable]) -> Measure
 
 
 def _two_way_bands(question: Question, coarsest: MeasuredTable) -> list[Bands]:
-    """The bands of two columns; by default those of the coarsest table."""
-    bands = []
+    """The bands of two columns; by default those of the coarsest table.
+
+    A graph's table has all values of its child, however many: then its buckets, which are public.
+    """
+    bands, is_graph = [], coarsest.source == "tables of the graph"
     for column, parts in zip(question.columns, coarsest.parts, strict=True):
         if column in question.rules or column not in question.asked:
             bands.append(question.bands(column, question.rules.get(column, "values")))
+        elif question.attribute(column).size > _MAX_VALUES_SHOWN and is_graph:
+            bands.append(question.bands(column, "buckets"))
         else:
             bands.append(Bands.of_parts(question.attribute(column), parts))
     return bands
 
 
-def _bounded(cells: MeasuredCells) -> MeasuredCells:
+def _size(cells: MeasuredCells) -> int:
+    """The cells of the table that answers."""
+    return cells.table.estimate.interactions.size
+
+
+def _require_few(cells: MeasuredCells) -> None:
     """Refuse a question with more cells than anyone reads."""
     number = math.prod(len(selection.bands) for selection in cells.selections)
-    if number > _MAX_CELLS:
+    if number > _MAX_CELLS or number * _size(cells) > _MAX_SUMMED:
         raise ConfigError(f"the answer has {number:,} cells; ask for wider bands, with by")
-    return cells
 
 
 def summarize_question(
@@ -293,16 +329,16 @@ def summarize_question(
     groups: list[tuple[int | None, str]] = [(None, "")]
     if len(question.asked) == 2:
         groups = list(enumerate(bands[1 - axis].labels))
+    # Quartiles are searched in every part of the column, for every group.
+    axes = [own for own in axes if len(groups) * _size(own.cells) * len(own.present) <= _MAX_SUMMED]
     return summarize_numbers(axes, groups) if axes else []
 
 
 def _differences(question: Question, cells: MeasuredCells) -> list[str]:
     """State which differences are real, if two columns were asked for and their cells fit."""
-    if len(question.asked) != 2 or not cells.is_aligned or question.where is not None:
+    if len(question.asked) != 2 or question.where is not None or not can_compare(cells):
         return []
     groups, outcomes = (len(selection.bands) for selection in cells.selections)
-    if min(groups, outcomes) < 2:
-        return []
     found = find_differences(cells, comparisons=count_comparisons(groups, outcomes))
     names = [question.attribute(column).name for column in question.asked]
     return describe_differences(names, found)
@@ -336,13 +372,9 @@ def _model_answer(question: Question) -> QueryAnswer:
     ]
     if (number := math.prod(map(len, bands))) > _MAX_CELLS:
         raise ConfigError(f"the answer has {number:,} cells; ask for wider bands, with by")
-    named = set() if question.where is None else set(question.where.columns)
-    shares = {
-        column: question.shares(column)
-        for column in question.columns
-        if question.attribute(column).name in named
-    }
-    total, cells = model_cells(question.artefact, question.asked, bands, shares, rows=rows)
+    total, cells = model_cells(
+        question.artefact, question.asked, bands, question.shares_by_level, rows=rows
+    )
     return QueryAnswer(
         columns=tuple(question.attribute(column).name for column in question.asked),
         where="" if question.where is None else question.where.text,
@@ -358,7 +390,7 @@ def _model_answer(question: Question) -> QueryAnswer:
 def _why_model(question: Question) -> str:
     """Say why no noisy count answers a question."""
     if len(question.columns) > 2:
-        return "no combination of three or more columns was counted."
+        return "no noisy table of three or more columns answers it."
     if len(question.columns) == 1:
         return "no noisy count answers for these bands; ask for values or buckets."
     if measured_tables(question.artefact, question.columns):

@@ -16,6 +16,8 @@ from deniable.arrays import Reals
 # A group has too few rows to compare if the standard deviation of the noise of their number exceeds
 # this share of it: the ratio would no longer be nearly linear in the noise.
 _MAX_GROUP_ERROR = 0.2
+# Bounds the time of all comparisons in a table: their number, times the cells of the table.
+_MAX_COMPARED_CELLS = 2 * 10**7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,13 @@ class Difference:
 def count_comparisons(groups: int, outcomes: int) -> int:
     """Count the comparisons of a table: of two groups, or two outcomes, one is the mirror image."""
     return (1 if groups == 2 else groups) * (1 if outcomes == 2 else outcomes)
+
+
+def can_compare(cells: MeasuredCells) -> bool:
+    """Test that a table has groups to compare, and few enough comparisons, by its size alone."""
+    sizes = [len(selection.bands) for selection in cells.selections]
+    work = count_comparisons(sizes[0], sizes[1]) * cells.table.estimate.interactions.size
+    return cells.is_aligned and min(sizes) >= 2 and work <= _MAX_COMPARED_CELLS
 
 
 def find_differences(cells: MeasuredCells, *, comparisons: int) -> list[Difference]:

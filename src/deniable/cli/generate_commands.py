@@ -39,6 +39,12 @@ _GIVEN_WARNING = (
     "--given-is-public."
 )
 
+_EXACT = {
+    "exact": "The distribution is exact.",
+    "nearly exact": "The distribution is nearly exact: the request cuts through bins of a column "
+    "that has a constraint.",
+}
+
 ArtefactPath = Annotated[
     Path,
     typer.Argument(help="Artefact folder: from learn, or RELEASE/artefact.", show_default=False),
@@ -211,15 +217,16 @@ def _show_conditional(
     elif not quiet:
         error, smoothed = inference.get("total_variation"), inference.get("smoothed_cases", 0)
         how = (
-            "The distribution is exact."
+            _EXACT[inference["method"]]
             if error is None
             else "The model is too wide for exact inference: the distribution is approximate, with "
             f"an estimated total variation of {error:g}."
         )
         how += f" Cases with probability 0 under the model: {smoothed:,}." if smoothed else ""
         print_text(count_records(number) + f" in {path}. {how}", release.guarantee)
-        if release.is_internal:
-            print_error(_GIVEN_WARNING.format(path=path))
+    # Also with --quiet: the file has another name than the one that was asked for.
+    if release.is_internal:
+        print_error(_GIVEN_WARNING.format(path=path))
 
 
 def _generate_plain(

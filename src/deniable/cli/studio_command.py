@@ -46,11 +46,7 @@ def studio(
     _require_what_it_needs()
     from deniable.studio.server import serve
 
-    if host != _LOCAL:
-        print_line(
-            f"WARNING: {host} may be reached from other computers, and the connection is not "
-            "encrypted: whoever listens in sees your table. Use an SSH tunnel instead."
-        )
+    _warn_of(host)
     serve(
         table,
         root=root,
@@ -59,6 +55,20 @@ def studio(
         opens_browser=not no_browser,
         announce=print_line,
     )
+
+
+def _warn_of(host: str) -> None:
+    """Say what an address other than the default means."""
+    if host == "localhost":
+        print_line(
+            "WARNING: under this name your browser sends its cookie to every server on this "
+            "computer. Do not open pages of other users' servers while the studio runs."
+        )
+    elif host != _LOCAL:
+        print_line(
+            f"WARNING: {host} may be reached from other computers, and the connection is not "
+            "encrypted: whoever listens in sees your table. Use an SSH tunnel instead."
+        )
 
 
 def _require_what_it_needs() -> None:

@@ -81,11 +81,7 @@ def _differences(found: ArtefactFindings) -> list[Markup]:
         f"it is within the noise. Listed are the {_MAX_SENTENCES} largest of each column; "
         "metrics.json has all."
     )
-    missing = (
-        f" Not counted together with it: {', '.join(found.not_counted)}."
-        if found.not_counted
-        else ""
-    )
+    missing = f" Not compared with it: {', '.join(found.not_counted)}." if found.not_counted else ""
     return [
         tag("h3", f"Which differences in {found.target} are real?"),
         tag("ul", [tag("li", sentence) for sentence in sentences]),

@@ -71,6 +71,15 @@ def prefix_claim(k: int) -> str:
     )
 
 
+def without_prefix_claim(sentence: str, k: int) -> str:
+    """Leave the sentence about k rows out of a claim of mode one-shot, and what else names k."""
+    short = sentence.replace(prefix_claim(k), "") if prefix_claim(k) else sentence
+    short = short.replace(
+        " Schema and k were fixed in advance;", " The schema was fixed in advance;"
+    )
+    return short.replace(" k was fixed in advance; the number", " The number")
+
+
 def seedless_claim(cost: Guarantee, *, private_draft: bool = False) -> str:
     """Claim M2, mode seedless: as M1, and no record was used as a seed."""
     fixed = "" if private_draft else "The schema was fixed in advance; the"

@@ -37,7 +37,7 @@ _RECORDS_PER_BATCH = 2**12
 # Bound on the product of a position and a coefficient, so that sums fit in 64 bits.
 _PRODUCT_LIMIT = 2**61
 
-# The positions of columns of codes, by column: those of the records to check.
+# The positions of columns of codes; or two rows, the first and the last position of each record.
 FixedPositions = Mapping[int, Counts]
 _Axes = list[ConstraintAxis]
 
@@ -265,7 +265,8 @@ class ConstraintSolver:
         for i, (column, axis) in enumerate(zip(self._columns, self._axes, strict=True)):
             low[:, i], high[:, i] = axis.low[codes[:, column]], axis.high[codes[:, column]]
             if fixed is not None and column in fixed:
-                low[:, i] = high[:, i] = np.where(low[:, i] < high[:, i], fixed[column], low[:, i])
+                ends = np.broadcast_to(fixed[column], (2, len(codes)))
+                low[:, i], high[:, i] = np.where(low[:, i] < high[:, i], ends, low[:, i])
         return low, high
 
     def _has_box(self, own: Codes, low: Counts, high: Counts) -> Mask:

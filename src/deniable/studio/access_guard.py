@@ -3,12 +3,16 @@
 Any page in any browser tab, and any other program on this computer, can send requests to a local
 port. A request is answered only if its Host is ours (no DNS rebinding), if it changes something its
 Origin too (no forged requests), and if it has the cookie that the one-time link was traded for.
+
+Cookies know no ports: a cookie of 127.0.0.1 is sent to every server there, also to one of another
+user. So a local studio has a name of its own below ``localhost``, which cannot be guessed.
 """
 
 import hmac
+import ipaddress
+import socket
 import threading
 from collections.abc import Iterable, Mapping
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -41,6 +45,10 @@ _HEADERS = {
 _SAFE_METHODS = ("GET", "HEAD")
 ENTRY = "/enter"
 _PUBLIC_PREFIX = "/static/"
+# Addresses that mean every address of this computer.
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - recognized here, not bound to
+_LOOPBACK = ("127.0.0.1", "localhost")
+_HTTP_PORT = 80
 
 
 def random_text() -> str:
@@ -48,60 +56,91 @@ def random_text() -> str:
     return SystemRng().words(4).tobytes().hex()
 
 
+def local_name() -> str:
+    """Draw a host name that browsers resolve to this computer: its cookies go nowhere else."""
+    return f"studio-{random_text()[:32]}.localhost"
+
+
 class Access:
-    """The addresses of a studio, its one-time link and the cookies it has given out.
+    """The addresses of a studio, its one-time links and the cookies it has given out.
 
     Args:
         host: The address it is bound to.
         port: Its port.
+        name: The only name it is served under; "": the address, and what else means the same.
     """
 
-    def __init__(self, host: str, port: int) -> None:
-        names = {host, "127.0.0.1", "localhost"} if host in ("127.0.0.1", "localhost") else {host}
-        self.hosts = frozenset(
-            f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name in names
-        )
+    def __init__(self, host: str, port: int, name: str = "") -> None:
+        self._port = port
+        self._is_everywhere = host in _EVERYWHERE
+        shown = name or (socket.gethostname().lower() if self._is_everywhere else host)
+        names = {shown}
+        if not name and (self._is_everywhere or host in _LOOPBACK):
+            names |= set(_LOOPBACK)
+        self.hosts = frozenset().union(*(self._written(each) for each in names))
         self.cookie = f"deniable_studio_{port}"
-        shown = f"[{host}]" if ":" in host else host
-        self._address = f"http://{shown}:{port}"
+        self._address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
         self._lock = threading.Lock()
-        self._token: str | None = None
+        # The unused tokens: that of the terminal's link, and that of a link on a page.
+        self._tokens: dict[str, str] = {}
         self._sessions: set[str] = set()
 
-    def new_link(self) -> str:
-        """Make a link that opens the studio in one browser, once. An earlier one ends."""
+    def _written(self, name: str) -> frozenset[str]:
+        """A name or an address as a Host header writes it: browsers leave out port 80."""
+        bare = (f"[{name}]" if ":" in name else name).lower()
+        return frozenset({f"{bare}:{self._port}"} | ({bare} if self._port == _HTTP_PORT else set()))
+
+    def new_link(self, place: str = "terminal") -> str:
+        """Make a link that opens the studio in one browser, once. An earlier one there ends."""
         with self._lock:
-            self._token = random_text()
-            return f"{self._address}{ENTRY}?token={self._token}"
+            self._tokens[place] = random_text()
+            return f"{self._address}{ENTRY}?token={self._tokens[place]}"
+
+    def next_link(self) -> str | None:
+        """A new link for the terminal if its last one was used; None if that still works."""
+        with self._lock:
+            waits = "terminal" in self._tokens
+        return None if waits else self.new_link()
 
     def trade(self, token: str) -> str | None:
-        """Trade the token of the link for the value of a cookie; None if it is wrong or used."""
+        """Trade the token of a link for the value of a cookie; None if it is wrong or used."""
         with self._lock:
-            if self._token is None or not hmac.compare_digest(self._token, token):
+            used = [place for place, known in self._tokens.items() if _same(known, token)]
+            if not used:
                 return None
-            self._token = None
+            del self._tokens[used[0]]
             session = random_text()
             self._sessions.add(session)
             return session
 
     def knows(self, cookies: str) -> bool:
-        """Whether a Cookie header has one of our cookies."""
-        try:
-            morsel = SimpleCookie(cookies).get(self.cookie)
-        except CookieError:
-            return False
-        given = "" if morsel is None else morsel.value
-        return any(hmac.compare_digest(session, given) for session in self._sessions)
+        """Whether a Cookie header has one of our cookies. Others in it may be anything."""
+        pairs = (each.strip().partition("=") for each in cookies.split(";"))
+        given = [value for name, _, value in pairs if name == self.cookie]
+        return any(_same(session, value) for session in self._sessions for value in given)
 
-    def refusal(self, method: str, path: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
+    def serves(self, host: str, reached: str) -> bool:
+        """Whether a Host header is ours.
+
+        Args:
+            host: The header.
+            reached: The address of this computer at which the request arrived. It counts where
+                the studio listens on all addresses; a name that leads there does not.
+        """
+        address = _plain_address(reached) if self._is_everywhere else ""
+        own = self._written(address) if address else frozenset()
+        return host.lower() in self.hosts | own
+
+    def refusal(
+        self, method: str, path: str, headers: Mapping[str, str], reached: str = ""
+    ) -> tuple[int, str] | None:
         """Why a request is refused: a status and the name of a page; None if it may pass."""
-        if headers.get("host", "") not in self.hosts:
+        host = headers.get("host", "")
+        if not self.serves(host, reached):
             return 421, "host"
         site = headers.get("sec-fetch-site", "same-origin")
         if method not in _SAFE_METHODS:
-            origin = headers.get("origin", "")
-            own = origin.removeprefix("http://") in self.hosts and origin.startswith("http://")
-            if not own or site != "same-origin":
+            if headers.get("origin", "") != f"http://{host}" or site != "same-origin":
                 return 403, "origin"
         elif site not in ("same-origin", "none") and headers.get("sec-fetch-mode") != "navigate":
             return 403, "origin"
@@ -142,7 +181,8 @@ class AccessGuard:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         hosts = [value for name, value in scope["headers"] if name == b"host"]
-        refused = self._access.refusal(scope["method"], scope["path"], headers)
+        reached = str((scope.get("server") or ("",))[0])
+        refused = self._access.refusal(scope["method"], scope["path"], headers, reached)
         if len(hosts) != 1:
             refused = 421, "host"
         if refused is None:
@@ -150,6 +190,21 @@ class AccessGuard:
             return
         scope = {**scope, "method": "GET", "path": f"/{refused[1]}", "studio_status": refused[0]}
         await self._refusals(scope, receive, send_guarded)
+
+
+def _same(known: str, given: str) -> bool:
+    """Compare secrets in constant time; as bytes, since a given one may be any text."""
+    return hmac.compare_digest(known.encode(), given.encode(errors="replace"))
+
+
+def _plain_address(reached: str) -> str:
+    """An address as a browser writes it: an IPv4 one also where it arrived by IPv6."""
+    try:
+        found = ipaddress.ip_address(reached.partition("%")[0])
+    except ValueError:
+        return ""
+    mapped = getattr(found, "ipv4_mapped", None)
+    return str(mapped or found)
 
 
 def _with_headers(given: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
@@ -165,4 +220,7 @@ def _with_headers(given: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, byt
 
 def token_of(query: str) -> str:
     """The token in the query of a link; "" if there is none."""
-    return parse_qs(query, max_num_fields=4).get("token", [""])[0]
+    try:
+        return parse_qs(query, max_num_fields=4).get("token", [""])[0]
+    except ValueError:  # too many fields
+        return ""

@@ -1,34 +1,38 @@
 """The sixth screen: every run under the root, what was spent on each table, compare, delete."""
 
+import math
+import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from deniable.errors import ConfigError, DeniableError
 from deniable.studio.equivalent_command import paste_text, verify_command
+from deniable.studio.made_output import owns_output
+from deniable.studio.other_stores import LocatedRun, located_runs
 from deniable.studio.release_view import ReleaseView, read_release
 from deniable.studio.run_screen import TITLES, run_state
 from deniable.studio.run_store import RunRecord
-from deniable.studio.spent_budget import spending_of, spent_on
+from deniable.studio.spent_budget import Spending, Spent, foreign_releases, spending_of, spent_on
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
 
 def show_history(call: Call) -> Reply:
     """List all runs and releases, and what was spent on each table."""
     space = call.space
-    runs = space.store.all()
-    tables = list(dict.fromkeys(run.table for run in runs if run.table))
-    rows = [_row(call, run) for run in runs]
+    runs = located_runs(space)
+    rows = [_row(call, run) for run in space.store.all()]
     releases = space.root.find_releases()
-    own = {run.out for run in runs}
+    spent = _unique(call, _tables(call, runs))
     return Page(
         "history.html",
         {
-            "spent": _unique(call, tables),
+            "spent": spent,
+            "elsewhere": _elsewhere(spent),
             "rows": rows,
             "releases": releases,
-            "others": [each for each in releases if each not in own],
+            "others": foreign_releases(space, runs),
             "command": paste_text(space.root.path, *(verify_command(each) for each in releases[:5]))
             if releases
             else "",
@@ -36,7 +40,22 @@ def show_history(call: Call) -> Reply:
     )
 
 
-def _unique(call: Call, tables: list[str]) -> list[Any]:
+def _tables(call: Call, runs: Sequence[LocatedRun]) -> list[str]:
+    """The tables of all runs that are below the root, by their path in it."""
+    found = []
+    for each in runs:
+        if each.run.table:
+            with suppress(DeniableError):
+                found.append(call.space.root.relative(each.path(each.run.table)))
+    return list(dict.fromkeys(found))
+
+
+def _elsewhere(spent: Sequence[Spent]) -> list[Spending]:
+    """The costs of runs with another ``--root``, each once."""
+    return list({each.run.id: each for one in spent for each in one.elsewhere}.values())
+
+
+def _unique(call: Call, tables: list[str]) -> list[Spent]:
     """What was spent on each table; copies of one table are listed once."""
     found, seen = [], set[tuple[str, ...]]()
     for table in tables:
@@ -50,16 +69,18 @@ def _unique(call: Call, tables: list[str]) -> list[Any]:
 
 def _row(call: Call, run: RunRecord) -> dict[str, Any]:
     space = call.space
-    cost = spending_of(space, run) if run.kind in ("release", "draft") else None
+    cost = spending_of(LocatedRun(run=run, space=space))
     is_there = False
     with suppress(DeniableError, OSError):
         is_there = bool(run.out) and space.root.locate(run.out).exists()
+    is_own = is_there and owns_output(space.store, space.root.path, run)
     return {
         "run": run,
         "title": TITLES[run.kind],
         "state": run_state(space.store.status(run)),
         "cost": cost,
-        "is_there": is_there,
+        "is_there": is_own,
+        "is_foreign": is_there and not is_own and run.kind in ("release", "records"),
     }
 
 
@@ -135,8 +156,14 @@ def delete(call: Call) -> Reply:
     run = space.store.load(call.form.get("run", ""))
     if run_state(space.store.status(run)) == "running":
         raise ConfigError("this run goes on: cancel it first")
+    # Before its files are gone: what a killed run cost is known from them alone.
+    cost = spending_of(LocatedRun(run=run, space=space))
+    if cost is not None and "never_shared" not in call.form:
+        epsilon = "inf" if math.isinf(cost.epsilon) else cost.epsilon
+        run = space.store.change(
+            run.id, epsilon=epsilon, delta=cost.delta, mode=run.mode or cost.mode
+        )
     _delete_files(call, run)
-    cost = spending_of(space, run) if run.kind in ("release", "draft") else None
     if cost is None or "never_shared" in call.form:
         space.store.forget(run.id)
     else:
@@ -151,9 +178,17 @@ def _outputs(run: RunRecord) -> list[str]:
 
 
 def _delete_files(call: Call, run: RunRecord) -> None:
+    """Delete what this run made. What others put at its path stays."""
+    space = call.space
+    if not run.out:
+        return
+    with suppress(FileNotFoundError):
+        space.root.locate(run.out)
+    if not owns_output(space.store, space.root.path, run):
+        return
     for name in _outputs(run):
         try:
-            path = call.space.root.locate(name)
+            path = space.root.locate(name)
         except FileNotFoundError:
             continue
         if path.is_dir():
@@ -164,5 +199,7 @@ def _delete_files(call: Call, run: RunRecord) -> None:
 
 def _remove(call: Call, run: RunRecord) -> str:
     lines = paste_text(call.space.root.path).split("\n")
-    names = [name for name in _outputs(run) if name]
-    return "\n".join([*lines, *(f"rm -r -- '{name}'" for name in names)]) if names else ""
+    is_own = owns_output(call.space.store, call.space.root.path, run)
+    names = [name for name in _outputs(run) if name] if is_own else []
+    removed = [shlex.join(("rm", "-r", "--", name)) for name in names]
+    return "\n".join([*lines, *removed]) if names else ""

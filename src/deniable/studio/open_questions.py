@@ -16,7 +16,35 @@ _START = re.compile(r"#\s*To decide:")
 _ITEM = re.compile(r"#\s+(\d+)\.\s+(.*)")
 _NAME = re.compile(r'"(?:[^"\\]|\\.)*"')
 _AND_MORE = re.compile(r" and (\d+) more: ")
-_MANY_ROWS = re.compile(r"many rows have (\S+): if it means missing", re.IGNORECASE)
+_MAYBE_MISSING = re.compile(
+    r"(?:many rows have|the only negative number is) (\S+): if it means missing", re.IGNORECASE
+)
+_TAKEN_FOR_MISSING = re.compile(r"(-?\d+(?: and -?\d+)*) (?:is|are) taken to mean missing")
+# What a note says of keys of the file, and the same for a reader of a page with buttons.
+_PLAIN_WORDS: tuple[tuple[str, str], ...] = (
+    (r'set release = "omit"', "leave the column out"),
+    (r' with release = "omit"', ""),
+    (
+        r"All missing cells are written as the first text under missing",
+        "In the records, all missing cells are written in the same way",
+    ),
+    (r" \(see missing\)", ""),
+    (r'if it means missing, set missing = \["-1"\]', "does it mean missing?"),
+    (
+        r'if it means missing, add it to missing and lower max; if it means ("[^"]*"), leave it',
+        r"does it mean missing, or \1?",
+    ),
+    (
+        r"If so, set unit and max_rows_per_unit at the top: without them the guarantee",
+        "If so, say so here: otherwise the guarantee",
+    ),
+    (r' \("ordered"\)', ""),
+    (r"make it categorical", "edit it, and choose categories"),
+    (r"make it a range \(min, max\)", "edit it, and choose a whole number or one with decimals"),
+    (r"make it an integer \(min, max\)", "edit it, and choose a whole number"),
+    (r": choose decimals", ": edit it to keep more, or fewer"),
+    (r"\?\.$", "?"),
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +60,14 @@ class OpenQuestion:
     text: str
     columns: tuple[str, ...]
     hidden: int = 0
+
+    @property
+    def plain_text(self) -> str:
+        """The note for a reader who does not see the file: without its keys."""
+        text = self.text
+        for pattern, words in _PLAIN_WORDS:
+            text = re.sub(pattern, words, text)
+        return text
 
 
 @dataclass(frozen=True)
@@ -107,6 +143,14 @@ _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
         ),
     ),
     (
+        "among its numbers",  # some texts, which the note does not show
+        (Answer("keep", "Yes, it means missing"), Answer("edit", "No: edit the column")),
+    ),
+    (
+        "taken to mean missing",
+        (Answer("keep", "Yes, it means missing"), Answer("value", "No, it is a value")),
+    ),
+    (
         "if it means missing",
         (Answer("keep", "It is a value"), Answer("missing", "It means missing")),
     ),
@@ -154,13 +198,48 @@ def apply_answer(
         known = [*column.get("missing", []), *codes]
         # Not confirmed: the new bound is only the next number, and should be looked at.
         return {"missing": list(dict.fromkeys(known)), **_without_codes(column, codes)}
-    return {"confirmed": True}
+    if name == "value":
+        codes = [code for each in questions for code in taken_codes(each)]
+        kept = [each for each in column.get("missing", []) if each not in codes]
+        # Not confirmed, for the same reason.
+        return {"missing": kept or None, **_with_codes(column, codes)}
+    return {} if name == "edit" else {"confirmed": True}
+
+
+def taken_codes(question: OpenQuestion) -> tuple[str, ...]:
+    """The numbers that the draft took for codes of missing, as a note says."""
+    found = _TAKEN_FOR_MISSING.search(question.text)
+    return tuple(found[1].split(" and ")) if found else ()
+
+
+def is_settled(question: OpenQuestion, missing: Sequence[str]) -> bool:
+    """Whether a question about codes was answered: by what the column now takes for missing."""
+    if code := code_of(question):
+        return code in missing
+    codes = taken_codes(question)
+    return bool(codes) and not set(codes) & set(missing)
 
 
 def code_of(question: OpenQuestion) -> str:
     """The number of which a note asks whether it means missing; "" for other notes."""
-    found = _MANY_ROWS.search(question.text)
+    found = _MAYBE_MISSING.search(question.text)
     return found[1] if found else ""
+
+
+def _with_codes(column: Mapping[str, Any], codes: Sequence[str]) -> dict[str, object]:
+    """Widen the bounds or the list of a column so that codes are among its values."""
+    if "values" in column:
+        listed = list(column["values"])
+        if all(isinstance(each, int) for each in listed):
+            return {"values": sorted({*listed, *map(int, codes)})}
+        return {"values": [*listed, *(code for code in codes if code not in listed)]}
+    if "min" not in column or "max" not in column:
+        return {}
+    numbers = [Decimal(code) for code in codes]
+    low = min([Decimal(str(column["min"])), *numbers])
+    high = max([Decimal(str(column["max"])), *numbers])
+    whole = column.get("type") == "integer"
+    return {"min": int(low) if whole else low, "max": int(high) if whole else high}
 
 
 def _without_codes(column: Mapping[str, Any], codes: Sequence[str]) -> dict[str, object]:

@@ -17,6 +17,8 @@ from deniable.schema.schema import Schema
 from deniable.studio.plan_form import PlanForm
 from deniable.workers import no_progress
 
+# ε up to which one row hardly matters, or matters little; and from which little is promised.
+_STRICT, _USUAL, _LOOSE = 0.5, 1.0, 3.0
 # Plans that are kept: a slider that goes back and forth finds them again.
 _MAX_KEPT = 64
 
@@ -61,6 +63,7 @@ class Consequences:
         report: The report of ``deniable plan``.
         sentence: The guarantee that the release will state.
         words: The same for a reader who does not know the formulas.
+        caution: A warning that ε is large; "" if it is not.
         forecast: What to expect of the records.
         modes: The four modes, each with its cost for this number of records.
     """
@@ -69,6 +72,7 @@ class Consequences:
     report: Mapping[str, Any] = field(default_factory=dict)
     sentence: str = ""
     words: Sequence[str] = ()
+    caution: str = ""
     forecast: Sequence[str] = ()
     modes: Sequence[Mapping[str, str]] = ()
 
@@ -92,6 +96,7 @@ def _computed(text: str, config: Config, records: int, rows: int | None) -> Cons
         report=report,
         sentence=planned_sentence(schema, resolved, run),
         words=plain_words(report, schema),
+        caution=caution_words(report),
         forecast=forecast_words(report["forecast"]),
         modes=_modes(resolved, records),
     )
@@ -124,12 +129,12 @@ def plain_words(report: Mapping[str, Any], schema: Schema) -> list[str]:
             "several releases, can learn more. It is weaker than differential privacy.",
         ]
     words = [
-        f"The release would look almost the same if {_subject(schema)} were not in the table.",
+        f"The release {_likeness(epsilon)} if {_subject(schema)} were not in the table.",
         f"Suppose someone wants to find out whether {who} is in the table, knows all the others, "
         f"and thinks both equally likely. After seeing the release they are right at most "
         f"{_percent(best_guess(epsilon, delta))} of the time; by guessing, 50 %.",
-        f"Whatever the release suggests about {_subject(schema)}, it would suggest almost as well "
-        f"without it: the odds of any conclusion differ by a factor of at most {_factor(epsilon)}.",
+        f"Whatever the release suggests about {_subject(schema)}: without it, the odds of this or "
+        f"any other conclusion would differ by a factor of {_factor(epsilon)}.",
         f"δ is the part of this promise that may fail: think of a chance of {_one_in(delta)}.",
     ]
     if report["threshold"] is not None:
@@ -137,6 +142,27 @@ def plain_words(report: Mapping[str, Any], schema: Schema) -> list[str]:
             f"A combination of values is copied only if at least {report['k']} rows share it."
         )
     return words
+
+
+def _likeness(epsilon: float) -> str:
+    """How much a release tells of one row, in words that are never stronger than its ε."""
+    if epsilon <= _STRICT:
+        return "would look almost the same"
+    if epsilon <= _USUAL:
+        return "would look much the same"
+    return "could look different" if epsilon < _LOOSE else "could look quite different"
+
+
+def caution_words(report: Mapping[str, Any]) -> str:
+    """Warn of an ε that promises little; "" for a smaller one, or where nothing is promised."""
+    epsilon = float(report["cost"]["epsilon"])
+    if not _LOOSE <= epsilon < math.inf:
+        return ""
+    return (
+        f"ε = {epsilon:g} is large: someone who knows much may become almost certain whether "
+        "a row is in the table, as the figures below say. Values up to 1 are usual; choose a "
+        "larger one only if other rules protect the release, too."
+    )
 
 
 def forecast_words(forecast: Mapping[str, Any] | None) -> list[str]:
@@ -181,16 +207,20 @@ def _subject(schema: Schema) -> str:
 
 
 def _percent(share: float) -> str:
-    """A share in percent, rounded up; never 100 % unless it is."""
-    rounded = math.ceil(share * 1000) / 10
-    return "99.9 %" if rounded >= 100 and share < 0.9995 else f"{min(rounded, 100):g} %"
+    """A share in percent, rounded up; with more digits where it would be 100 % and is not."""
+    for digits in range(1, 10):
+        rounded = math.ceil(share * 10 ** (digits + 2)) / 10**digits
+        if rounded < 100:
+            return f"{rounded:.{digits}f}".removesuffix(".0") + " %"
+    return "100 %"
 
 
 def _factor(epsilon: float) -> str:
     if epsilon > 15:
-        return "more than a million"
+        return "millions"
     factor = math.exp(epsilon)
-    return f"{math.ceil(factor * 10) / 10:g}" if factor < 100 else f"{math.ceil(factor):,}"
+    rounded = f"{math.ceil(factor * 10) / 10:g}" if factor < 100 else f"{math.ceil(factor):,}"
+    return f"at most {rounded}"
 
 
 def _one_in(delta: float) -> str:

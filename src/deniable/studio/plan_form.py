@@ -20,6 +20,8 @@ SLIDERS: dict[str, tuple[float, ...]] = {
 }
 DEFAULT_RECORDS = 10_000
 MAX_RECORDS = 2**40
+# Digits of a whole number in a field; larger ones mean nothing here.
+_MAX_DIGITS = 18
 # Names of fields in the words of a page.
 LABELS = {
     "epsilon": "Privacy budget ε",
@@ -86,15 +88,16 @@ class PlanForm:
             ConfigError: It is not a whole number, or too small or large.
         """
         text = self.texts.get("records", str(DEFAULT_RECORDS)).replace(",", "").replace("_", "")
-        if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_RECORDS:
-            raise ConfigError("records: write a whole number, at least 1")
-        return int(text)
+        number = _whole_number(text)
+        if number is None or not 1 <= number <= MAX_RECORDS:
+            raise ConfigError(f"records: write a whole number from 1 to {MAX_RECORDS:,}")
+        return number
 
     @property
     def rows(self) -> int | None:
         """The number of rows for the forecast; None for the schema's guess."""
         text = self.texts.get("rows", "").replace(",", "").replace("_", "")
-        return int(text) if text.isascii() and text.isdigit() and int(text) else None
+        return _whole_number(text) or None
 
     @property
     def file_format(self) -> str:
@@ -186,12 +189,18 @@ def nearest_position(name: str, text: str) -> int:
 
 def _position_value(name: str, position: str) -> str:
     steps = SLIDERS[name]
-    at = int(position) if position.isascii() and position.isdigit() else 0
+    at = _whole_number(position) or 0
     return (
         f"{steps[min(at, len(steps) - 1)]:g}"
         if name == "epsilon"
         else str(steps[min(at, len(steps) - 1)])
     )
+
+
+def _whole_number(text: str) -> int | None:
+    """Read a whole number that is not negative; None if the text is none, or far too long."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+    return int(text) if is_number else None
 
 
 def _number_text(value: object) -> str:
@@ -205,6 +214,8 @@ def _parse(option: Option, text: str) -> Any:
             number = option.kind(text.replace("_", ""))
         except ValueError:
             number = math.nan
+        if option.kind is int and len(text) > _MAX_DIGITS:
+            number = math.nan  # too long for a number of anything
         if math.isnan(number):
             kind = "whole number" if option.kind is int else "number"
             example = _number_text(option.default or 50)

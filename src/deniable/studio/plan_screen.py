@@ -1,7 +1,8 @@
 """The third screen: what a release will cost and be worth, before a row is read; then start it."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import PurePosixPath
+from threading import Lock
 from typing import Any
 
 from deniable.errors import BudgetError, ConfigError, DeniableError, InputError, SchemaError
@@ -22,6 +23,7 @@ from deniable.studio.run_store import Step
 from deniable.studio.spent_budget import cost_text, spent_on
 from deniable.studio.table_facts import table_hash
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
+from deniable.studio.zip_stream import is_internal
 
 _LAWS = {
     "rounded_gaussian": "Gaussian",
@@ -31,6 +33,7 @@ _LAWS = {
 }
 # Stages that are listed one by one; the one-way tables of more columns share a row.
 _MAX_LISTED = 20
+_STARTING = Lock()
 
 
 def show_plan(call: Call) -> Reply:
@@ -47,8 +50,9 @@ def _content(
     call: Call, given: Mapping[str, str], schema: Schema, form: PlanForm, found: Consequences
 ) -> dict[str, Any]:
     table = given.get("table", "")
-    out = given.get("out", "") or release_path(call.space.root, table)
+    out = given.get("out", "") or release_path(call.space.root, table, used_names(call))
     spent = spent_on(call.space, table)
+    measures = "measures" in given or "records" not in given
     attributes = [each.name for each in schema.columns if isinstance(each, Attribute)]
     return {
         "table": table,
@@ -58,7 +62,7 @@ def _content(
         "found": found,
         "stages": _stage_rows(found.report.get("stages", ())),
         "out": out,
-        "measures": "measures" in given or "records" not in given,
+        "measures": measures,
         "spent": spent,
         "total": _total(spent.epsilon, found),
         "drafted": schema.drafted,
@@ -68,14 +72,21 @@ def _content(
         "records_slider": nearest_position("records", form.texts.get("records", "10000")),
         "record_positions": len(SLIDERS["records"]),
         "moved": call.trigger.removesuffix("_slider") if call.is_partial else "",
-        "commands": _commands(call, given, form, out),
+        "commands": _commands(call, {**given, **_ticked(measures)}, form, out),
     }
+
+
+def _ticked(measures: bool) -> dict[str, str]:
+    """The field that a ticked box sends: a page that was not sent yet has it ticked."""
+    return {"measures": "on"} if measures else {}
 
 
 def start_run(call: Call) -> Reply:
     """Start a release with the plan of the form; show the form again if it cannot start."""
     try:
-        return _start(call)
+        # One at a time: two that start at once must not choose the same folder.
+        with _STARTING:
+            return _start(call)
     except (InputError, BudgetError) as fault:
         schema, form = _read_schema(call, call.form), PlanForm.sent(call.form)
         found = consequences(form, schema)
@@ -96,10 +107,8 @@ def _start(call: Call) -> Reply:
             f"{len(schema.drafted)} entries of the schema are not confirmed. Confirm them on the "
             "schema screen, or tick that you accept them as they are"
         )
-    out = given.get("out", "").strip() or release_path(root, table)
-    if PurePosixPath(out).name.endswith(".internal"):
-        raise ConfigError("a release must not be named .internal: that is for what stays inside")
-    release_folders(root.new_path(out))
+    out = given.get("out", "").strip() or release_path(root, table, used_names(call))
+    out = free_folder(call, out)
     spent = spent_on(call.space, table)
     if spent.counted and "spend_more" not in given:
         raise ConfigError(
@@ -153,15 +162,50 @@ def _commands(call: Call, given: Mapping[str, str], form: PlanForm, out: str) ->
     return paste_text(call.space.root.path, plan, *(step.arguments for step in steps))
 
 
-def release_path(root: RootFolder, table: str) -> str:
-    """A free name for a release, next to its table."""
+def release_path(root: RootFolder, table: str, used: Container[str] = ()) -> str:
+    """A free name for a release, next to its table; no run has ever had it."""
     stem = PurePosixPath(table).name.split(".")[0] or "table"
     parent = PurePosixPath(table).parent
     for number in range(1, 10_000):
         out = (parent / f"{stem}-release-{number}").as_posix()
+        if out.casefold() in used:
+            continue
         if not any(root.new_path(f"{out}{end}").exists() for end in ("", ".internal")):
             return out
     raise ConfigError("there are too many releases here; choose another name")
+
+
+def used_names(call: Call) -> set[str]:
+    """The outputs of all runs, also of those that failed or were deleted: none is used again."""
+    return {run.out.casefold() for run in call.space.store.all() if run.out}
+
+
+def free_folder(call: Call, out: str) -> str:
+    """Check the folder of a new release: free, never used by a run, and in no other release.
+
+    Raises:
+        ConfigError: It was used, lies in a release, or is named as an internal folder.
+        OutputError: It exists.
+        PathError: It leaves the root.
+    """
+    root = call.space.root
+    names = root.parts(out)
+    if any(is_internal(name) for name in names):
+        raise ConfigError("a release must not be named .internal: that is for what stays inside")
+    release_folders(root.new_path(out))
+    out = "/".join(names)
+    used = used_names(call)
+    if out.casefold() in used:
+        raise ConfigError(
+            f"an earlier run had the folder {out}; choose another name, so that the costs and the "
+            "files of the two are never mixed up"
+        )
+    above = ["/".join(names[:at]) for at in range(len(names))]
+    if any(
+        name.casefold() in used or (root.path / name / "manifest.json").exists() for name in above
+    ):
+        raise ConfigError("this folder lies in another release; choose one next to it")
+    return out
 
 
 def _read_schema(call: Call, given: Mapping[str, str]) -> Schema:

@@ -11,13 +11,18 @@ from deniable.evaluation.audit_link import AUDIT_DOCUMENT, AUDIT_FORMAT, AUDIT_P
 from deniable.evaluation.html import Markup
 from deniable.evaluation.marginals import Marginal
 from deniable.evaluation.svg_plots import draw_marginal
+from deniable.release.manifest import FORMAT
 from deniable.release.untrusted_files import read_json
+from deniable.studio.checked_files import is_unchanged
+from deniable.studio.run_screen import failure_message
 from deniable.studio.run_store import RunRecord, StepStatus
 from deniable.studio.table_facts import TableHead, table_facts
 from deniable.studio.workspace import Workspace
 
 # An attribute that only pages with inline styles can have; ours refuse them.
 _STYLE = re.compile(r' style="[^"<>]*"')
+# Modes whose records are covered by ε; in mode "tested", ε covers the model alone.
+_COVERED = ("one-shot", "seedless", "randomized")
 _RECORD_FILES = ("synthetic.csv", "synthetic.parquet")
 
 
@@ -32,6 +37,8 @@ class ReleaseView:
         records: Its first records; None if they cannot be read.
         metrics: The numbers of its internal report; empty if there is none.
         verdict: The result of ``deniable verify``; empty if it has not run.
+        is_current: Whether no file has changed since that check.
+        faults: Why a check or a measurement ended without a result, by its command.
         audits: Paths of audit pages next to its report, below the root.
         has_artefact: Whether more records can be generated.
     """
@@ -42,6 +49,8 @@ class ReleaseView:
     records: TableHead | None
     metrics: Mapping[str, Any] = field(default_factory=dict)
     verdict: Mapping[str, Any] = field(default_factory=dict)
+    is_current: bool = False
+    faults: Mapping[str, str] = field(default_factory=dict)
     audits: Sequence[str] = ()
     has_artefact: bool = False
 
@@ -54,7 +63,31 @@ class ReleaseView:
     @property
     def claims_privacy(self) -> bool:
         """Whether its manifest claims a finite ε."""
-        return isinstance(self.guarantee.get("epsilon"), int | float)
+        epsilon = self.guarantee.get("epsilon")
+        return isinstance(epsilon, int | float) and not isinstance(epsilon, bool)
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether the files that are there now passed every check."""
+        return (
+            self.is_current
+            and self.verdict.get("passed") is True
+            and bool(self.verdict.get("checks"))
+            and not self.failed_checks
+        )
+
+    @property
+    def may_publish(self) -> bool:
+        """Whether it may leave: it claims a finite ε for its records, and passed its check.
+
+        **Privacy**
+
+        - Neighbours: those of the manifest.
+        - Covers: the marks and the button of the page; all of them follow this.
+        - Does not cover: whether the noise was secret, which no check of files can show.
+        - Assumes: runs and their files are changed by their owner only.
+        """
+        return self.claims_privacy and self.manifest.get("mode") in _COVERED and self.has_passed
 
     @property
     def failed_checks(self) -> list[Mapping[str, Any]]:
@@ -101,8 +134,9 @@ def read_release(space: Workspace, path: str) -> ReleaseView:
     """
     folder = space.root.locate(path)
     manifest = read_json(space.root.locate(f"{path}/manifest.json"))
-    if not isinstance(manifest, dict):
-        raise ArtefactError(f"{path}/manifest.json is no manifest")
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ArtefactError(f"{path}/manifest.json is no manifest of a release")
+    verdict, state = latest_verdict(space, path)
     name = next((each for each in _RECORD_FILES if (folder / each).is_file()), "")
     return ReleaseView(
         path=path,
@@ -110,7 +144,9 @@ def read_release(space: Workspace, path: str) -> ReleaseView:
         records_file=name,
         records=_first_records(space, f"{path}/{name}") if name else None,
         metrics=_json_of(space, f"{path}.internal/report/metrics.json"),
-        verdict=latest_result(space, path, "verify"),
+        verdict=verdict,
+        is_current=bool(verdict) and is_unchanged(folder, state),
+        faults={each: latest_fault(space, path, each) for each in ("verify", "evaluate")},
         audits=_audits(space, path),
         has_artefact=(folder / "artefact" / "artefact.json").is_file(),
     )
@@ -141,12 +177,21 @@ def _audits(space: Workspace, path: str) -> list[str]:
     return found
 
 
-def latest_result(space: Workspace, path: str, command: str) -> Mapping[str, Any]:
-    """What a command last printed of a release, in any run."""
+def latest_verdict(space: Workspace, path: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The newest verdict on a release, and the state of the files that it is about."""
     for _, status in steps_on(space, path):
-        if status.step.arguments[0] == command and status.result:
-            return status.result
-    return {}
+        if status.step.arguments[0] == "verify" and "passed" in status.result:
+            return status.result, status.files
+    return {}, {}
+
+
+def latest_fault(space: Workspace, path: str, command: str) -> str:
+    """Why the newest run of a command on a release ended without a result; "" if it did not."""
+    for _, status in steps_on(space, path):
+        if status.step.arguments[0] == command and status.state not in ("waiting", "cancelled"):
+            has_ended = status.state in ("failed", "killed") and "passed" not in status.result
+            return failure_message(status, is_made=True) if has_ended else ""
+    return ""
 
 
 def steps_on(space: Workspace, path: str) -> list[tuple[RunRecord, StepStatus]]:

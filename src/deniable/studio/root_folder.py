@@ -27,7 +27,8 @@ class Entry:
 
     Attributes:
         path: Its path below the root.
-        kind: "folder", "table", "schema", "release" or "link".
+        kind: "folder", "table", "schema", "release", "link", or "odd": its name is not plain text,
+            so no page can name it.
         size: Its bytes; 0 for a folder.
     """
 
@@ -58,6 +59,10 @@ class RootFolder:
             raise ConfigError(f"--root {folder}: there is no such folder") from None
         if not self.path.is_dir():
             raise ConfigError(f"--root {folder}: not a folder")
+        if not str(self.path).isprintable():
+            raise ConfigError(
+                f"--root {_shown(str(folder))}: rename it: its path is not plain text"
+            )
 
     def parts(self, written: str) -> tuple[str, ...]:
         """Split a path from a page into names.
@@ -65,7 +70,7 @@ class RootFolder:
         Raises:
             PathError: It is absolute, has a parent, hidden or odd name, or is no text for a path.
         """
-        if not written.isprintable() or "\\" in written or written.startswith("/"):
+        if not _is_plain(written) or written.startswith("/"):
             raise PathError("this path cannot be opened here: it must lie in the studio's folder")
         names = tuple(name for name in written.split("/") if name not in ("", "."))
         if any(name.startswith(".") for name in names):
@@ -145,7 +150,7 @@ class RootFolder:
             for at, entry in enumerate(listed):
                 if at >= _MAX_ENTRIES:
                     break
-                path = "/".join((*self.parts(written), entry.name))
+                path = "/".join((*self.parts(written), _shown(entry.name)))
                 if (kind := _kind_of(entry)) is not None:
                     size = entry.stat(follow_symlinks=False).st_size if kind == "table" else 0
                     found.append(Entry(path, kind, size))
@@ -166,18 +171,29 @@ class RootFolder:
         return sorted(found)
 
 
+def _is_plain(name: str) -> bool:
+    """Whether a page can name this; not if it has bytes that are no UTF-8, or a backslash."""
+    return name.isprintable() and "\\" not in name
+
+
+def _shown(name: str) -> str:
+    """A name as text that any page can show."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 def _kind_of(entry: "os.DirEntry[str]") -> str | None:
     if entry.name.startswith("."):
         return None
     if entry.is_symlink():
         return "link"
+    if not _is_plain(entry.name):
+        return "odd"
     if entry.is_dir(follow_symlinks=False):
         return "release" if Path(entry.path, "manifest.json").is_file() else "folder"
     if not entry.is_file(follow_symlinks=False):
         return None
-    if entry.name.lower().endswith(".toml"):
-        return "schema"
-    return "table" if entry.name.lower().endswith(TABLE_SUFFIXES) else None
+    ends = {".toml": "schema", **dict.fromkeys(TABLE_SUFFIXES, "table")}
+    return next((kind for end, kind in ends.items() if entry.name.lower().endswith(end)), None)
 
 
 def _open_without_links(name: str, flags: int, parent: int, shown: str) -> int:

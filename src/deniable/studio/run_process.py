@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from deniable.studio.checked_files import state_of_files
+from deniable.studio.made_output import record_made
 from deniable.studio.run_store import RunRecord, RunStore, StepStatus, is_locked
 
 # Seconds between two looks at the runs.
@@ -68,6 +70,8 @@ class RunControl:
     def advance(self, run: RunRecord) -> None:
         """Start the next step, if the one before is done; clean up after a killed one."""
         with self._lock:
+            # Before a further step starts, which may change what is there.
+            record_made(self._store, self._root, run)
             for at, status in enumerate(self._store.status(run)):
                 if status.state == "waiting":
                     self._start_step(run, at)
@@ -103,8 +107,10 @@ class RunControl:
                 try:
                     self.advance(self._store.load(name))
                 except Exception:
-                    # A run whose folder vanished must not end the watch over the others.
-                    self._watched.discard(name)
+                    # One run must not end the watch over the others. A full disk or too many open
+                    # files pass: it is tried again, as long as its folder is there.
+                    if not self._store.folder(name).exists():
+                        self._watched.discard(name)
 
     def _start_step(self, run: RunRecord, at: int) -> None:
         """Start a process that holds the lock of its step until it ends."""
@@ -115,13 +121,26 @@ class RunControl:
             return  # another server was faster
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            self._keep_state(folder, at, run)
             process = self._spawn(folder, at, run, lock)
             self.processes.append(process)
             (folder / f"{at}.pid").write_text(f"{process.pid}\n", encoding="ascii")
         except OSError as fault:
-            _write_failure(folder, at, f"the process could not be started ({fault.strerror})")
+            reason = f"the process could not be started ({fault.strerror})"
+            if not _write_failure(folder, at, reason):
+                # Not even that fits on the disk: leave the step as it was, to be tried again.
+                for end in ("files", "out", "err", "progress", "lock"):
+                    (folder / f"{at}.{end}").unlink(missing_ok=True)
         finally:
             os.close(lock)
+
+    def _keep_state(self, folder: Path, at: int, run: RunRecord) -> None:
+        """Keep the state of a release before it is checked: a verdict holds for these files."""
+        command, *rest = run.steps[at].arguments
+        if command == _CHECKS and rest:
+            state = json.dumps(state_of_files(self._root / rest[0]))
+            with _new_file(folder / f"{at}.files") as file:
+                file.write(state.encode())
 
     def _spawn(self, folder: Path, at: int, run: RunRecord, lock: int) -> "subprocess.Popen[bytes]":
         command = [*self._program, *run.steps[at].arguments, "--json"]
@@ -163,10 +182,14 @@ def _new_file(path: Path) -> IO[bytes]:
     return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
 
 
-def _write_failure(folder: Path, at: int, message: str) -> None:
-    with suppress(OSError):
+def _write_failure(folder: Path, at: int, message: str) -> bool:
+    """Record why a step could not start; return whether that worked."""
+    try:
         (folder / f"{at}.err").write_text(message, encoding="utf-8")
         (folder / f"{at}.progress").write_text(json.dumps({"exit": 2}) + "\n", encoding="utf-8")
+    except OSError:
+        return False
+    return True
 
 
 def hash_table(path: Path) -> str:

@@ -1,11 +1,11 @@
 """The fourth screen: a run as it goes, its ledger as it fills, and how to cancel it."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
-from deniable.errors import ConfigError, DeniableError
+from deniable.errors import ConfigError
 from deniable.studio.equivalent_command import paste_text
+from deniable.studio.made_output import owns_output
 from deniable.studio.run_store import RunRecord, StepStatus
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
@@ -90,9 +90,7 @@ def _is_in_place(call: Call, run: RunRecord) -> bool:
     """Whether the output of a run is there, however its process ended."""
     if run.kind != "release":
         return False
-    with suppress(DeniableError, OSError):
-        return call.space.root.locate(f"{run.out}/manifest.json").is_file()
-    return False
+    return owns_output(call.space.store, call.space.root.path, run)
 
 
 def failure_message(status: StepStatus, *, is_made: bool = False) -> str:
@@ -138,5 +136,5 @@ def _is_spent(what: str, status: StepStatus) -> bool:
 def _next_page(run: RunRecord) -> str:
     if run.kind == "draft":
         return address("/schema", table=run.table, schema=run.out)
-    release = run.out if run.kind != "records" else run.schema
+    release = run.out if run.kind == "release" else run.schema
     return address("/result", release=release)

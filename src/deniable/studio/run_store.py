@@ -65,7 +65,8 @@ class RunRecord:
         mode: The mode of a release.
         counts: Whether its cost is added up: False if its owner deleted it and stated that it was
             never shared.
-        deleted: Whether its output was deleted.
+        deleted: Whether its output was deleted; its cost is then that of ``epsilon`` and ``delta``.
+        made: What its first step has made (``MadeOutput``), once that has ended.
     """
 
     id: str
@@ -83,6 +84,7 @@ class RunRecord:
     mode: str = ""
     counts: bool = True
     deleted: bool = False
+    made: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +99,7 @@ class StepStatus:
         errors: What it printed on standard error.
         output: What it printed on standard output.
         pid: Its process; None if it has not reported it.
+        files: The state of the release before it was checked; empty for other commands.
     """
 
     step: Step
@@ -106,6 +109,7 @@ class StepStatus:
     errors: str = ""
     output: str = ""
     pid: int | None = None
+    files: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def result(self) -> dict[str, Any]:
@@ -272,14 +276,20 @@ def step_status(folder: Path, at: int, step: Step) -> StepStatus:
         pid=pid,
         errors=_read_text(folder / f"{at}.err") if ended else "",
         output=_read_text(folder / f"{at}.out") if ended else "",
+        files=next(iter(_read_lines(folder / f"{at}.files")), {}) if ended else {},
     )
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock of a step."""
+    """Whether a process holds the lock of a step.
+
+    Raises:
+        OSError: It cannot be told, such as with too many open files: nobody may then take the
+            process for a killed one.
+    """
     try:
         file = os.open(path, os.O_RDONLY)
-    except OSError:
+    except FileNotFoundError:
         return False
     try:
         # Shared, so that two who look at the same time do not see each other.
@@ -295,7 +305,7 @@ def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return file.read(_MAX_READ).decode(errors="replace")
-    except OSError:
+    except FileNotFoundError:
         return ""
 
 

@@ -8,10 +8,12 @@ from deniable.errors import ConfigError, SchemaError
 from deniable.schema.toml_writer import write_value
 from deniable.studio.column_form import OUTSIDE, TYPES, ColumnForm, convert, summarize
 from deniable.studio.equivalent_command import paste_text, plan_command
-from deniable.studio.open_questions import OpenQuestion, answers_to, apply_answer, code_of
+from deniable.studio.open_questions import OpenQuestion, answers_to, apply_answer, is_settled
 from deniable.studio.schema_file import SchemaFile
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
+# Digits of a number of rows: no table has more.
+_MAX_DIGITS = 15
 _LINE = re.compile(r"\(at line (\d+)")
 
 
@@ -51,6 +53,7 @@ def schema_page(
         "columns": columns,
         "ready": _without_question(columns, file),
         "open": _open_entries(file),
+        "rows_guess": _rows_guess(file),
         "edited": edited,
         "form": form,
         "types": TYPES,
@@ -115,11 +118,9 @@ def answer(call: Call) -> Reply:
     text = file.edited.with_attribute(at, **apply_answer(name, column, questions))
     if name == "unit":
         rows = call.form.get("max_rows_per_unit", "1")
-        text = text.with_head(
-            unit=column["name"], max_rows_per_unit=int(rows) if rows.isdigit() else 1
-        )
+        text = text.with_head(unit=column["name"], max_rows_per_unit=_number(rows) or 1)
     reply = _save(call, file, text.text, f"c{at}")
-    if name == "missing" and isinstance(reply, Redirect):
+    if name in ("missing", "value", "edit") and isinstance(reply, Redirect):
         given = {key: call.form.get(key, "") for key in ("table", "schema")}
         return Redirect(address("/schema", **given, column=at) + f"#c{at}")
     return reply
@@ -144,7 +145,7 @@ def save_rows(call: Call) -> Reply:
     """Save the public guess of the number of rows, and confirm it."""
     file = _read_current(call)
     rows = call.form.get("rows_max", "").replace(",", "").replace("_", "").strip()
-    if not (rows.isascii() and rows.isdigit()):
+    if not (rows.isascii() and rows.isdigit() and len(rows) <= _MAX_DIGITS):
         message = "rows_max: write a whole number, at least 1"
         return schema_page(call, call.form, file, error=message)
     text = file.edited.with_head(rows_max=int(rows), rows_max_confirmed=None)
@@ -191,7 +192,11 @@ def _back(call: Call, anchor: str) -> Redirect:
 
 
 def _read(call: Call, given: Mapping[str, str]) -> SchemaFile:
-    return SchemaFile.read(call.space.root.locate(given.get("schema", "")))
+    name = given.get("schema", "")
+    path = call.space.root.locate(name)
+    if not name.lower().endswith(".toml"):
+        raise ConfigError("a schema is a file whose name ends with .toml; choose another one")
+    return SchemaFile.read(path)
 
 
 def _read_current(call: Call) -> SchemaFile:
@@ -225,18 +230,18 @@ def _column_view(at: int, column: dict[str, Any], file: SchemaFile) -> dict[str,
         "missing": [each or "(empty)" for each in column.get("missing", [])],
         "confirmed": confirmed,
         "drafted": file.schema is not None and file.schema.draft is not None,
-        "questions": [(each.text, answers_to(each)) for each in questions],
+        "questions": [(each.plain_text, answers_to(each)) for each in questions],
         "remarks": places[at].remarks if at < len(places) else (),
         "is_unit": file.document.get("unit") == name,
     }
 
 
 def _questions_of(name: str, file: SchemaFile) -> list[OpenQuestion]:
-    """The open questions about a column; one about a code is answered if that means missing."""
+    """The open questions about a column."""
     column = next((each for each in file.columns if each.get("name") == name), {})
     missing = column.get("missing", [])
     about = [each for each in file.questions if name in each.columns]
-    return [each for each in about if code_of(each) not in missing or not code_of(each)]
+    return [each for each in about if not is_settled(each, missing)]
 
 
 def _table_questions(file: SchemaFile) -> list[str]:
@@ -254,6 +259,14 @@ def _without_question(columns: list[dict[str, Any]], file: SchemaFile) -> list[d
 
 def _open_entries(file: SchemaFile) -> int:
     return 0 if file.schema is None else len(file.schema.drafted)
+
+
+def _rows_guess(file: SchemaFile) -> int | None:
+    """The number in the field of the guess: a drafted one is rounded up, as it may be exact."""
+    if file.schema is None or file.schema.rows_max_confirmed:
+        return None if file.schema is None else file.schema.rows_max
+    step: int = 10 ** (len(str(file.schema.rows_max)) - 1)
+    return (file.schema.rows_max // step + 1) * step
 
 
 def _constraint_view(at: int, table: dict[str, Any]) -> dict[str, Any]:

@@ -68,8 +68,19 @@ class Block:
             if not each.key
             for line in each.text.splitlines()
         ]
-        comments = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
-        return tuple(each for each in comments if not _IS_ORIGIN.fullmatch(each))
+        found: list[str] = []
+        goes_on = False
+        for line in lines:
+            text = line.removeprefix("#").strip()
+            if not line.startswith("#") or not text or _IS_ORIGIN.fullmatch(text):
+                goes_on = False
+                continue
+            if goes_on:
+                found[-1] += f" {text}"
+            else:
+                found.append(text)
+            goes_on = not text.endswith((".", "!", "?", ":"))
+        return tuple(found)
 
     def with_value(self, key: str, value: object) -> "Block":
         """Set a key to a value; None removes it. The other statements stay as they are."""

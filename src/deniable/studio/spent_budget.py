@@ -7,12 +7,13 @@ any releases, also if a later one was chosen by looking at an earlier one.
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_UP, Decimal
 
 from deniable.errors import DeniableError
 from deniable.privacy.wording import round_up
-from deniable.release.untrusted_files import read_json
+from deniable.studio.made_output import MadeOutput, made_by, owns_output
+from deniable.studio.other_stores import LocatedRun, located_runs
 from deniable.studio.run_store import RunRecord
 from deniable.studio.table_facts import table_hash
 from deniable.studio.workspace import Workspace
@@ -27,12 +28,14 @@ class Spending:
         epsilon: Its ε; infinite if nothing is promised.
         delta: Its δ.
         mode: The mode of its release; "draft" for a private draft.
+        home: The other ``--root`` that it was started with; "" for the studio's own.
     """
 
     run: RunRecord
     epsilon: float
     delta: float
     mode: str
+    home: str = ""
 
     @property
     def is_partial(self) -> bool:
@@ -58,6 +61,11 @@ class Spent:
     def counted(self) -> list[Spending]:
         """The costs that are added up."""
         return [each for each in self.spendings if each.run.counts]
+
+    @property
+    def elsewhere(self) -> list[Spending]:
+        """Those of them that were started with another ``--root``."""
+        return [each for each in self.counted if each.home]
 
     @property
     def epsilon(self) -> float:
@@ -92,20 +100,33 @@ def cost_text(value: float) -> str:
 
 
 def spent_on(space: Workspace, table: str) -> Spent:
-    """Add up what was spent on a table: on its path, and on other paths with the same content."""
-    runs = space.store.all()
-    same = [run for run in runs if is_same_table(space, run, table)]
-    own = {run.out for run in runs}
-    found = [each for run in same if (each := spending_of(space, run, same)) is not None]
-    others = [each for each in space.root.find_releases() if each not in own]
-    return Spent(table=table, spendings=found, others=others)
+    """Add up what was spent on a table: on its path, and on other paths with the same content.
+
+    Runs that were started with a ``--root`` above or below this one count too.
+    """
+    runs = located_runs(space)
+    same = [each for each in runs if is_same_table(space, each, table)]
+    found = [cost for each in same if (cost := spending_of(each, same)) is not None]
+    return Spent(table=table, spendings=found, others=foreign_releases(space, runs))
 
 
-def is_same_table(space: Workspace, run: RunRecord, table: str) -> bool:
+def foreign_releases(space: Workspace, runs: Sequence[LocatedRun]) -> list[str]:
+    """Releases below the root that no known run has made."""
+    own = {
+        each.path(each.run.out)
+        for each in runs
+        if each.run.kind == "release"
+        and owns_output(each.space.store, each.space.root.path, each.run)
+    }
+    return [each for each in space.root.find_releases() if space.root.path / each not in own]
+
+
+def is_same_table(space: Workspace, located: LocatedRun, table: str) -> bool:
     """Whether a run was on this table: the same path, or the same bytes under another name."""
+    run = located.run
     if not table or not run.table:
         return False
-    if run.table == table:
+    if located.path(run.table) == space.root.path / table:
         return True
     with suppress(OSError, DeniableError):
         path = space.root.locate(table)
@@ -115,42 +136,87 @@ def is_same_table(space: Workspace, run: RunRecord, table: str) -> bool:
     return False
 
 
-def spending_of(
-    space: Workspace, run: RunRecord, others: Sequence[RunRecord] = ()
-) -> Spending | None:
+def spending_of(located: LocatedRun, others: Sequence[LocatedRun] = ()) -> Spending | None:
     """The cost of a run; None if it made nothing that costs anything.
 
-    A private draft costs nothing of its own once a release has used it: the release's total has it.
+    It is the larger of what was planned and what its own manifest stated when it was made, so no
+    later change of files can lower it. A private draft costs nothing of its own once a release has
+    used it: the release's total has it.
+
+    Args:
+        located: The run.
+        others: All runs on the same table.
     """
-    state = space.store.status(run)[0].state
-    if run.kind == "draft" and run.epsilon is not None and state == "done":
-        used = any(
-            each.kind == "release"
-            and each.schema == run.out
-            and each.counts
-            and spending_of(space, each)
-            for each in others
-        )
-        return None if used else _known(run)
+    run = located.run
+    state = located.space.store.status(run)[0].state
+    if run.kind == "draft" and run.epsilon is not None and (state == "done" or run.deleted):
+        return None if any(_contains(each, located, others) for each in others) else _known(located)
     if run.kind != "release":
         return None
-    with suppress(DeniableError, OSError, KeyError, TypeError, ValueError):
-        document = read_json(space.root.locate(f"{run.out}/manifest.json"))
-        claim = document["guarantee"]
-        return Spending(
-            run=run,
-            epsilon=float(claim["epsilon"]),
-            delta=float(claim["delta"]),
-            mode=str(document["mode"]),
-        )
+    if run.deleted:
+        return _known(located)
+    made = made_by(located.space.store, located.space.root.path, run)
+    if made is not None and made.manifest_hash:
+        return _larger(_known(located), made)
     # One that goes on counts as planned: else two could be started that do not know each other.
-    return _known(run) if run.deleted or state in ("waiting", "running", "done") else None
+    return _known(located) if state in ("waiting", "running", "done") else None
 
 
-def _known(run: RunRecord) -> Spending:
-    """The cost of the plan, where there is no manifest, or none any more."""
-    mode = run.mode or run.kind
+def _contains(release: LocatedRun, draft: LocatedRun, others: Sequence[LocatedRun]) -> bool:
+    """Whether the total of a release has the cost of a draft: its own manifest says so."""
+    run = release.run
+    if run.kind != "release" or not run.counts:
+        return False
+    if release.path(run.schema) != draft.path(draft.run.out):
+        return False
+    # Of several drafts in one file, a release has used the last one before it.
+    before = [
+        (each.run.started, each.run.id)
+        for each in others
+        if each.run.kind == "draft"
+        and each.run.epsilon is not None
+        and each.path(each.run.out) == draft.path(draft.run.out)
+        and each.run.started <= run.started
+    ]
+    if not before or max(before)[1] != draft.run.id:
+        return False
+    made = made_by(release.space.store, release.space.root.path, run)
+    stated = made.draft if made is not None else None
+    with suppress(KeyError, TypeError, ValueError):
+        return (
+            stated is not None
+            and float(stated["epsilon"]) >= float(draft.run.epsilon or 0)
+            and float(stated["delta"]) >= float(draft.run.delta or 0)
+        )
+    return False
+
+
+def _larger(planned: Spending, made: MadeOutput) -> Spending:
+    """The larger of two costs, part by part."""
+    epsilon, delta = _number(made.epsilon), _number(made.delta)
+    return replace(
+        planned,
+        epsilon=max(planned.epsilon, epsilon),
+        delta=max(planned.delta, min(delta, 1.0)),
+        mode=made.mode or planned.mode,
+    )
+
+
+def _known(located: LocatedRun) -> Spending:
+    """The cost of the plan, or the one that was recorded when the output was deleted."""
+    run = located.run
+    return Spending(
+        run=run,
+        epsilon=_number(run.epsilon),
+        delta=_number(run.delta or 0),
+        mode=run.mode or run.kind,
+        home=located.home,
+    )
+
+
+def _number(value: float | str | None) -> float:
+    """A cost as a number; what is none has no limit."""
     with suppress(TypeError, ValueError):
-        epsilon = float(run.epsilon) if run.epsilon is not None else math.inf
-        return Spending(run=run, epsilon=epsilon, delta=float(run.delta or 0), mode=mode)
-    return Spending(run=run, epsilon=math.inf, delta=0.0, mode=mode)
+        found = float(value) if value is not None else math.inf
+        return math.inf if math.isnan(found) else found
+    return math.inf

@@ -55,7 +55,7 @@ GET: dict[str, Screen] = {
     "/delete": history_screen.ask_delete,
 }
 POST: dict[str, Screen] = {
-    "/another": lambda call: Page("another.html", {"link": call.space.access.new_link()}),
+    "/another": lambda call: Page("another.html", {"link": call.space.access.new_link("page")}),
     "/draft": table_screen.start_draft,
     "/draft/command": table_screen.show_draft_command,
     "/schema/column": schema_screen.save_column,
@@ -76,8 +76,8 @@ _REFUSALS = {
     "origin": "This request came from another page, so it was refused. Nothing was changed.",
     "cookie": "This browser has not been let in, or the studio was restarted since. Open the link "
     "that the terminal shows.",
-    "token": "This link was used already, or is wrong: each opens the studio once. The terminal "
-    "shows a new one now.",
+    "token": "This link was used already, or is wrong: each opens the studio once. Open the newest "
+    "one that the terminal shows.",
 }
 
 
@@ -129,9 +129,12 @@ def make_app(space: Workspace, announce: Callable[[str], None], *, watch: bool =
             space.control.stop()
 
     async def enter(request: Request) -> Response:
-        session = space.access.trade(token_of(request.url.query))
+        # A HEAD request shows nothing, so it must not use the link up.
+        is_read = request.method == "GET"
+        session = space.access.trade(token_of(request.url.query)) if is_read else None
         if session is None:
-            announce(space.access.new_link())
+            if is_read and (link := space.access.next_link()):
+                announce(link)
             return _page(templates, Page("refused.html", {"reason": _REFUSALS["token"]}, 403))
         reply = _page(templates, Page("entered.html", {}))
         reply.set_cookie(space.access.cookie, session, httponly=True, samesite="strict", path="/")
@@ -237,6 +240,12 @@ _SYSTEM_FAULTS: dict[int, tuple[str, str, int]] = {
         "This file is not there",
         "It was moved or deleted, or never was there. Look for it on the first screen.",
         404,
+    ),
+    errno.ENAMETOOLONG: (
+        "This name is too long",
+        "A file name may have 255 bytes. Nothing was written: rename the file, or choose a "
+        "shorter name.",
+        422,
     ),
     errno.EACCES: (
         "Not permitted",

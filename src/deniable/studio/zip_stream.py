@@ -1,12 +1,16 @@
-"""A folder as one zip, made while it is sent: no temporary file, and little memory."""
+"""A release as one zip, made while it is sent: no temporary file, and little memory."""
 
 import io
 import os
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Any
 
-from deniable.studio.root_folder import RootFolder
+from deniable.errors import ArtefactError
+from deniable.release.manifest import FORMAT
+from deniable.release.untrusted_files import read_json
+from deniable.studio.root_folder import PathError, RootFolder
 
 _BLOCK = 2**18
 
@@ -31,16 +35,30 @@ class _Sent(io.RawIOBase):
 
 
 def zip_blocks(root: RootFolder, folder: str) -> Iterator[bytes]:
-    """Yield the blocks of a zip with all files of a folder below the root.
+    """Make a zip of a release, in blocks: its manifest, and the files that this lists.
 
-    Links are not followed: a folder that has one is refused.
+    Nothing else in the folder is sent. All files are looked at before the first block is made, so a
+    release with a missing file, a link or a listing that leaves it is refused as a whole.
 
     Args:
         root: The root.
         folder: The folder, below the root. It is the only folder at the top of the zip.
+
+    Raises:
+        ArtefactError: The manifest is none, or lists what cannot be in a release.
+        PathError: A path is internal, a link, or no regular file.
+        FileNotFoundError: A file that is listed is not there.
     """
-    names = list_files(root, folder)
-    base = Path(folder).name
+    require_public(folder)
+    names = list_files(read_json(root.locate(f"{folder}/manifest.json")))
+    for name in names:
+        with root.open(f"{folder}/{name}"):
+            pass
+    return _blocks(root, folder, names)
+
+
+def _blocks(root: RootFolder, folder: str, names: Sequence[str]) -> Iterator[bytes]:
+    base = PurePosixPath(folder).name
     sent = _Sent()
     with zipfile.ZipFile(sent, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
@@ -57,15 +75,32 @@ def zip_blocks(root: RootFolder, folder: str) -> Iterator[bytes]:
     yield sent.take()
 
 
-def list_files(root: RootFolder, folder: str) -> list[str]:
-    """List the files of a folder below the root, by their path in it."""
-    base = root.locate(folder)
-    found: list[str] = []
-    for parent, folders, files in os.walk(base):
-        folders[:] = sorted(each for each in folders if not each.startswith("."))
-        found += [
-            Path(parent, each).relative_to(base).as_posix()
-            for each in files
-            if not each.startswith(".")
-        ]
-    return sorted(found)
+def list_files(manifest: Any) -> list[str]:
+    """List the files of a release, by their path in it: the manifest, and what it lists.
+
+    Raises:
+        ArtefactError: It is no manifest of a release.
+    """
+    listed = manifest.get("files") if isinstance(manifest, dict) else None
+    if not isinstance(listed, dict) or manifest.get("format") != FORMAT:
+        raise ArtefactError("this folder has no manifest of a release")
+    for name in listed:
+        parts = name.split("/")
+        if any(not each or each.startswith(".") or is_internal(each) for each in parts):
+            raise ArtefactError("the manifest lists a file that cannot be in a release")
+    return sorted({"manifest.json", *listed})
+
+
+def require_public(path: str) -> None:
+    """Refuse a path that goes through an internal folder.
+
+    Raises:
+        PathError: It does.
+    """
+    if any(is_internal(name) for name in PurePosixPath(path).parts):
+        raise PathError("an internal folder stays inside; it cannot be downloaded")
+
+
+def is_internal(name: str) -> bool:
+    """Whether a folder of this name is for what stays inside."""
+    return name.casefold().endswith(".internal")

@@ -110,7 +110,7 @@ def compose_sentence(claims: ManifestClaims) -> str:
         row_draws="row_draws" in parameters,
     )
     if not copies:
-        return sentence + wording.given_claim()
+        return wording.without_prefix_claim(sentence, 1) + wording.given_claim()
     is_conditional = "where" in parameters or "balance" in parameters
     return sentence + (wording.condition_claim() if is_conditional else "")
 
@@ -155,9 +155,13 @@ def _is_inference(facts: Any) -> bool:
     smoothed = ["smoothed_cases"] if "smoothed_cases" in facts else []
     if smoothed and not _is_integer(1)(facts["smoothed_cases"]):
         return False
-    if facts["method"] == "exact":
-        return list(facts) == ["method", *smoothed]
-    known = list(facts) == ["method", "total_variation", *smoothed]
+    more = [*smoothed, *(["cuts_constrained_bins"] if "cuts_constrained_bins" in facts else [])]
+    if len(more) > len(smoothed) and facts["cuts_constrained_bins"] is not True:
+        return False
+    if facts["method"] in ("exact", "nearly exact"):
+        nearly = facts["method"] == "nearly exact"
+        return list(facts) == ["method", *more] and nearly == (len(more) > len(smoothed))
+    known = list(facts) == ["method", "total_variation", *more]
     known = known and facts["method"] == "selected states"
     return known and _is_real(0.0, 1.0)(facts["total_variation"])
 
