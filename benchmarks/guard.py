@@ -15,6 +15,7 @@ from common import OMEGA, SCHEMA, K, Limits, simulate, tile, timed
 from scan import SLOWER, by_scan_and_by_hand, cases, demo_seeds
 from speed import candidates_kernel, learn_exactly, learning, run_blocks, scan
 
+from deniable.counting.local import LocalRows
 from deniable.model.seed_based import NetworkModel
 from deniable.randomness import Keyed
 from deniable.release.deniability_test import ScanLimits, pass_deterministic_test
@@ -87,7 +88,7 @@ def draws(network, seeds, limits):
     records.draw_block(99)
     limits.at_most("numbers drawn a record, per attribute", drawn.numbers / BLOCK / COLUMNS, 1)
     mechanism = SeedMechanism(
-        seeds=seeds,
+        seeds=LocalRows(seeds),
         randomness=tested,
         passes=lambda plausible, _: pass_deterministic_test(plausible, k=K),
     )

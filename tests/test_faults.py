@@ -73,9 +73,9 @@ FAULTS = [
     ),
     Fault(
         "every candidate is tested at the shortest prefix",
-        "release/deniability_test.py",
-        "plausible[which] = of_seeds[seeds[which]]",
-        "plausible[which] = counts.of_seeds[0][seeds[which]]",
+        "counting/prefix_counts.py",
+        "np.flatnonzero(level_at == at)",
+        "np.flatnonzero(0 * level_at == at)",
         "release/test_seed_mechanism.py::test_records_are_released_with_the_probabilities_of_mechanism_1",
     ),
     Fault(
@@ -290,8 +290,8 @@ FAULTS = [
     Fault(
         "the manifest tells an exact count",
         "pipeline/seed_modes.py",
-        'parameters={"order": [',
-        'parameters={"seeds": len(seeds), "order": [',
+        '"order": [run.schema.names',
+        '"seeds": seeds.number, "order": [run.schema.names',
         "release/test_manifest.py::test_nothing_in_it_depends_on_the_rows[tested-3-20]",
     ),
     Fault(
@@ -319,8 +319,8 @@ FAULTS = [
     Fault(
         "there are no dummy seeds",
         "release/seed_mechanism.py",
-        "rng.integers(len(seeds) + dummies, BLOCK)",
-        "rng.integers(len(seeds) + 0 * dummies, BLOCK)",
+        "rng.integers(seeds.number + dummies, BLOCK)",
+        "rng.integers(seeds.number + 0 * dummies, BLOCK)",
         "release/test_seed_mechanism.py::"
         "test_the_randomized_mechanism_has_its_law_for_tables_of_any_size",
     ),
@@ -621,7 +621,7 @@ FAULTS = [
     ),
     Fault(
         "a task on a cluster draws from the system, so that a second run of it draws anew",
-        "counting/spark/row_selection.py",
+        "randomness.py",
         "return Expanded.fresh() if isinstance(randomness, Secret) else randomness",
         "return randomness",
         "counting/spark/test_row_selection.py::test_a_run_of_the_product_draws_from_a_fresh_secret",
@@ -632,6 +632,27 @@ FAULTS = [
         "in a task on the cluster; its message is not shown",
         "in a task on the cluster: {error}",
         "counting/spark/test_code_blobs.py::test_a_task_does_not_raise",
+    ),
+    Fault(
+        "parts have as many records as candidates of a block passed",
+        "release/passed_records.py",
+        "first, last = block * BLOCK, min((block + 1) * BLOCK, self.number)",
+        "first, last = [0, *self.ends][block], min(self.ends[block], self.number)",
+        "release/test_passed_records.py::test_parts_have_equal_numbers_of_the_records_that_passed",
+    ),
+    Fault(
+        "tasks of mode tested draw from the system",
+        "pipeline/seed_modes.py",
+        "task_randomness(run.randomness) if drawn_by_tasks else run.randomness",
+        "run.randomness",
+        "pipeline/test_seed_modes.py::test_what_tasks_draw_comes_from_an_expanded_secret",
+    ),
+    Fault(
+        "the sentence of a tested release does not state that tasks drew",
+        "privacy/wording.py",
+        'return sentences + (_CANDIDATE_DRAWS_CLAIM if candidate_draws else "")',
+        "return sentences",
+        "pipeline/test_seed_modes.py::test_what_tasks_draw_comes_from_an_expanded_secret",
     ),
     Fault(
         "a session with a UI is accepted",

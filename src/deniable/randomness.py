@@ -223,3 +223,16 @@ class Keyed:
         """Open the stream of one block of one stage."""
         address = np.random.SeedSequence(self.key, spawn_key=(_STAGE_NUMBERS[stage], block))
         return KeyedRng(np.random.Generator(np.random.SFC64(address)))
+
+
+def task_randomness(randomness: Randomness) -> Randomness:
+    """Return randomness that every task can draw alike: a secret of 32 bytes in place of the OS.
+
+    Privacy:
+        Covers: the split of rows, the rows of a unit that are used, and the candidates of mode
+            ``tested``, as the randomness of the operating system would, against adversaries with
+            bounded computing power.
+        Does not cover: noise, which the driver draws from the operating system.
+        Assumes: tasks, and the messages to them, are as confidential as the table.
+    """
+    return Expanded.fresh() if isinstance(randomness, Secret) else randomness

@@ -44,6 +44,18 @@ def test_frequent_prefixes_are_those_that_a_floor_of_rows_share(floor):
         assert list(found) == expected
 
 
+def test_ranked_rows_are_the_rows_and_those_that_share_their_prefixes():
+    rows, order = some_rows(), (1, 2, 0)
+    ranked = rows.ranked(order, [0, 2, 3], SIZES)
+    assert (ranked.number, ranked.levels) == (400, (0, 2, 3))
+    ranks = np.array([399, 3, 3])
+    own = ranked.at(ranks)
+    assert own.tolist() == rows.codes[ranks].tolist()
+    prefixes = [[tuple(row[list(order[:n])]) for row in rows.codes] for n in (0, 2, 3)]
+    expected = [[each.count(each[rank]) for each in prefixes] for rank in ranks]
+    assert ranked.look_up(own).tolist() == expected
+
+
 def test_a_floor_is_inclusive():
     level = FrequentPrefixes(np.zeros((2, 1), CODE), np.array([4, 5]))
     assert level.at_least(5).counts.tolist() == [5]
@@ -76,5 +88,7 @@ def test_a_row_draws_the_same_word_whoever_asks_for_it():
 def test_rows_elsewhere_have_no_codes_here():
     rows = some_rows()
     assert local_codes(rows, purpose="a test") is rows.codes
-    with pytest.raises(ConfigError, match="mode tested is not available on Spark yet"):
-        local_codes(object(), purpose="mode tested")
+    with pytest.raises(
+        ConfigError, match=r"a model of your own is not available on Spark: .* --engine local"
+    ):
+        local_codes(object(), purpose="a model of your own")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from deniable.arrays import CODE, Counts
+from deniable.counting import tallies
 from deniable.counting.contingency import QueryAxis
 from deniable.counting.local import LocalRows
 from deniable.counting.tallies import TallyPlan, sum_cells
@@ -21,14 +22,16 @@ def some_codes(rows):
     return np.asfortranarray(drawn)
 
 
+@pytest.mark.parametrize("bytes_per_pass", [1, 2_000, 2**24])
 @pytest.mark.parametrize("cuts", [[], [700], [0, 1, 500, 999]])
-def test_sums_of_tallies_are_the_counts_of_all_rows(cuts):
+def test_sums_of_tallies_are_the_counts_of_all_rows(cuts, bytes_per_pass, monkeypatch):
+    monkeypatch.setattr(tallies, "_BYTES_PER_PASS", bytes_per_pass)
     codes = some_codes(1000)
     plan = TallyPlan.of(ATTRIBUTES, QUERIES)
     totals: dict[int, tuple[Counts, Counts]] = {}
     assert plan.large == ((QueryAxis(1), QueryAxis(2)),)
     for part in np.split(codes, cuts):
-        for number, table in enumerate(plan.count([part[:10], part[10:]])):
+        for number, table in enumerate(plan.count([part[:10], part[10:200], part[200:]])):
             cells, counts = totals.get(number, (np.empty(0, int), np.empty(0, int)))
             joined = np.append(cells, table.cells), np.append(counts, table.counts)
             totals[number] = sum_cells(*joined)

@@ -4,12 +4,17 @@ import json
 import stat
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from deniable.errors import ConfigError, InvariantError, OutputError
+from deniable.errors import InvariantError, OutputError
 from deniable.pipeline import api
 from deniable.release import generation, record_parts
+from deniable.release.atomic_files import encode_json, file_hash
+from deniable.release.manifest import add_checksum
 from deniable.release.record_parts import PartWriter, collect_parts, count_parts, part_name
+from deniable.schema.schema import Schema
+from deniable.schema.unmodelled_columns import Identifier
 from deniable.verification import record_checks
 from deniable.verification.verify import verify
 
@@ -152,11 +157,43 @@ def test_a_folder_that_is_not_shared_is_an_error(tmp_path):
         collect_parts(tmp_path, [report], parts=2)
 
 
-def test_records_of_real_seeds_have_no_parts(small_table, small_schema, tmp_path):
-    tested = api.synthesize(small_table, small_schema, records=5, mode="tested", k=5, omega="4")
-    with pytest.raises(ConfigError, match="write one file"):
-        tested.write(tmp_path / "r", parts=True)
-    assert list(tmp_path.iterdir()) == []
+@pytest.fixture
+def tested(small_table, small_schema):
+    """Records that cannot be drawn again, with numbers and UUIDs."""
+    rows = range(len(small_table))
+    table = small_table.with_columns(number=pl.Series(rows), uuid=pl.Series(map(str, rows)))
+    columns = (
+        Identifier(name="number"),
+        Identifier(name="uuid", format="uuid"),
+        *small_schema.columns,
+    )
+    schema = Schema(columns, rows_max=10_000)
+    return api.synthesize(table, schema, records=RECORDS, mode="tested", k=5, omega="4")
+
+
+def test_records_of_real_seeds_have_parts_too(tested, tmp_path):
+    """There is nothing to generate them from: each part is in the form that deniable writes."""
+    tested.write(tmp_path / "r", parts=True)
+    sizes = [len(path.read_text().splitlines()) - 1 for path in parts_of(tmp_path / "r")]
+    assert sizes == [BLOCK, BLOCK, 50]
+    report = verify(tmp_path / "r")
+    assert report.passed, failed(report)
+    made = pl.concat(map(pl.read_csv, parts_of(tmp_path / "r")))
+    assert made["number"].to_list() == list(range(1, RECORDS + 1))
+    for name in ("uuid", "years", "boats", "pet"):
+        assert made[name].to_list() == tested.frame()[name].to_list()
+
+
+def test_a_uuid_of_another_part_is_noticed(tested, tmp_path):
+    tested.write(tmp_path / "r", parts=True)
+    first, second, _ = parts_of(tmp_path / "r")
+    uuids = [pl.read_csv(path)["uuid"][0] for path in (first, second)]
+    second.write_text(second.read_text().replace(uuids[1], uuids[0]))
+    manifest = tmp_path / "r" / "manifest.json"
+    document = json.loads(manifest.read_text())
+    document["files"][second.name] = file_hash(second)
+    manifest.write_bytes(encode_json(add_checksum(document)))
+    assert failed(verify(tmp_path / "r")) == {"records"}
 
 
 def test_a_part_is_as_private_as_it_must_be(small_table, small_schema, tmp_path):

@@ -114,14 +114,13 @@ def retrain(audited: AuditedTable, codes: Codes, run: Run, *, key: int) -> Retra
             guarantee=artefact.guarantee,
         )
     model = NetworkModel(learnt.network, resolve_omegas(learnt, run))
-    seeds = local_codes(parts["seeds"], purpose="the audit")
-    source = builtin_source(model, seeds, run, records=audited.records)
+    source = builtin_source(model, parts["seeds"], run, records=audited.records)
     released, _ = release_candidates(source, run, records=audited.records)
     extra = {"records": audited.records, **source.parameters}
     return Retrained(
         artefact=None,
         model=model,
-        seeds=seeds,
+        seeds=local_codes(parts["seeds"], purpose="the audit"),
         records=np.concatenate(list(released.blocks())),
         guarantee=certify(run, omegas=source.omegas, extra=extra).sentence,
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from deniable.arrays import Codes, Counts, Indices, Reals
 from deniable.audit.retraining import AuditedTable, Retrained
+from deniable.counting.local import LocalRows
 from deniable.counting.prefix_counts import PrefixCounts
 from deniable.errors import InvariantError
 from deniable.model.seed_based import NetworkModel
@@ -170,7 +171,8 @@ def _confirm(
         for repetition in range(_CONFIRMATIONS):
             run = audited.run_number(number + 2 * repetition + side)
             run = replace(run, config=replace(run.config, workers=1))
-            source = builtin_source(model, np.asfortranarray(seeds), run, records=audited.records)
+            rows = LocalRows(np.asfortranarray(seeds))
+            source = builtin_source(model, rows, run, records=audited.records)
             released, _ = release_candidates(source, run, records=audited.records)
             found += any(
                 bool((block[:, columns] == prefix).all(axis=1).any()) for block in released.blocks()

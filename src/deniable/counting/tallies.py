@@ -4,7 +4,7 @@ Every task counts the same tables, those that one machine would count, and repor
 cells. A tally's size follows from the tables, never from the number of rows.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +18,9 @@ from deniable.counting.local import (
     separate_queries,
 )
 from deniable.schema.attribute import Attribute
+
+# Bytes of codes that are counted at once: adding up a table costs as much as counting some rows.
+_BYTES_PER_PASS = 2**24
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class TallyPlan:
         """Count the rows of all batches in each table: the small ones, then the large ones."""
         dense: list[Counts] = []
         sparse: list[ContingencyTable] = []
-        for codes in batches:
+        for codes in _joined(batches):
             counted = count_in_batches(self.attributes, codes, self.small, part=0, parts=1)
             dense = [one + two for one, two in zip(dense, counted, strict=False)] or counted
             wide = [count_cells(self.attributes, codes, query) for query in self.large]
@@ -78,6 +81,20 @@ class TallyPlan:
             table = tables[whole]
             answers.append(table if whole == query else extract_margin(table, whole, query))
         return answers
+
+
+def _joined(batches: Iterable[Codes]) -> Iterator[Codes]:
+    """Join batches until they are worth a pass over all tables."""
+    held: list[Codes] = []
+    size = 0
+    for codes in batches:
+        held.append(codes)
+        size += codes.nbytes
+        if size >= _BYTES_PER_PASS:
+            yield np.concatenate(held)
+            held, size = [], 0
+    if held:
+        yield np.concatenate(held)
 
 
 def sum_cells(cells: Counts, counts: Counts) -> tuple[Counts, Counts]:

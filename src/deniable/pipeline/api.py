@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from deniable.config import Config, EngineName, Options
-from deniable.counting.local import LocalRows, local_codes
+from deniable.counting.local import LocalRows
 from deniable.counting.rows import Rows, TableRows
 from deniable.data.dataframes import FrameKind
 from deniable.data.table_io import read_table
@@ -173,28 +173,21 @@ def synthesize(
     config = Config.assemble(options)
     _require_request(config, records=records, key=key, model=model)
     schema = schema if isinstance(schema, Schema) else Schema.read(schema)
-    config = resolve_options(_with_engine(config, source), schema)
+    config = _with_engine(config, source, own_model=model is not None)
+    config = resolve_options(config, schema)
     planned = plan_run(schema, config, records=records)
     _require_confirmed(schema, config)
     run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
     table = read_rows(source, run)
     run.progress("learn the model", 0, 1)
-    parts = partition_rows(table.rows, run)
-    if run.plan.mode in ("tested", "randomized"):
-        return _test_candidates(table, parts, run, records=records, model=model)
-    internal = _confidential_counts(table)
     with closing(table.rows):
+        parts = partition_rows(table.rows, run)
+        if run.plan.mode in ("tested", "randomized"):
+            return _test_candidates(table, parts, run, records=records, model=model)
+        internal = _confidential_counts(table)
         artefact = make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
-    release = generate(
-        artefact,
-        records,
-        key=key,
-        workers=config.workers,
-        engine=config.engine,
-        master=config.master,
-        accept_open_cluster=config.accept_open_cluster,
-    )
-    return replace(release, internal=internal)
+    release = generate(artefact, records, key=key, workers=config.workers)
+    return replace(release, internal=internal, engine=table.engine)
 
 
 def _require_no_cluster(master: str | None, accept_open_cluster: bool) -> None:
@@ -203,16 +196,16 @@ def _require_no_cluster(master: str | None, accept_open_cluster: bool) -> None:
         raise ConfigError("--master and --accept-open-cluster need --engine spark")
 
 
-def _with_engine(config: Config, source: object) -> Config:
-    """Choose Spark for a Spark DataFrame; refuse a mode that it does not have, before reading."""
+def _with_engine(config: Config, source: object, *, own_model: bool = False) -> Config:
+    """Choose Spark for a Spark DataFrame; refuse what it does not have, before reading."""
     modules = {base.__module__.partition(".")[0] for base in type(source).__mro__}
     if config.engine == "local" and "pyspark" not in modules:
         _require_no_cluster(config.master, config.accept_open_cluster)
         return config
-    if config.mode in ("tested", "randomized"):
+    if own_model:
         raise ConfigError(
-            f"mode {config.mode} is not available on Spark yet: use --mode one-shot or seedless, "
-            "or --engine local"
+            "a model of your own is not available on Spark: its test reads all rows one by one. "
+            "Use engine local"
         )
     return replace(config, engine="spark")
 
@@ -232,8 +225,7 @@ def read_rows(source: object, run: Run) -> TableRows:
     """Read and encode the table; of each unit, keep at most ``max_rows_per_unit`` rows."""
     run.progress("read the table", 0, 1)
     if run.config.engine == "spark":
-        engine = open_engine(run.config.master, accept_open=run.config.accept_open_cluster)
-        table = engine.read(source, run.schema)
+        table = _open_engine(run.config, source).read(source, run.schema)
     else:
         encoded = read_table(source, run.schema)
         rows = LocalRows(encoded.codes, run.config.workers, encoded.units)
@@ -242,6 +234,18 @@ def read_rows(source: object, run: Run) -> TableRows:
         return table
     most = run.schema.max_rows_per_unit
     return replace(table, rows=table.rows.limit_per_unit(run.randomness, max_rows=most))
+
+
+def _open_engine(config: Config, source: object) -> "SparkEngine":
+    """Open the Spark engine on the session of a DataFrame, or else as ``open_engine`` does."""
+    if isinstance(source, str | Path):
+        return open_engine(config.master, accept_open=config.accept_open_cluster)
+    from deniable.counting.spark.spark_session import require_pyspark  # noqa: PLC0415 - an extra
+
+    require_pyspark()
+    from deniable.counting.spark.spark_engine import engine_of  # noqa: PLC0415
+
+    return engine_of(source, accept_open=config.accept_open_cluster)
 
 
 def open_engine(master: str | None, *, accept_open: bool) -> "SparkEngine":
@@ -332,8 +336,8 @@ def _test_candidates(
     model: GenerativeModel | None,
 ) -> Release:
     """Release records that each passed a deniability test against the table: the paper's modes."""
-    seeds = local_codes(parts["seeds"], purpose=f"mode {run.plan.mode}")
-    if run.plan.mode == "tested" and not len(seeds):
+    seeds = parts["seeds"]
+    if run.plan.mode == "tested" and not seeds.number:
         raise BudgetError("no record went to the seeds: use --data-use whole, or a larger table")
     if model is None:
         learnt = learn_model(parts, run)
@@ -343,7 +347,7 @@ def _test_candidates(
     else:
         candidates = own_model_source(model, seeds, run)
     run.progress("learn the model", 1, 1)
-    released, attempts = release_candidates(candidates, run, records=records)
+    released, attempts = release_candidates(candidates, run, records=records, engine=table.engine)
     certificate = certify(
         run,
         omegas=candidates.omegas,
@@ -358,7 +362,8 @@ def _test_candidates(
         randomness=Keyed.derived(run.randomness.at("values")),
         artefact=None,
         kind=table.kind,
-        internal={**_confidential_counts(table), "seeds": len(seeds), **attempts},
+        internal={**_confidential_counts(table), "seeds": seeds.number, **attempts},
+        engine=table.engine,
     )
 
 

@@ -37,7 +37,7 @@ def certify(
     plan, config, is_secret = run.plan, run.config, run.randomness.is_secret
     cost = claimed_cost(plan.cost, config) if is_secret and not own_model else NO_GUARANTEE
     claims_something = is_secret and (own_model or cost.epsilon < math.inf)
-    spends, extra = () if own_model else plan.privacy.spends, _row_draws(run) | dict(extra)
+    extra = _row_draws(run) | dict(extra)
     sentence = _sentence(plan, config, cost, omegas, is_secret=is_secret, own_model=own_model)
     if claims_something:
         sentence += wording.schema_claim(
@@ -46,27 +46,28 @@ def certify(
             k=None if plan.mode in ("seedless", "randomized") else config.k,
             draft=plan.draft,
             drafted=run.schema.drafted,
-            row_draws=bool(_row_draws(run)),
+            row_draws="row_draws" in extra,
+            candidate_draws="candidate_draws" in extra,
         )
     return Certificate(
         mode=plan.mode,
         profile=config.profile,
         data_use=config.data_use,
-        parameters=_parameters(plan, config, omegas, own_model=own_model) | dict(extra),
+        parameters=_parameters(plan, config, omegas, own_model=own_model) | extra,
         sentence=sentence,
         cost=cost,
         assumptions=ASSUMPTIONS if claims_something else (),
         spends=[
-            ledger_entry(spend, compose_spends(spend.alone, delta=config.delta)) for spend in spends
+            ledger_entry(spend, compose_spends(spend.alone, delta=config.delta))
+            for spend in (() if own_model else plan.privacy.spends)
         ],
-        accountants=[
-            {
-                "name": ACCOUNTANT,
-                "epsilon": "inf" if cost.epsilon == math.inf else cost.epsilon,
-                "delta": cost.delta,
-            }
-        ],
+        accountants=[_accountant_entry(cost)],
     )
+
+
+def _accountant_entry(cost: Guarantee) -> dict[str, Any]:
+    epsilon = "inf" if cost.epsilon == math.inf else cost.epsilon
+    return {"name": ACCOUNTANT, "epsilon": epsilon, "delta": cost.delta}
 
 
 def _row_draws(run: Run) -> dict[str, Any]:

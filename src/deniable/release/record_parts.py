@@ -20,7 +20,7 @@ from deniable.data.table_io import write_table
 from deniable.errors import InvariantError, OutputError
 from deniable.randomness import Keyed
 from deniable.release.atomic_files import as_output_error, file_hash, flush
-from deniable.release.generation import BLOCK, GeneratedRecords
+from deniable.release.generation import BLOCK, BlockRecords
 from deniable.schema.schema import Schema
 
 # Begins the name of a part that is being written.
@@ -52,7 +52,7 @@ class PartDecoder:
         randomness: Draws values within bins and salts identifiers.
     """
 
-    records: GeneratedRecords = field(repr=False)
+    records: BlockRecords = field(repr=False)
     schema: Schema = field(repr=False)
     randomness: Keyed = field(repr=False)
 

@@ -11,7 +11,7 @@ from deniable.counting.local import LocalEngine
 from deniable.counting.rows import BlockEngine
 from deniable.data.dataframes import Foreign, FrameKind
 from deniable.data.table_io import infer_format, write_table
-from deniable.errors import ConfigError, OutputError
+from deniable.errors import OutputError
 from deniable.randomness import Keyed
 from deniable.release.artefact import Artefact
 from deniable.release.atomic_files import (
@@ -29,7 +29,7 @@ from deniable.release.atomic_files import (
     write_files,
     write_json,
 )
-from deniable.release.generation import GeneratedRecords, Records, decode_blocks
+from deniable.release.generation import BlockRecords, KeptRecords, decode_blocks
 from deniable.release.manifest import Certificate
 from deniable.release.record_parts import PartDecoder, PartWriter, collect_parts, count_parts
 from deniable.schema.schema import Schema
@@ -67,7 +67,7 @@ class Release:
 
     schema: Schema
     certificate: Certificate
-    records: Records = field(repr=False)
+    records: BlockRecords = field(repr=False)
     randomness: Keyed = field(repr=False)
     artefact: Artefact | None
     kind: FrameKind = field(repr=False)
@@ -143,7 +143,9 @@ class Release:
         """
         confidential = not self.certificate.claims_privacy
         decode, number = self._part_kernel()
-        engine = self.engine or LocalEngine()
+        # Records that are kept here are not sent to tasks to be written.
+        kept = isinstance(self.records, KeptRecords)
+        engine = LocalEngine() if self.engine is None or kept else self.engine
         with (
             staged_folder(internal, confidential=True) as private,
             new_folder(target, confidential=confidential),
@@ -165,11 +167,6 @@ class Release:
 
     def _part_kernel(self) -> tuple[PartDecoder, int]:
         """The kernel that makes a part's records, and the number of parts."""
-        if not isinstance(self.records, GeneratedRecords):
-            raise ConfigError(
-                f"mode {self.certificate.mode} has no artefact, so its records cannot be made in "
-                "parts: write one file"
-            )
         decode = PartDecoder(records=self.records, schema=self.schema, randomness=self.randomness)
         return decode, count_parts(self.records.number)
 

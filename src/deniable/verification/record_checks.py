@@ -5,7 +5,7 @@ confidential table are for its holder; no explanation has a cell or a count of i
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +34,7 @@ from deniable.verification.claims import Check, Inexact, ManifestClaims, run_che
 from deniable.verification.manifest_spend import require
 from deniable.verification.written_form import (
     check_written_form,
+    require_distinct_uuids,
     require_known_metadata,
     require_same_file,
 )
@@ -77,20 +78,27 @@ def read_records(
         exact = any(check.passed and check.exact for check in regenerated)
         if not exact:
             writer = claims.parameters.get("writer")
-            forms = [
-                check_written_form(
-                    file, codes[at * BLOCK : (at + 1) * BLOCK], schema, writer=writer
-                )
-                if is_part(file)
-                else check_written_form(file, codes, schema, writer=writer)
-                for at, file in enumerate(files)
-            ]
-            exact = all(forms)
+            exact = _check_forms(files, codes, schema, writer=writer)
         said = f"All {len(codes):,} records fit the schema; written again, they are identical"
         return f"{said} bytes." if exact else Inexact(f"{said} {_SAME_VALUES}.")
 
     checks = [run_check("records", check_records), *regenerated]
     return (found[0] if found else None), checks
+
+
+def _check_forms(
+    files: Sequence[Path], codes: Codes, schema: Schema, *, writer: str | None
+) -> bool:
+    """Check the written form of a single file, or of each part."""
+    if not is_part(files[0]):
+        return check_written_form(files[0], codes, schema, writer=writer)
+    exact = True
+    for at, file in enumerate(files):
+        first = at * BLOCK
+        part = codes[first : first + BLOCK]
+        exact &= check_written_form(file, part, schema, writer=writer, first_record=first + 1)
+    require_distinct_uuids(files, schema)
+    return exact
 
 
 def _require_unchanged(file: Path, claims: ManifestClaims) -> None:

@@ -13,7 +13,6 @@ from deniable.counting.spark.row_selection import (
     RowStreams,
     UnitKernel,
     row_starts,
-    task_randomness,
 )
 from deniable.data.partition import (
     ROWS_PER_STREAM,
@@ -22,7 +21,7 @@ from deniable.data.partition import (
     part_bounds,
 )
 from deniable.errors import ConfigError, DataError
-from deniable.randomness import Expanded, Keyed, Secret
+from deniable.randomness import Expanded, Keyed, Secret, task_randomness
 
 
 @pytest.mark.parametrize("randomness", [Keyed(3), Expanded(bytes(32))], ids=["keyed", "expanded"])

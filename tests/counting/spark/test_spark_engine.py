@@ -17,7 +17,7 @@ from deniable.counting.spark import spark_engine, spark_rows
 from deniable.counting.spark.blob_kernels import TallyKernel
 from deniable.counting.spark.code_blobs import BLOB_TYPES, PartItem
 from deniable.counting.spark.spark_engine import list_items
-from deniable.errors import ConfigError, DataError, InvariantError
+from deniable.errors import DataError, InvariantError
 from deniable.pipeline import api
 from deniable.randomness import Keyed
 from deniable.release import generation, record_parts
@@ -34,6 +34,10 @@ pytestmark = [
 ]
 
 INF = float("inf")
+NO_HOUSEBOATS = """
+[[constraint]]
+forbid = { "home" = ["houseboat"], "pet" = ["axolotl"] }
+"""
 # Cells that no log may show: a person's name, a value that is not in the schema, and in a message.
 PERSON, ODD, RAISED = "zanzibar-violet", "heliotrope-marsh", "cobalt-thistle"
 
@@ -132,6 +136,44 @@ def _run(schema, noise):
     return Run(schema=schema, config=config, plan=plan_run(schema, config), randomness=noise)
 
 
+@pytest.mark.parametrize(
+    ("number", "options"),
+    [
+        (7, {"mode": "tested", "omega": "2-5", "data_use": "split", "epsilon": 5.0}),
+        (2, {"mode": "tested", "omega": "2-3", "omega_known": False}),
+        (7, {"mode": "randomized", "k": 400, "omega": "3-5", "delta": 1e-6, "epsilon": 40.0}),
+        (2, {"mode": "randomized", "k": 300, "omega": "3-4", "delta": 1e-6, "epsilon": 90.0,
+             "omega_known": False, "data_use": "split"}),
+    ],
+    ids=["tested", "tested-hidden", "randomized", "randomized-hidden"],
+)  # fmt: skip
+def test_records_of_real_seeds_are_the_same(parts, people, tmp_path, number, options):
+    """Rows of units, constraints, each candidate by the rank of its seed: file by file."""
+    schema = Schema.parse(people.text() + NO_HOUSEBOATS)
+    options = {"records": 5, "noise": Keyed(6), "k": 20, **options}
+    local = api.synthesize(parts[1], schema, **options)
+    local.write(tmp_path / "local", parts=True)
+    cluster = api.synthesize(parts[number], schema, engine="spark", **options)
+    cluster.write(tmp_path / "spark")
+    assert files_of(tmp_path / "spark") == files_of(tmp_path / "local")
+    assert files_of(tmp_path / "spark.internal") == files_of(tmp_path / "local.internal")
+
+
+def test_tasks_draw_the_candidates_of_a_secret_run(parts, people, tmp_path):
+    """More than a block, so that parts are made of candidates of several blocks."""
+    records = generation.BLOCK + 40
+    release = api.synthesize(
+        parts[7], people, records=records, mode="tested", k=20, omega="4", engine="spark"
+    )
+    assert release.guarantee.count("SHAKE-256") == 4
+    release.write(tmp_path / "r", file_format="parquet")
+    one, two = (pl.read_parquet(tmp_path / "r" / f"part-0000{at}.parquet") for at in (0, 1))
+    assert (len(one), len(two)) == (generation.BLOCK, 40)
+    assert pl.DataFrame(release.frame().toArrow()).equals(pl.concat([one, two]))
+    report = verify(tmp_path / "r", against=parts[1])
+    assert report.passed, report
+
+
 def test_a_secret_run_states_that_tasks_drew(parts, people, tmp_path):
     release = api.synthesize(parts[2], people, records=50, engine="spark", k=20)
     assert "SHAKE-256" in release.guarantee
@@ -142,10 +184,14 @@ def test_a_secret_run_states_that_tasks_drew(parts, people, tmp_path):
 
 
 def test_a_data_frame_is_a_table(engine, table, small_schema, tmp_path):
-    """Typed cells by Arrow; the records come back as a DataFrame of Spark."""
-    frame = engine.session.createDataFrame(table.drop("person").to_arrow()).repartition(3)
-    expected = learn(table.drop("person"), small_schema, tmp_path / "local", epsilon=INF)
-    release = api.synthesize(frame, small_schema, records=300, key=3, epsilon=INF, k=20)
+    """Typed cells by Arrow; the records come back as a DataFrame of Spark. Names may be odd."""
+    odd = {"home": "ho.me", "pet": "p`et"}
+    table = table.drop("person").rename(odd)
+    columns = [replace(c, name=odd.get(c.name, c.name)) for c in small_schema.columns]
+    schema = Schema(tuple(columns), rows_max=10_000)
+    frame = engine.session.createDataFrame(table.to_arrow()).repartition(3)
+    expected = learn(table, schema, tmp_path / "local", epsilon=INF)
+    release = api.synthesize(frame, schema, records=300, key=3, epsilon=INF, k=20)
     assert saved(release.artefact, tmp_path / "spark") == expected
     local = api.generate(tmp_path / "local", 300, key=3).frame()
     made = pl.DataFrame(release.frame().toArrow())
@@ -249,12 +295,13 @@ def test_the_commands_run_on_the_cluster(deniable, parts, people, tmp_path):
     made = deniable("generate", learnt, "--records", 40, "--out", out, "--key", 3, *options)
     assert made.code == 0, made.err
     assert deniable("verify", out).code == 0
-    refused = deniable(
-        "synthesize", parts[1], "--schema", tmp_path / "people.toml", "--records", 5,
-        "--out", tmp_path / "no", "--mode", "tested", *options,
+    out = tmp_path / "tested"
+    made = deniable(
+        "synthesize", parts[1], "--schema", tmp_path / "people.toml", "--records", 5, "--out", out,
+        "--mode", "tested", "--k", 20, "--omega", 4, *options,
     )  # fmt: skip
-    assert refused.code == 2
-    assert "mode tested is not available on Spark yet" in refused.err
+    assert made.code == 0, made.err
+    assert deniable("verify", out).code == 0
 
 
 # Faults
@@ -333,10 +380,15 @@ def test_rows_that_no_task_sees_are_noticed(engine, parts, people):
     rows.close()
 
 
-@pytest.mark.parametrize("mode", ["tested", "randomized"])
-def test_modes_that_draw_rows_are_refused_before_reading(people, mode):
-    with pytest.raises(ConfigError, match=f"mode {mode} is not available on Spark yet"):
-        api.synthesize("/absent", people, records=5, mode=mode, engine="spark")
+def test_a_bug_while_a_data_frame_is_drawn_quotes_no_cell():
+    def kernel(_block):
+        raise KeyError(RAISED)
+
+    batch = pl.DataFrame({"id": [0]}).to_arrow().to_batches()[0]
+    with pytest.raises(InvariantError, match=r"KeyError at .* in a task") as caught:
+        list(spark_engine._draw_frames(kernel)(iter([batch])))
+    assert RAISED not in str(caught.value)
+    assert caught.value.__context__ is None
 
 
 def test_a_part_item_is_named_by_its_file():

@@ -14,6 +14,7 @@ from deniable.counting.spark.spark_session import (
     require_confidential,
     require_java,
     require_pyspark,
+    session_of,
 )
 from deniable.errors import EngineError
 
@@ -70,6 +71,29 @@ def test_tls_serves_as_well_as_encrypted_messages():
     require_confidential(
         Session(**{name: "false", "spark.ssl.rpc.enabled": "true"}), accept_open=False
     )
+
+
+def connect_session(**client):
+    """A session of Spark Connect, as a user brings it."""
+
+    class Connected(Session):
+        def __init__(self):
+            super().__init__()
+            del self.sparkContext
+            self.client = SimpleNamespace(**client)
+
+    Connected.__module__ = "pyspark.sql.connect.session"
+    return Connected()
+
+
+def test_a_session_of_spark_connect_that_is_brought_needs_tls():
+    secure = connect_session(_builder=SimpleNamespace(use_ssl=True))
+    assert session_of(SimpleNamespace(sparkSession=secure), accept_open=False) is secure
+    for client in ({"_builder": SimpleNamespace(use_ssl=False)}, {"_builder": object()}, {}):
+        brought = connect_session(**client)
+        with pytest.raises(EngineError, match="Spark Connect without TLS"):
+            session_of(SimpleNamespace(sparkSession=brought), accept_open=False)
+        assert session_of(SimpleNamespace(sparkSession=brought), accept_open=True) is brought
 
 
 def java(tmp_path, monkeypatch, script):

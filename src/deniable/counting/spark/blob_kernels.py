@@ -51,22 +51,23 @@ class TallyKernel:
         seen: list[int] = []
         for number, table in enumerate(self.plan.count(self.reader.iter_codes(batches, seen))):
             yield from tally_batches(number, table)
-        yield _seen_batch(seen)
+        yield seen_batch(seen)
 
 
 @dataclass(frozen=True)
 class RowCountKernel:
-    """Count the rows of a partition: a tally of one cell."""
+    """Count the rows of each blob: a tally whose cells are the numbers of the blobs."""
 
     reader: BlobReader
     types: Any = TALLY_TYPES
 
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the number of rows, and the blobs that were seen."""
+        """Yield the number of rows of each blob, and the blobs that were seen."""
         seen: list[int] = []
-        rows = sum(map(len, self.reader.iter_codes(batches, seen)))
-        yield _tally_batch(0, 0, np.zeros(1, np.int64), np.array([rows]))
-        yield _seen_batch(seen)
+        rows = [len(codes) for codes in self.reader.iter_codes(batches, seen)]
+        order = np.argsort(seen)
+        yield _tally_batch(0, 0, np.array(seen, np.int64)[order], np.array(rows, np.int64)[order])
+        yield seen_batch(seen)
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def _tally_batch(number: int, chunk: int, cells: Counts, counts: Counts) -> Any:
     return pa.RecordBatch.from_pydict(columns, schema=TALLY_TYPES)
 
 
-def _seen_batch(seen: list[int]) -> Any:
+def seen_batch(seen: list[int]) -> Any:
     """Make the tally of the blobs that a task has seen: its cells are their numbers."""
     cells, counts = np.unique(np.array(seen, dtype=np.int64), return_counts=True)
     return _tally_batch(SEEN, 0, cells, counts)
@@ -154,7 +155,7 @@ class PrefixKernel:
 
 
 def _prefix_batch(length: int, prefixes: Codes, shared: Counts) -> Any:
-    packed = np.ascontiguousarray(prefixes).astype(_PREFIX_CODE).tobytes()
+    packed = pack_prefixes(prefixes)
     fixed = pa.binary(_PREFIX_CODE.itemsize * length)
     names = pa.Array.from_buffers(fixed, len(shared), [None, pa.py_buffer(packed)])
     arrays = [
@@ -164,6 +165,11 @@ def _prefix_batch(length: int, prefixes: Codes, shared: Counts) -> Any:
         pa.nulls(len(shared), pa.string()),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=PREFIX_TYPES)
+
+
+def pack_prefixes(prefixes: Codes) -> bytes:
+    """Pack the codes of prefixes one after the other, so that bytes sort as codes do."""
+    return np.ascontiguousarray(prefixes).astype(_PREFIX_CODE).tobytes()
 
 
 def unpack_prefixes(packed: bytes, length: int) -> Codes:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from deniable.arrays import Counts, Mask, Reals, Words
 from deniable.counting.spark.code_blobs import NO_ROW, OWNER_BYTES, BlobReader
 from deniable.data.partition import ROWS_PER_STREAM, choose_parts, keep_lowest_words
-from deniable.randomness import Expanded, Randomness, Secret, Stage
+from deniable.randomness import Randomness, Stage
 
 UNIT_TYPES = pa.schema(
     {
@@ -27,18 +27,6 @@ UNIT_TYPES = pa.schema(
 )
 UNIT_SCHEMA = "owner binary, word long, blob long, at int, fault string"
 _SIGN = np.uint64(2**63)
-
-
-def task_randomness(randomness: Randomness) -> Randomness:
-    """Return randomness that every task can draw alike: a secret of 32 bytes in place of the OS.
-
-    Privacy:
-        Covers: the split of rows, and the rows of a unit that are used, as the randomness of the
-            operating system would, against adversaries with bounded computing power.
-        Does not cover: noise, which the driver draws from the operating system.
-        Assumes: tasks, and the messages to them, are as confidential as the table.
-    """
-    return Expanded.fresh() if isinstance(randomness, Secret) else randomness
 
 
 class RowStreams:

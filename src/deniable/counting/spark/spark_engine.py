@@ -19,8 +19,14 @@ from deniable.counting.spark.code_blobs import (
     item_of,
     task_of,
 )
-from deniable.counting.spark.spark_errors import TaskFault, spark_errors
+from deniable.counting.spark.spark_errors import (
+    TaskFault,
+    describe_fault,
+    spark_errors,
+    unprinted_log,
+)
 from deniable.counting.spark.spark_rows import SparkRows, batch_size, collect
+from deniable.counting.spark.spark_session import session_of
 from deniable.data.batches import AdjustedCounts, require_one_type
 from deniable.data.dataframes import FrameKind, PolarsKind, released_names
 from deniable.data.part_files import add_adjusted, faulty_parts_error, list_parts
@@ -108,7 +114,7 @@ class SparkEngine:
         reader = BlobReader(len(schema.attributes), digests, key)
         rows = {row["blob"]: row["rows"] for row in status}
         tasks = len({item_of(blob) for blob in digests})
-        return TableRows(SparkRows(blobs, reader, rows, tasks, (blobs,)), kind, adjusted)
+        return TableRows(SparkRows(blobs, reader, rows, tasks, (blobs,)), kind, adjusted, self)
 
     def _raise_faults(
         self, faults: Sequence[TaskFault], items: Sequence[PartItem], schema: Schema
@@ -156,16 +162,45 @@ class SparkEngine:
         with spark_errors("generate records"):
             types = from_arrow_schema(like.schema)
 
-            def draw(batches: Iterator[Any]) -> Iterator[Any]:
-                for batch in batches:
-                    for block in batch.column(0).to_pylist():
-                        yield from kernel(block).to_arrow().to_batches()
+            return self.session.range(0, blocks, 1, blocks).mapInArrow(_draw_frames(kernel), types)
 
-            return self.session.range(0, blocks, 1, blocks).mapInArrow(draw, types)
+
+def _draw_frames(
+    kernel: Callable[[int], pl.DataFrame],
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Make the function of a task that draws blocks of records.
+
+    Its rows have no column for a fault, so it raises; but nothing that Spark may print has a cell.
+    """
+
+    def draw(batches: Iterator[Any]) -> Iterator[Any]:
+        fault = None
+        with unprinted_log():
+            for block in (block for batch in batches for block in batch.column(0).to_pylist()):
+                try:
+                    drawn = kernel(block).to_arrow().to_batches()
+                except Exception as error:
+                    fault = describe_fault(error, block)
+                    break
+                yield from drawn
+        if fault is not None:
+            fault.throw()
+
+    return draw
 
 
 # Rows of a DataFrame in an Arrow batch: Spark's default.
 _ROWS_PER_ARROW_BATCH = 10_000
+
+
+def engine_of(source: object, *, accept_open: bool) -> SparkEngine:
+    """Open the engine on the session of a DataFrame.
+
+    Raises:
+        DataError: The source is no DataFrame of Spark.
+        EngineError: Its session is not confidential.
+    """
+    return SparkEngine(session_of(_spark_frame(source), accept_open=accept_open))
 
 
 def is_spark_frame(source: object) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deniable.arrays import Counts
+from deniable.arrays import CODE, Codes, Counts
 from deniable.counting.contingency import ContingencyTable, Query
 from deniable.counting.prefix_counts import FrequentPrefixes
 from deniable.counting.spark.blob_kernels import (
@@ -23,23 +23,31 @@ from deniable.counting.spark.blob_kernels import (
     add_tally,
     unpack_prefixes,
 )
-from deniable.counting.spark.code_blobs import BlobReader, task_of
+from deniable.counting.spark.code_blobs import BlobReader, TaskKernel, task_of
+from deniable.counting.spark.rank_kernels import (
+    RANK_SCHEMA,
+    RankKernel,
+    SharedKernel,
+    prefix_keys,
+    unpack_rows,
+)
 from deniable.counting.spark.row_selection import (
     UNIT_SCHEMA,
     PartSelection,
     UnitKernel,
     row_starts,
-    task_randomness,
 )
 from deniable.counting.spark.spark_errors import TaskFault, spark_errors
 from deniable.counting.tallies import TallyPlan
 from deniable.data.partition import part_bounds
-from deniable.randomness import Randomness
+from deniable.errors import InvariantError
+from deniable.randomness import Randomness, task_randomness
 from deniable.schema.attribute import Attribute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_NO_CELLS: tuple[Counts, Counts] = (np.empty(0, np.int64), np.empty(0, np.int64))
 # Up to this many tasks, the driver adds up their tallies itself.
 _MAX_TALLIES_ON_DRIVER = 8
 # The rank of a row among those of its unit, by its word; two equal words by their rows.
@@ -67,20 +75,29 @@ class SparkRows:
     tasks: int = field(repr=False)
     cached: tuple["DataFrame", ...] = field(repr=False, default=())
 
-    @cached_property
+    @property
     def number(self) -> int:
         """The number of rows."""
+        return sum(self.selected.values())
+
+    @cached_property
+    def selected(self) -> Mapping[int, int]:
+        """The number of rows of each blob, after a split."""
         if self.reader.selection is None:
-            return sum(self.rows.values())
-        tallies = self._run(RowCountKernel(self.reader), TALLY_SCHEMA)
-        return sum(int(counts.sum()) for _, counts in self._add_up(tallies).values())
+            return self.rows
+        blobs, counts = self.totals(RowCountKernel(self.reader)).get(0, _NO_CELLS)
+        return dict(zip(blobs.tolist(), counts.tolist(), strict=True))
 
     def count(
         self, attributes: Sequence[Attribute], queries: Sequence[Query]
     ) -> list[ContingencyTable]:
         """Count the rows for each query, all in one pass: sums of the tallies of tasks."""
         plan = TallyPlan.of(attributes, queries)
-        tallies = self._run(TallyKernel(self.reader, plan), TALLY_SCHEMA)
+        return plan.resolve(self.totals(TallyKernel(self.reader, plan)))
+
+    def totals(self, kernel: TaskKernel) -> dict[int, tuple[Counts, Counts]]:
+        """Run a kernel whose tasks yield tallies; add them up, table by table."""
+        tallies = self.run(kernel, TALLY_SCHEMA)
         if self.tasks > _MAX_TALLIES_ON_DRIVER:
             spread = tallies.repartition(math.isqrt(self.tasks), "number", "chunk")
             tallies = spread.mapInArrow(task_of(SumKernel()), TALLY_SCHEMA)
@@ -92,14 +109,14 @@ class SparkRows:
                 np.concatenate([cells for cells, _ in chunks]),
                 np.concatenate([counts for _, counts in chunks]),
             )
-        return plan.resolve(totals)
+        return totals
 
     def _add_up(self, tallies: "DataFrame") -> dict[tuple[int, int], tuple[Counts, Counts]]:
         """Add up the tallies of tasks, by table and chunk; require that they saw all blobs."""
         totals: dict[tuple[int, int], tuple[Counts, Counts]] = {}
-        for row in self._collect(tallies, "count the rows"):
+        for row in self.collect(tallies, "count the rows"):
             add_tally(totals, (row["number"], row["chunk"]), row["cells"], row["counts"])
-        blobs, times = totals.pop((SEEN, 0), (np.empty(0, np.int64), np.empty(0, np.int64)))
+        blobs, times = totals.pop((SEEN, 0), _NO_CELLS)
         self.reader.require_all(np.repeat(blobs, times).tolist())
         return totals
 
@@ -108,15 +125,21 @@ class SparkRows:
     ) -> list[FrequentPrefixes]:
         """Find the prefixes that at least ``floor`` rows share; others stay on the executors."""
         kernel = PrefixKernel(self.reader, tuple(order), tuple(lengths), tuple(sizes))
-        counted = self._run(kernel, PREFIX_SCHEMA).groupBy("length", "prefix", "fault")
+        counted = self.run(kernel, PREFIX_SCHEMA).groupBy("length", "prefix", "fault")
         summed = counted.sum("shared").withColumnRenamed("sum(shared)", "shared")
         kept = f"fault is not null or length = {SEEN} or shared >= {int(floor)}"
         found: dict[int, list[tuple[bytes, int]]] = {length: [] for length in (SEEN, *lengths)}
-        for row in self._collect(summed.where(kept), "count prefixes"):
+        for row in self.collect(summed.where(kept), "count prefixes"):
             found[row["length"]].append((bytes(row["prefix"]), row["shared"]))
         seen = found.pop(SEEN)
         self.reader.require_all(int.from_bytes(b) for b, times in seen for _ in range(times))
         return [_in_order(found[length], length) for length in sorted(lengths)]
+
+    def ranked(
+        self, order: Sequence[int], levels: Sequence[int], sizes: Sequence[int]
+    ) -> "SparkRankedRows":
+        """Prepare to look up rows by rank, and the rows that share a prefix."""
+        return SparkRankedRows(self, tuple(order), tuple(sorted(levels)), tuple(sizes))
 
     def split(
         self, fractions: Mapping[str, float], randomness: Randomness
@@ -145,7 +168,7 @@ class SparkRows:
             kept = _persist(kept)
         # One of them is no row, but says that the blob was seen.
         counted = kept.selectExpr("blob", "size(kept) - 1 as rows", "fault")
-        rows = {row["blob"]: row["rows"] for row in self._collect(counted, "choose rows")}
+        rows = {row["blob"]: row["rows"] for row in self.collect(counted, "choose rows")}
         self.reader.require_all(rows)
         with spark_errors("choose the rows of each unit"):
             blobs = self.blobs.join(kept.select("blob", "kept"), "blob", "left")
@@ -163,7 +186,7 @@ class SparkRows:
         reader = replace(self.reader, digests={})
         return replace(self, blobs=self.blobs.limit(0), reader=reader, rows={}, tasks=1)
 
-    def _run(self, kernel: Any, schema: str) -> "DataFrame":
+    def run(self, kernel: TaskKernel, schema: str) -> "DataFrame":
         """Run a kernel on all blobs."""
         with spark_errors("count the rows"):
             columns = [name for name in ("blob", "codes", "kept") if name in self.blobs.columns]
@@ -172,9 +195,78 @@ class SparkRows:
     def _batches(self) -> AbstractContextManager[None]:
         return batch_size(self.blobs.sparkSession, BLOBS_PER_BATCH)
 
-    def _collect(self, frame: "DataFrame", action: str) -> list[dict[str, Any]]:
+    def collect(self, frame: "DataFrame", action: str) -> list[dict[str, Any]]:
+        """Collect a small result, in batches of a few blobs."""
         with spark_errors(action), self._batches():
             return collect(frame, action)
+
+
+@dataclass(frozen=True)
+class SparkRankedRows:
+    """Rows on a cluster by their ranks: each question is a job. See ``RankedRows``.
+
+    Attributes:
+        rows: The rows.
+        order: σ.
+        levels: The lengths of prefixes that are counted, ascending.
+        sizes: The number of values of each attribute.
+    """
+
+    rows: SparkRows = field(repr=False)
+    order: tuple[int, ...]
+    levels: tuple[int, ...]
+    sizes: tuple[int, ...] = field(repr=False)
+
+    @property
+    def number(self) -> int:
+        """The number of rows."""
+        return self.rows.number
+
+    def at(self, ranks: Counts) -> Codes:
+        """Return the rows of these ranks; only the columns of the longest prefix are filled."""
+        columns = self.order[: max(self.levels)]
+        codes = np.zeros((len(ranks), len(self.sizes)), dtype=CODE, order="F")
+        if not len(ranks) or not columns:
+            return codes
+        distinct, place = np.unique(ranks, return_inverse=True)
+        kernel = RankKernel(self.rows.reader, row_starts(self.rows.selected), distinct, columns)
+        found = np.zeros((len(distinct), len(columns)), dtype=CODE)
+        seen: list[int] = []
+        filled = 0
+        for row in self.rows.collect(self.rows.run(kernel, RANK_SCHEMA), "look up rows"):
+            if row["first"] == SEEN:
+                seen += np.frombuffer(row["codes"], np.int64).tolist()
+                continue
+            part = unpack_rows(row["codes"], len(columns))
+            found[row["first"] : row["first"] + len(part)] = part
+            filled += len(part)
+        self.rows.reader.require_all(seen)
+        if filled != len(distinct):
+            raise InvariantError("tasks did not find each rank once")
+        codes[:, list(columns)] = found[place]
+        return codes
+
+    def look_up(self, records: Codes) -> Counts:
+        """Count the rows that share each record's prefix, one column per level."""
+        shared = np.zeros((len(records), len(self.levels)), dtype=np.int64)
+        shared[:, [at for at, length in enumerate(self.levels) if length == 0]] = self.number
+        lengths = [length for length in self.levels if length > 0]
+        if not len(records) or not lengths:
+            return shared
+        asked = {
+            length: np.unique(prefix_keys(records[:, self.order[:length]]), return_inverse=True)
+            for length in lengths
+        }
+        wanted = {length: keys for length, (keys, _) in asked.items()}
+        kernel = SharedKernel(self.rows.reader, self.order, self.sizes, wanted)
+        totals = self.rows.totals(kernel)
+        for length, (keys, place) in asked.items():
+            counts = np.zeros(len(keys), dtype=np.int64)
+            if length in totals:
+                cells, found = totals[length]
+                counts[cells] = found
+            shared[:, self.levels.index(length)] = counts[place]
+        return shared
 
 
 def _persist(frame: "DataFrame") -> "DataFrame":

@@ -43,6 +43,11 @@ _OWN_SETTINGS = {
 _AUTHENTICATION = "spark.authenticate.secret"
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _LEAST_JAVA = 17
+_NO_TLS = (
+    "Spark Connect without TLS sends what is confidential in the clear: write "
+    "sc://HOST:PORT/;use_ssl=true; or pass --accept-open-cluster (in Python, "
+    "accept_open_cluster=True) if the network is as confidential as the table"
+)
 _MASTER_PORTS = {"spark": 7077, "sc": 15002}
 _CONNECT_SECONDS = 5.0
 
@@ -85,6 +90,18 @@ def open_session(master: str | None, *, accept_open: bool) -> "SparkSession":
     return session
 
 
+def session_of(frame: Any, *, accept_open: bool) -> "SparkSession":
+    """Return the session of a DataFrame, which need not be the active one.
+
+    Raises:
+        EngineError: The session is not confidential.
+    """
+    require_pyspark()
+    session: SparkSession = frame.sparkSession
+    require_confidential(session, accept_open=accept_open)
+    return session
+
+
 def _running_session(session_class: Any) -> "SparkSession | None":
     """Return the session of this process, also one that another thread made; None without one.
 
@@ -102,11 +119,13 @@ def _require_tls(remote: str) -> None:
     words = remote.partition("://")[2].partition("/")[2].split(";")
     settings = dict(word.split("=", 1) for word in words if "=" in word)
     if settings.get("use_ssl", "").lower() != "true":
-        raise EngineError(
-            "Spark Connect without TLS sends what is confidential in the clear: write "
-            "sc://HOST:PORT/;use_ssl=true; or pass --accept-open-cluster (in Python, "
-            "accept_open_cluster=True) if the network is as confidential as the table"
-        )
+        raise EngineError(_NO_TLS)
+
+
+def _uses_tls(session: Any) -> bool:
+    """Whether a session of Spark Connect, made by anyone, encrypts its connection."""
+    builder = getattr(getattr(session, "client", None), "_builder", None)
+    return getattr(builder, "use_ssl", False) is True
 
 
 def _build(builder: Any, master: str | None) -> "SparkSession":
@@ -169,6 +188,8 @@ def require_confidential(session: "SparkSession", *, accept_open: bool) -> None:
     """
     if accept_open:
         return
+    if _is_connect(session) and not _uses_tls(session):
+        raise EngineError(_NO_TLS)
     with spark_errors("read the settings of the session"):
         # Not session.conf: settings of SQL, in which anyone may write what the context has not.
         conf = session.conf if _is_connect(session) else session.sparkContext.getConf()
