@@ -141,8 +141,8 @@ def _run(schema, noise):
     [
         (7, {"mode": "tested", "omega": "2-5", "data_use": "split", "epsilon": 5.0}),
         (2, {"mode": "tested", "omega": "2-3", "omega_known": False}),
-        (7, {"mode": "randomized", "k": 400, "omega": "3-5", "delta": 1e-6, "epsilon": 40.0}),
-        (2, {"mode": "randomized", "k": 300, "omega": "3-4", "delta": 1e-6, "epsilon": 90.0,
+        (7, {"mode": "randomized", "k": 500, "omega": "3-5", "delta": 1e-6, "epsilon": 20.0}),
+        (2, {"mode": "randomized", "k": 400, "omega": "3-4", "delta": 1e-6, "epsilon": 25.0,
              "omega_known": False, "data_use": "split"}),
     ],
     ids=["tested", "tested-hidden", "randomized", "randomized-hidden"],
@@ -150,7 +150,7 @@ def _run(schema, noise):
 def test_records_of_real_seeds_are_the_same(parts, people, tmp_path, number, options):
     """Rows of units, constraints, each candidate by the rank of its seed: file by file."""
     schema = Schema.parse(people.text() + NO_HOUSEBOATS)
-    options = {"records": 5, "noise": Keyed(6), "k": 20, **options}
+    options = {"records": 40, "noise": Keyed(6), "k": 20, **options}
     local = api.synthesize(parts[1], schema, **options)
     local.write(tmp_path / "local", parts=True)
     cluster = api.synthesize(parts[number], schema, engine="spark", **options)
