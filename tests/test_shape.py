@@ -52,6 +52,8 @@ FOUNDATION = LAYERS[-1]
 # Parts of one package that must not import each other.
 APART = [("model.pairwise", "model.paper"), ("model.paper", "model.pairwise")]
 # A use of the rows, and what it must not know: see docs/adr/0011-engine-seam.md.
+# The one module that calls a higher layer by name; the package itself finds its public names so.
+UPWARD = {"release.answering", ""}
 NEVER = [("pipeline.learn_model", "release"), ("counting", "model"), ("counting", "release")]
 
 # The columns of the tables we are measured on: the package must not know them.
@@ -70,6 +72,7 @@ def module_of(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
+@cache
 def package_modules() -> set[str]:
     return {module_of(path) for path in FILES}
 
@@ -84,6 +87,12 @@ def parsed(source: str) -> ast.Module:
     return ast.parse(source)
 
 
+@cache
+def nodes_of(source: str) -> tuple[ast.AST, ...]:
+    """List all nodes of a source, once for all rules."""
+    return tuple(ast.walk(parsed(source)))
+
+
 # Sizes
 
 
@@ -95,7 +104,7 @@ def long_files(source: str, _module: str) -> Iterator[str]:
 
 def long_functions(source: str, _module: str) -> Iterator[str]:
     """From ``def`` to the last line, less the docstring: a contract may be as long as it is."""
-    for node in ast.walk(parsed(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = lines_of(node)
             if ast.get_docstring(node) is not None:
@@ -111,14 +120,17 @@ def lines_of(node: ast.stmt) -> int:
 # Imports
 
 
-def imports(source: str) -> Iterator[tuple[str, str]]:
-    """Yield the dotted module and the name of every import, wherever it stands."""
-    for node in ast.walk(parsed(source)):
+@cache
+def imports(source: str) -> tuple[tuple[str, str], ...]:
+    """Return the dotted module and the name of every import, wherever it stands."""
+    found: list[tuple[str, str]] = []
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, "") for alias in node.names)
+            found += ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
-            yield from ((module, alias.name) for alias in node.names)
+            found += ((module, alias.name) for alias in node.names)
+    return tuple(found)
 
 
 def imported_modules(source: str) -> Iterator[str]:
@@ -183,6 +195,18 @@ def cluster_imports(source: str, module: str) -> Iterator[str]:
             yield f"imports {other}, which is inside of the Spark engine"
 
 
+def late_imports(source: str, module: str) -> Iterator[str]:
+    """Modules of ours that are imported by name, which hides them from the rules above."""
+    for node in nodes_of(source):
+        if isinstance(node, ast.Call) and dotted(node.func).endswith(
+            ("import_module", "__import__")
+        ):
+            names = "".join(ast.unparse(argument) for argument in node.args)
+            ours = "deniable" in names or not isinstance(node.args[0], ast.Constant)
+            if ours and module not in UPWARD:
+                yield f"line {node.lineno}: {names}"
+
+
 def _is_within(module: str, other: str) -> bool:
     """Whether two modules are in one package, or both in the foundation."""
     tops = top_of(module), top_of(other)
@@ -223,7 +247,7 @@ def repeated(names: list[str]) -> list[str]:
 
 
 def classes_of(source: str) -> list[str]:
-    return [node.name for node in ast.walk(parsed(source)) if isinstance(node, ast.ClassDef)]
+    return [node.name for node in nodes_of(source) if isinstance(node, ast.ClassDef)]
 
 
 def test_no_two_modules_have_the_same_name():
@@ -270,7 +294,7 @@ def hidden_randomness(source: str, module: str) -> Iterator[str]:
             yield f"imports {name}.{part}"
         elif name.startswith("numpy.random"):
             yield f"imports {name}"
-    for node in ast.walk(parsed(source)):
+    for node in nodes_of(source):
         is_source = dotted(node) in {"np.random", "numpy.random", "os.urandom", "os.getrandom"}
         if is_source and isinstance(node, ast.expr):
             yield f"line {node.lineno}: {dotted(node)}"
@@ -280,7 +304,7 @@ def pickles(source: str, _module: str) -> Iterator[str]:
     for name, _ in imports(source):
         if top_of(name) in {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}:
             yield f"imports {name}"
-    for node in ast.walk(parsed(source)):
+    for node in nodes_of(source):
         if not (isinstance(node, ast.keyword) and node.arg == "allow_pickle"):
             continue
         if not (isinstance(node.value, ast.Constant) and node.value.value is False):
@@ -290,7 +314,7 @@ def pickles(source: str, _module: str) -> Iterator[str]:
 def prints(source: str, module: str) -> Iterator[str]:
     if top_of(module) in {"cli", "__main__"}:
         return
-    for node in ast.walk(parsed(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Call) and dotted(node.func) == "print":
             yield f"line {node.lineno}: print"
 
@@ -300,13 +324,12 @@ def prints(source: str, module: str) -> Iterator[str]:
 
 def example_names(source: str, _module: str) -> Iterator[str]:
     """Texts in code that name a column of an example; docstrings may."""
-    tree = parsed(source)
     docstrings = {
         id(node.value)
-        for node in ast.walk(tree)
+        for node in nodes_of(source)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if id(node) in docstrings:
                 continue
@@ -385,6 +408,18 @@ CASES: dict[Callable, tuple[list[tuple[str, str]], list[tuple[str, str]]]] = {
         [
             ("counting.spark.spark_session", "from pyspark.sql import SparkSession"),
             ("pipeline.api", "from deniable.counting.spark.spark_engine import SparkEngine"),
+        ],
+    ),
+    late_imports: (
+        [
+            ("release.artefact", "import_module('deniable.answers.query')"),
+            ("release.artefact", "importlib.import_module('deniable.answers.query')"),
+            ("release.artefact", "__import__('deniable.answers')"),
+            ("release.artefact", "import_module(name)"),
+        ],
+        [
+            ("release.answering", "import_module('deniable.answers.query')"),
+            ("lazy_polars", "import_module('polars')"),
         ],
     ),
     untested_modules: (

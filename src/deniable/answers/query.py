@@ -154,7 +154,7 @@ def query(
     by: Mapping[str, BandRule] | None = None,
     sampling_error: bool = False,
 ) -> QueryAnswer:
-    """Answer a question; see ``Queryable.query``.
+    """Answer a question; see ``Answering.query``.
 
     Raises:
         ConfigError: A column, a value or a rule does not fit the schema.

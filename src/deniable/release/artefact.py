@@ -32,6 +32,7 @@ from deniable.model.pairwise.kept_dependences import KeptDependences
 from deniable.model.paper.parameters import TableCounts
 from deniable.privacy.wording import format_cost
 from deniable.randomness import Keyed, Randomness
+from deniable.release.answering import Answering, draw_conditional
 from deniable.release.artefact_arrays import (
     Evidence,
     conditional_arrays,
@@ -53,7 +54,7 @@ from deniable.release.atomic_files import (
     write_files,
     write_json,
 )
-from deniable.release.conditional_request import ConditionalRequest, draw_conditional
+from deniable.release.conditional_request import ConditionalRequest
 from deniable.release.generation import (
     GeneratedRecords,
     always_feasible,
@@ -63,7 +64,6 @@ from deniable.release.generation import (
 from deniable.release.manifest import ACCOUNTANT, Certificate, add_checksum, json_number
 from deniable.release.manifest import FORMAT as MANIFEST_FORMAT
 from deniable.release.prefix_distribution import combine_levels
-from deniable.release.query_answer import Queryable
 from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
 from deniable.release.untrusted_files import (
     MAX_ARRAYS_BYTES,
@@ -86,7 +86,7 @@ _FILES = {
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Artefact(Queryable):
+class Artefact(Answering):
     """A learnt model with its noise and its guarantee.
 
     Attributes:

@@ -1,15 +1,6 @@
-"""Request for records given something: its arguments, and the package that answers it.
+"""Request for records given something: the arguments of ``Artefact.generate``."""
 
-Answers are computed from artefacts, in a layer above them. ``Artefact.generate`` is where users
-look for them, so it finds that layer by name, when it is asked.
-"""
-
-from importlib import import_module
-from typing import Any, TypedDict, Unpack
-
-from deniable.data.dataframes import Foreign
-
-_ANSWERS = "deniable.answers.conditional_release"
+from typing import TypedDict
 
 
 class ConditionalRequest(TypedDict, total=False):
@@ -31,16 +22,3 @@ class ConditionalRequest(TypedDict, total=False):
     smooth_impossible: bool
     where: str | None
     balance: str | None
-
-
-def draw_conditional(
-    artefact: Any,
-    records: int | None,
-    *,
-    key: int | None,
-    workers: int | None,
-    **request: Unpack[ConditionalRequest],
-) -> Foreign:
-    """Draw the records of a request, as a data frame."""
-    generate = import_module(_ANSWERS).generate_conditional
-    return generate(artefact, records, key=key, workers=workers, **request).frame()

@@ -1,19 +1,14 @@
-"""QueryAnswer: counts, shares, means and quantiles of an artefact, each with its interval.
-
-``Queryable`` gives an artefact its method ``query``. Answers are computed by ``deniable.answers``,
-a higher layer, which is imported when a question is asked.
-"""
+"""QueryAnswer: counts, shares, means and quantiles of an artefact, each with its interval."""
 
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any
 
 import polars as pl
 
-# How the cells of a column are formed: see ``Queryable.query``.
+# How the cells of a column are formed: see ``Answering.query``.
 BandRule = str | int | float | Sequence[Any] | Mapping[str, Sequence[Any]]
 
 
@@ -201,43 +196,3 @@ def _free(name: str, columns: Sequence[str]) -> str:
     while name in columns:
         name += "_"
     return name
-
-
-class _Answer(Protocol):
-    def __call__(
-        self,
-        artefact: Any,
-        columns: str | Sequence[str],
-        *,
-        where: str | None,
-        by: Mapping[str, BandRule] | None,
-        sampling_error: bool,
-    ) -> QueryAnswer: ...
-
-
-class Queryable:
-    """An artefact that answers questions about its columns."""
-
-    def query(
-        self,
-        columns: str | Sequence[str],
-        *,
-        where: str | None = None,
-        by: Mapping[str, BandRule] | None = None,
-        sampling_error: bool = False,
-    ) -> QueryAnswer:
-        """Estimate counts, shares, means and quantiles, each with a 95 % interval.
-
-        Computed from noisy counts and the known law of their noise. Post-processing: no cost.
-
-        Args:
-            columns: One column or two; for more, the model answers, without intervals.
-            where: A condition on rows, as in ``age >= 65 and income = "More than 50,000"``.
-            by: The cells of a column, by its name: "values", "bins" or "groups" of the artefact,
-                "buckets" of the schema, a width, a list of lower edges, or lists of values by name.
-            sampling_error: Whether the table is a random sample, and the intervals are for its
-                population.
-        """
-        # Late: the answers are a higher layer.
-        answer = cast("_Answer", import_module("deniable.answers.query").query)
-        return answer(self, columns, where=where, by=by, sampling_error=sampling_error)

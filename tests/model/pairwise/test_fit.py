@@ -186,6 +186,28 @@ def test_noise_creates_no_dependence():
         assert own < 0.1
 
 
+def rare_origin(rows=30_000, key=3):
+    """One row of fifty has an origin whose schooling is lower; the other origins do not differ."""
+    rng = np.random.default_rng(key)
+    origin = rng.choice(3, rows, p=[0.94, 0.04, 0.02])
+    schooling = np.where(
+        (origin == 2) & (rng.random(rows) < 0.7), rng.integers(0, 2, rows), rng.integers(0, 8, rows)
+    )
+    return codes_of(np.stack([origin, schooling], axis=1).tolist(), 2)
+
+
+def test_a_large_effect_of_a_rare_value_is_not_shrunk_by_the_small_ones_of_frequent_values():
+    """The mean effect of the pair is near 0; that of the cell itself stands out from the noise."""
+    attributes = (plain_attribute("origin", 3), plain_attribute("schooling", 8))
+    codes = rare_origin()
+    real = float(np.mean(codes[codes[:, 0] == 2, 1] < 2))
+    kept = []
+    for key in range(12):
+        table = fit(attributes, codes, mu=0.03, key=key).tables[1].probabilities
+        kept.append((table[2, :2].sum() - 0.25) / (real - 0.25))
+    assert np.mean(kept) > 0.85  # 0.68 with the mean effect of the pair alone
+
+
 @few
 @given(worlds(least=1, loglinear=False))
 def test_every_table_holds_distributions_in_which_nothing_is_impossible(world):

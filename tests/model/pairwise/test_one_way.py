@@ -343,6 +343,32 @@ def test_groups_of_categories_join_the_rare_ones_and_those_of_numbers_neighbours
     assert choose_groups(ordered, shares, 3).tolist() == [0, 0, 1, 1, 2, 2]
 
 
+def test_a_value_that_most_rows_have_leaves_the_other_groups_to_the_rest():
+    """By equal shares of all rows, the last tenth would be one group."""
+    shares = np.array([0.9, *[0.01] * 10])
+    listed = plain_attribute("c", 11)
+    ordered = replace(listed, kind="ordered")
+    for attribute in (listed, ordered):
+        assert choose_groups(attribute, shares, 6).tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert choose_groups(ordered, shares[::-1], 6).tolist() == [*[0] * 10, 1]
+
+
+def test_a_category_stays_alone_at_a_third_of_the_share_that_a_number_needs():
+    """Its neighbours in the list are not alike, so that its own effect would be lost in their bin.
+
+    But never below 1/160 of the records.
+    """
+    shares = np.array([0.002, 0.002, 0.02, 0.002, 0.002, 0.004, 0.968])
+    categories = plain_attribute("c", 7)
+    numbers = replace(categories, kind="ordered")
+    for sigma, alone in ((100.0, {2, 6}), (900.0, {6}), (0.0, {2, 6})):
+        bins = choose_bins((categories, numbers), [shares] * 2, records=10_000.0, sigma=sigma)
+        sizes = np.bincount(bins[0])[bins[0]]
+        assert set(np.flatnonzero(sizes == 1).tolist()) == alone
+        assert set(np.diff(bins[0]).tolist()) <= {0, 1}
+    assert np.bincount(bins[1]).tolist() == [2, 1, 3, 1]
+
+
 def test_blocks_are_sums_over_groups_of_rows_and_columns():
     table = np.arange(12.0).reshape(3, 4)
     found = sum_blocks(np.array([0, 1, 0]), np.array([1, 0, 0, 1]), table)

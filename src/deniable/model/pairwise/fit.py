@@ -44,6 +44,7 @@ _MAX_PARENT_GROUPS = 30
 # Bounds a conditional table: configurations times values.
 _MAX_TABLE_CELLS = 2**21
 # Ridge penalty of an effect: this factor times noise variance / signal variance, plus a minimum.
+# The signal is that of the pair's mean effect, or of the cell itself where it is larger.
 _PENALTY_FACTOR = 0.015
 _MIN_PENALTY = 0.5
 # The least variance of an effect: that of a parent in three-way interactions only.
@@ -318,8 +319,11 @@ def _parent_evidence(
         table = np.maximum(independent + excess, _MIN_TARGET_RATIO * independent)
         expected = np.outer(in_pool, tables.bins[child])
         effect_variance = max(tables.effect_variance_of(j, child), _MIN_EFFECT_VARIANCE)
-        signal_variance = effect_variance * np.maximum(expected, 1.0)
         noise_variance = tables.sigma_of(j, child) ** 2 * np.bincount(parent.groups)[:, None]
+        # A rare value may have a far larger effect than the frequent ones that decide the mean.
+        visible = np.maximum(np.abs(excess) - np.sqrt(noise_variance), 0.0)
+        own_variance = np.square(visible / np.maximum(independent, 1.0))
+        signal_variance = np.maximum(effect_variance, own_variance) * np.maximum(expected, 1.0)
         evidence.append(
             ParentEvidence(
                 groups=in_configurations,

@@ -17,6 +17,8 @@ from deniable.schema.attribute import Attribute
 # has an expected count of at least σ / 4.
 _MIN_BIN_SHARE = 1 / 160
 _BIN_SHARE_PER_ROOT_SIGMA = 0.5
+# A category that is not alike its neighbours has its own bin from this share of that minimum.
+_OWN_BIN_RATIO = 1 / 3
 # Counts are smoothed only if no bin is wider than its neighbour by more than this factor.
 _MAX_WIDTH_RATIO = 10
 
@@ -89,9 +91,12 @@ def choose_bins(
 
 def _attribute_bins(attribute: Attribute, share: Reals, min_share: float) -> Indices:
     """Merge light neighbouring values of an attribute into bins; missing has its own bin."""
+    own_share = min_share
+    if not has_order(attribute):
+        own_share = max(_MIN_BIN_SHARE, _OWN_BIN_RATIO * min_share)
     if attribute.missing_code is None:
-        return merge_light_values(share, min_share=min_share)
-    bins = merge_light_values(share[:-1], min_share=min_share)
+        return merge_light_values(share, min_share=min_share, own_share=own_share)
+    bins = merge_light_values(share[:-1], min_share=min_share, own_share=own_share)
     return np.append(bins, bins[-1] + 1)
 
 
@@ -101,10 +106,12 @@ def has_order(attribute: Attribute) -> bool:
 
 
 def choose_groups(attribute: Attribute, shares: Reals, number: int) -> Indices:
-    """Merge the bins of an attribute into at most ``number`` groups of about equal weight.
+    """Merge the bins of an attribute into at most ``number`` groups, as equal as can be.
 
     Numbers, dates and ordered categories merge with their neighbours; other categories in the
     order of their weight, so that frequent ones stay alone. Missing cells are one more group.
+    Heavier bins leave less for the others: if nine rows of ten have the same value, the groups
+    of the tenth are equal.
 
     Args:
         attribute: The attribute.
@@ -119,12 +126,31 @@ def choose_groups(attribute: Attribute, shares: Reals, number: int) -> Indices:
     groups = np.arange(len(values))
     if len(values) > number:
         order = groups if has_order(attribute) else np.argsort(-values, kind="stable")
-        middle = np.cumsum(values[order]) - values[order] / 2
         label = np.empty(len(values), dtype=np.intp)
-        label[order] = np.minimum(middle / max(values.sum(), 1e-12) * number, number - 1)
+        label[order] = _divide_evenly(values[order], number)
         _, first, groups = np.unique(label, return_index=True, return_inverse=True)
         groups = np.argsort(np.argsort(first))[groups]
     return np.append(groups, groups.max() + 1) if has_missing else groups
+
+
+def _divide_evenly(weights: Reals, number: int) -> Indices:
+    """Divide a row of weights into at most ``number`` groups; return the group of each.
+
+    A group ends where it is nearest to an equal share of what is left.
+
+    >>> _divide_evenly(np.array([90.0, 4, 3, 2, 1]), 3).tolist()
+    [0, 1, 2, 2, 2]
+    """
+    groups = np.zeros(len(weights), dtype=np.intp)
+    group, group_weight, remaining = 0, 0.0, float(weights.sum())
+    for at, weight in enumerate(weights):
+        equal_share = remaining / (number - group)
+        if at and group < number - 1 and group_weight + weight / 2 > equal_share:
+            remaining -= group_weight
+            group, group_weight = group + 1, 0.0
+        groups[at] = group
+        group_weight += float(weight)
+    return groups
 
 
 def smooth_counts(counts: Counts | Reals, sigma: float) -> Reals:
@@ -200,26 +226,31 @@ def _empty_end(counts: Reals) -> int:
     return number - int(np.argmax(is_empty_from)) if is_empty_from.any() else 0
 
 
-def merge_light_values(weights: Reals, *, min_share: float) -> Indices:
+def merge_light_values(
+    weights: Reals, *, min_share: float, own_share: float | None = None
+) -> Indices:
     """Merge neighbouring values into bins of weight about ``min_share``; return each value's bin.
 
-    A value of that weight gets its own bin, even if the bin before it is lighter. A last bin of
-    less than half that weight joins the bin before. Two neighbouring bins together weigh at
-    least ``min_share``.
+    A value of weight ``own_share`` gets its own bin, even if the bin before it is lighter. A last
+    bin of less than half of ``min_share`` joins the bin before, unless either is of one such value.
+    By default, two neighbouring bins together weigh at least ``min_share``.
 
     Args:
         weights: The (noisy) share of each value, at least 0.
         min_share: Target weight of a bin.
+        own_share: Weight of a value that stays alone; ``min_share`` by default.
     """
+    is_alone = weights >= (min_share if own_share is None else own_share)
     bins = np.zeros(len(weights), dtype=np.intp)
     bin_, bin_weight = 0, 0.0
     for value, weight in enumerate(weights):
         is_full = bin_weight >= min_share or bin_weight + weight > 1.5 * min_share
-        if value and (weight >= min_share or is_full):
+        if value and (is_alone[value] or is_alone[value - 1] or is_full):
             bin_, bin_weight = bin_ + 1, 0.0
         bins[value] = bin_
         bin_weight += float(weight)
-    if bin_ and bin_weight < min_share / 2:
+    may_join = own_share is None or own_share >= min_share or not is_alone[bins >= bin_ - 1].any()
+    if bin_ and bin_weight < min_share / 2 and may_join:
         bins[bins == bin_] = bin_ - 1
     return bins
 
