@@ -76,6 +76,12 @@ class OwnOmegaKernel:
         randomness: Draws seeds and candidates; for tasks, the same in every task.
         passes: The deniability test.
         feasible: The constraints.
+
+    Privacy:
+        Covers: what ``passes`` covers of each candidate that is returned: its number of plausible
+            seeds is the exact size of its group. With draws from an expanded secret, against
+            adversaries with bounded computing power.
+        Does not cover: how many candidates of a block pass; the groups.
     """
 
     model: NetworkModel = field(repr=False)

@@ -134,8 +134,10 @@ def repr_bytes(row):
 
 
 def test_rows_of_a_frame_are_those_of_a_table(small_table, small_schema, small_codes):
-    batches = small_table.to_arrow().to_batches(max_chunksize=300)
-    rows = encode(FrameEncoder(small_schema, KEY), iter(batches))
+    """Spark knows the columns by numbers, whatever their names are."""
+    numbered = small_table.rename({name: f"c{at}" for at, name in enumerate(small_table.columns)})
+    batches = numbered.to_arrow().to_batches(max_chunksize=300)
+    rows = encode(FrameEncoder(small_schema, KEY, tuple(small_table.columns)), iter(batches))
     assert sum(row["rows"] for row in rows) == 2000
     joined = b"".join(row["codes"] for row in rows)
     assert len(joined) == small_codes.nbytes
@@ -145,7 +147,7 @@ def test_rows_of_a_frame_are_those_of_a_table(small_table, small_schema, small_c
 def test_no_rows_are_a_blob(small_table, small_schema):
     empty = small_table.head(0).to_arrow()
     batches = iter(pa.RecordBatch.from_pylist([], schema=empty.schema) for _ in range(1))
-    [row] = encode(FrameEncoder(small_schema, KEY), batches)
+    [row] = encode(FrameEncoder(small_schema, KEY, tuple(small_table.columns)), batches)
     assert (row["rows"], row["codes"]) == (0, b"")
 
 
@@ -157,7 +159,8 @@ def test_a_fault_is_a_value_without_the_cell(tmp_path, small_schema, small_table
     fault = TaskFault.decode(row["fault"])
     assert (fault.origin, fault.item) == ("data", 0)
     assert "2,000 lines have this fault" in fault.message
-    [row] = encode(FrameEncoder(small_schema, KEY), iter(wrong.to_arrow().to_batches()))
+    encoder = FrameEncoder(small_schema, KEY, tuple(wrong.columns))
+    [row] = encode(encoder, iter(wrong.to_arrow().to_batches()))
     assert "partition 0 of the table" in row["fault"]
     assert CELL not in row["fault"]
 

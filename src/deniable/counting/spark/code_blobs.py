@@ -164,10 +164,17 @@ class FileEncoder:
 
 @dataclass(frozen=True)
 class FrameEncoder:
-    """Kernel that encodes the rows of a DataFrame."""
+    """Kernel that encodes the rows of a DataFrame.
+
+    Attributes:
+        schema: The schema of the table.
+        key: Keys the digests of rows and units.
+        names: The names of the columns, which Spark knows by numbers.
+    """
 
     schema: Schema = field(repr=False)
     key: bytes = field(repr=False)
+    names: tuple[str, ...]
     types: Any = BLOB_TYPES
 
     def run(self, batches: Iterator[Any]) -> Iterator[Any]:
@@ -189,7 +196,7 @@ class FrameEncoder:
             start += len(table)
 
     def _encode(self, table: Any, item: int, start: int) -> EncodedTable:
-        frame, _ = import_frame(table, self.schema.columns)
+        frame, _ = import_frame(table.rename_columns(list(self.names)), self.schema.columns)
         source = CellSource(
             table_name=f"partition {item} of {UNNAMED_TABLE}",
             record_numbers=lambda rows: [start + row + 1 for row in rows],

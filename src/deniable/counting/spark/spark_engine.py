@@ -76,10 +76,9 @@ class SparkEngine:
             items, frame = (), _spark_frame(source)
             kind = PolarsKind(released_names(schema.columns, frame.columns))
             with spark_errors("read the table"):
-                known = [quoted(c.name) for c in schema.columns if c.name in frame.columns]
-                blobs = frame.select(known).mapInArrow(
-                    task_of(FrameEncoder(schema, key)), BLOB_SCHEMA
-                )
+                chosen, names = _choose_columns(frame, schema)
+                encoder_of_rows = FrameEncoder(schema, key, names)
+                blobs = chosen.mapInArrow(task_of(encoder_of_rows), BLOB_SCHEMA)
         return self._cache(blobs, items, schema, key, kind)
 
     def _cache(
@@ -209,9 +208,16 @@ def is_spark_frame(source: object) -> bool:
     return hasattr(source, "mapInArrow") and any(name.startswith("pyspark.sql") for name in modules)
 
 
-def quoted(name: str) -> str:
-    """Quote the name of a column, in which Spark would take a dot for a field."""
-    return f"`{name.replace('`', '``')}`"
+def _choose_columns(frame: Any, schema: Schema) -> tuple[Any, tuple[str, ...]]:
+    """Choose the columns of the schema by their places; return them with their names.
+
+    Spark parses a name: it would take a dot for a field, and cannot have every backtick quoted.
+    """
+    known = {column.name for column in schema.columns}
+    places = [at for at, name in enumerate(frame.columns) if name in known]
+    numbered = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
+    names = tuple(frame.columns[at] for at in places)
+    return numbered.select(*(f"c{at}" for at in places)), names
 
 
 def _spark_frame(source: object) -> Any:
