@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import deniable as dn
+from deniable.data.table_io import read_codes
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT.parent / "shared" / "data" / "acs24" / "acs24_table1.csv.gz"
@@ -32,6 +33,15 @@ def timed(*actions, repeats=3, clock=time.perf_counter):
 def tile(codes, rows):
     """Return so many rows: the table again and again."""
     return np.asfortranarray(codes[np.arange(rows) % len(codes)])
+
+
+def read_or_simulate(table, schema):
+    """Return a schema and the codes of its table; of a simulated one if the table is not there."""
+    if table.exists():
+        read = dn.Schema.read(schema)
+        return read, read_codes(table, read)[0]
+    print(f"{table} is not there: a simulated table instead")
+    return simulate(11, 1_300_000)
 
 
 def simulate(columns, rows, key=1):

@@ -8,14 +8,17 @@ the other benchmarks; here threads and busy neighbours do not count.
 
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from common import OMEGA, SCHEMA, K, Limits, simulate, tile, timed
+from common import OMEGA, K, Limits, simulate, tile, timed
 from scan import SLOWER, by_scan_and_by_hand, cases, demo_seeds
 from speed import candidates_kernel, learn_exactly, learning, run_blocks, scan
 
 from deniable.counting.local import LocalRows
+from deniable.data.codec import Codec
 from deniable.model.seed_based import NetworkModel
 from deniable.randomness import Keyed
 from deniable.release.deniability_test import ScanLimits, pass_deterministic_test
@@ -24,7 +27,10 @@ from deniable.release.seed_histogram import SeedHistogram
 from deniable.release.seed_mechanism import SCAN_BLOCK, SeedMechanism, own_omega_kernel
 
 COLUMNS, ROWS, SEEDS, BLOCKS = 11, 1_300_000, 300_000, 60
-HEAVY = ("dp_accounting", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn")
+HEAVY = (
+    *("dp_accounting", "numpy", "pandas", "polars", "pyarrow", "pydantic", "rich", "scipy.sparse"),
+    *("scipy.special", "sklearn"),
+)
 SHOWN = f"""
 import sys
 from deniable.__main__ import run
@@ -64,15 +70,25 @@ class _Stream:
 
 
 def imports(limits):
-    """``deniable --help`` needs none of the libraries that take long to load, a plan only NumPy."""
-    for allowed, *arguments in ((0, "--help"), (1, "plan", "--schema", SCHEMA, "--quiet")):
-        shown = subprocess.run(
-            [sys.executable, "-c", SHOWN, *arguments], check=True, capture_output=True, text=True
-        )
-        loaded = shown.stderr.split()
-        if len(loaded) > allowed:
-            print(f"  loaded: {' '.join(loaded)}")
-        limits.at_most(f"heavy libraries that {arguments[0]} loads", len(loaded), allowed)
+    """Libraries that take long to load: none for help, NumPy for a plan, polars too for a run."""
+    schema, codes = simulate(3, 2_000)
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        (here / "schema.toml").write_text(schema.text(), encoding="utf-8")
+        Codec(schema).decode(codes).write_csv(here / "table.csv")
+        options = ("--schema", here / "schema.toml", "--quiet")
+        run = ("synthesize", here / "table.csv", *options, "--records", "9", "--out", here / "out")
+        for allowed, *arguments in ((0, "--help"), (1, "plan", *options), (2, *run)):
+            shown = subprocess.run(
+                [sys.executable, "-c", SHOWN, *arguments],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            loaded = shown.stderr.split()
+            if len(loaded) > allowed:
+                print(f"  loaded: {' '.join(loaded)}")
+            limits.at_most(f"heavy libraries that {arguments[0]} loads", len(loaded), allowed)
 
 
 def draws(network, seeds, limits):

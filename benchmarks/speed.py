@@ -15,13 +15,12 @@ import time
 from pathlib import Path
 
 import polars as pl
-from common import DENIABLE, OMEGA, SCHEMA, TABLE, K, Limits, tile, timed
+from common import DENIABLE, OMEGA, SCHEMA, TABLE, K, Limits, read_or_simulate, tile, timed
 
 import deniable as dn
 from deniable.counting.contingency import QueryAxis
 from deniable.counting.local import LocalRows, count
 from deniable.data.codec import Codec
-from deniable.data.table_io import read_codes
 from deniable.model.seed_based import NetworkModel
 from deniable.randomness import Keyed, Secret
 from deniable.release.deniability_test import (
@@ -155,8 +154,7 @@ def main():
     parser.add_argument("--table", type=Path, default=TABLE)
     parser.add_argument("--schema", type=Path, default=SCHEMA)
     options = parser.parse_args()
-    schema = dn.Schema.read(options.schema)
-    codes, _ = read_codes(options.table, schema)
+    schema, codes = read_or_simulate(options.table, options.schema)
     limits = Limits()
     start_up(limits)
     generate_and_test(schema, codes, options.rows, limits)

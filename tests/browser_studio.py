@@ -77,10 +77,16 @@ def open_page(playwright: Any, **settings: Any) -> Iterator[Any]:
         browser.close()
 
 
-def serious_faults(page: Any) -> list[str]:
-    """What axe-core finds on a page, of serious and critical impact."""
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("async () => (await axe.run(document, {iframes: false})).violations")
+def serious_faults(page: Any, *rules: str) -> list[str]:
+    """What axe-core finds on a page, of serious and critical impact; by all rules, or by some."""
+    if not page.evaluate("typeof axe === 'object'"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    options: dict[str, Any] = {"iframes": False, "resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = list(rules)
+    found = page.evaluate(
+        "async (options) => (await axe.run(document, options)).violations", options
+    )
     return [
         f"{each['id']}: {node['html'][:120]}"
         for each in found

@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 
 from deniable.studio.access_guard import Access
 from deniable.studio.checked_files import state_of_files
+from deniable.studio.equivalent_command import verify_command
 from deniable.studio.run_screen import run_state
 from deniable.studio.run_store import Step
 from deniable.studio.server import open_workspace
@@ -108,9 +109,11 @@ def end_step(
     (folder / f"{at}.err").write_text(errors)
 
 
-def record_verdict(studio: StudioClient, release: str, *, passed: bool = True) -> str:
+def record_verdict(
+    studio: StudioClient, release: str, *, passed: bool = True, against: str = ""
+) -> str:
     """Record a check of a release as it is now, with its verdict; return the name of the run."""
-    step = Step(name="Check it", arguments=("verify", release))
+    step = Step(name="Check it", arguments=verify_command(release, against=against))
     run = record_release(studio, "", kind="check", schema=release, steps=(step,))
     check = {"name": "files", "passed": passed, "explanation": "all <b>fine</b>", "exact": True}
     verdict = {"passed": passed, "checks": [{**check, "passed": True}, check], "unknown": []}

@@ -66,6 +66,13 @@ def test_the_table_fits_its_schema_and_uses_it(codes):
     assert all(attribute.confirmed for attribute in schema.attributes)
 
 
+def test_the_schema_of_some_columns_describes_these_columns():
+    some = demo_schema("income", "age")
+    assert some.names == ("age", "income")
+    assert set(some.columns) < set(demo_schema().columns)
+    assert some.rows_max == demo_schema().rows_max
+
+
 def test_the_table_is_a_release_of_ours_and_has_its_manifest():
     """Synthetic people: the certificate states their privacy cost."""
     manifest = json.loads(Path(f"{demo_table()}.manifest.json").read_text())

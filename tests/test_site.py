@@ -185,6 +185,11 @@ def test_a_link_to_the_repository_leads_to_a_page(folder, text, expected):
     assert repository_links.rewrite_links(text, folder) == expected
 
 
+def test_the_readme_lists_every_tutorial():
+    text = read("README.md")
+    assert all(f"](docs/tutorials/{each.name})" in text for each in DOCS.glob("tutorials/*.md"))
+
+
 def test_every_page_is_in_the_contents_or_included():
     """A page that no table of contents lists cannot be found. Sphinx would warn; this is faster."""
     listed = " ".join(blocks(read("docs/index.md"), "{toctree}"))

@@ -16,7 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # Files without which the installed package cannot work, and folders that must not be in it.
 NEEDED = ("deniable/demo/census.csv.gz", "deniable/demo/schema.toml", "deniable/py.typed",
-          "deniable/evaluation/report.css", "deniable/reproduction/paper.toml")  # fmt: skip
+          "deniable/evaluation/report.css", "deniable/reproduction/paper.toml",
+          "deniable/studio/static/htmx.min.js", "deniable/studio/templates/base.html")  # fmt: skip
 FORBIDDEN = ("tests/", "docs/", "benchmarks/")
 MISSING_EXTRA = 2
 

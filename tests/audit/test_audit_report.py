@@ -57,6 +57,7 @@ def test_the_page_says_which_edition_it_is_and_why_there_is_no_distance_score():
     assert "Confidential" not in public
     assert "no distance-to-closest-record score" in public
     assert "<script" not in public
+    assert "How to read this page" not in public  # there is nothing to say here
     assert "Presence &lt;b&gt;" in public
 
 

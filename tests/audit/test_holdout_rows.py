@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from audited_tables import HOLDOUT, TABLE, codes_of, people
-from deniable.audit.holdout_rows import require_disjoint, set_aside
+from deniable.audit.holdout_rows import packed_rows, require_disjoint, set_aside
 from deniable.errors import DataError
 from deniable.randomness import Keyed
 
@@ -50,3 +50,10 @@ def test_a_fifth_of_the_rows_is_set_aside():
     assert (len(kept), len(aside)) == (800, 200)
     together = np.concatenate([kept, aside])
     assert sorted(map(tuple, together.tolist())) == sorted(map(tuple, codes.tolist()))
+
+
+def test_packed_rows_are_equal_where_the_rows_are():
+    rows = np.array([[1, 256], [0, 1], [1, 256]], dtype=np.uint16, order="F")
+    packed = packed_rows(rows)
+    assert packed[0] == packed[2] != packed[1]
+    assert len(np.unique(packed_rows(rows[:, :0]))) == 1  # without columns, all are alike

@@ -82,6 +82,7 @@ def test_a_document_is_json_and_a_page_has_its_plots(name):
     assert document["runs"] == 400
     assert document["exceeded"] == []
     page = render_audit(report_of(result))
+    assert page.count("How to read this page") == 1
     has_plot = name in ("many targets", "kept prefix", "random split", "private draft")
     assert ("Trade-off curve" in page) == has_plot
     assert ("Noise of each stage" in page) == bool(result.stages)

@@ -52,6 +52,7 @@ def test_seeds_are_spoken_of_as_promised_and_not_promised():
     seeds = posterior_section(posterior)
     assert seeds.within
     assert "at least 20 equally likely seeds" in seeds.words[0]
-    assert "of 5 without it, 0 did" in seeds.words[2]
+    assert "5 rows that were in the table 5 were seen" in seeds.words[2]
+    assert "of 5 that were not, 0." in seeds.words[2]
     broken = SeedPosterior.read({**posterior.document(), "seeds_sharing_largest": 19})
     assert posterior_section(broken).within is False

@@ -53,7 +53,7 @@ def test_at_least_k_seeds_are_equally_plausible_and_the_last_of_k_is_seen():
     assert found.largest[2] <= 1 / k + 1e-12
     assert found.at_limit == pytest.approx(k / len(audited.codes))
     assert found.proven == pytest.approx(found.at_limit)
-    assert (found.with_row, found.without_row) == ((5, 5), (0, 5))
+    assert (found.with_row, found.without_row) == ((3, 3), (0, 3))
     assert SeedPosterior.read(found.document()) == found
 
 

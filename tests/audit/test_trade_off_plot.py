@@ -38,4 +38,4 @@ def test_the_allowed_curve_starts_and_ends_in_the_corners():
     image = ElementTree.fromstring(drawn)  # noqa: S314 - our own output
     curve = next(image.iter(f"{SVG}polyline")).get("points", "").split()
     assert curve[0] == "46.0,302.0"
-    assert curve[-1] == "328.0,22.0"
+    assert curve[-1] == "320.0,22.0"

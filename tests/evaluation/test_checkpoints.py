@@ -6,7 +6,8 @@ import stat
 import pytest
 
 from deniable.errors import OutputError
-from deniable.evaluation.checkpoints import CheckpointFolder, write_atomically
+from deniable.evaluation import checkpoints
+from deniable.evaluation.checkpoints import CheckpointFolder, code_fingerprint, write_atomically
 
 
 def test_a_cell_is_measured_once_and_then_loaded(tmp_path):
@@ -47,6 +48,17 @@ def test_other_settings_and_other_files_are_refused(tmp_path):
     with pytest.raises(OutputError, match="contains other files"):
         CheckpointFolder.open(tmp_path / "full", {})
     assert (tmp_path / "full" / "notes.txt").read_text() == "mine"
+
+
+def test_the_fingerprint_changes_with_the_source(tmp_path, monkeypatch):
+    module = tmp_path / "evaluation" / "checkpoints.py"
+    module.parent.mkdir()
+    module.write_text("one = 1\n")
+    monkeypatch.setattr(checkpoints, "__file__", str(module))
+    first = code_fingerprint()
+    assert code_fingerprint() == first
+    module.write_text("one = 2\n")
+    assert code_fingerprint() != first
 
 
 def test_an_atomic_write_replaces_a_file_and_leaves_no_temporary_one(tmp_path):

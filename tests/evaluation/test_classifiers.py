@@ -4,12 +4,18 @@ import sys
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from command_line import runner
 from deniable.audit.table_audit import audit_table
 from deniable.demo import demo_schema
 from deniable.errors import ConfigError
-from deniable.evaluation.classifiers import LEARNERS, fit_predict, learner_title
+from deniable.evaluation.classifiers import (
+    LEARNERS,
+    fit_predict,
+    fit_predict_each,
+    learner_title,
+)
 from deniable.evaluation.evaluate import evaluate
 from deniable.reproduction.reproduce import reproduce
 
@@ -43,6 +49,23 @@ def test_the_same_key_gives_the_same_predictions(rng):
         for key in (1, 1, 2)
     )  # fmt: skip
     assert one == same != other
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_tables_at_the_same_time_give_what_each_gives_alone(name, rng):
+    codes = rng.integers(0, 3, (500, 4)).astype(np.uint16)
+    training = [(codes[at : at + 100, :3], codes[at : at + 100, 3]) for at in (0, 100, 200)]
+    training.append((codes[:9, :3], np.full(9, 2, dtype=np.uint16)))  # a single class
+    settings = {"test": codes[300:, :3], "trees": 3, "key": 4}
+    before = [each["num_threads"] for each in threadpool_info()]
+    found = fit_predict_each(name, "classification", training=training, **settings)
+    alone = [
+        fit_predict(name, "classification", train=train, labels=labels, **settings)
+        for train, labels in training
+    ]
+    assert [each.tolist() for each in found] == [each.tolist() for each in alone]
+    assert found[0].tolist() != found[1].tolist()
+    assert [each["num_threads"] for each in threadpool_info()][: len(before)] == before
 
 
 def test_a_code_absent_from_training_is_ignored_by_the_linear_model(rng):

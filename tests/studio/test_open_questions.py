@@ -144,3 +144,19 @@ def test_questions_have_no_words_of_the_file(draft):
         words = OpenQuestion(note, ("a",)).plain_text
         jargon = r'release =|"omit"|under missing|lower max|missing =|see missing|max_rows|\?\.'
         assert not re.search(jargon, words), words
+
+
+def test_codes_become_categories_by_one_click():
+    note = OpenQuestion("If its numbers are codes without an order, make it categorical.", ("x",))
+    column = {"name": "x", "type": "integer", "min": 1, "max": 4, "outside": "clip"}
+    assert [each.name for each in answers_to(note, column)] == ["keep", "codes"]
+    assert note.plain_text.endswith("or codes without an order?")
+    text = "format = 1\nrows_max = 10\n[[attribute]]\n" + "".join(
+        f'{key} = "{value}"\n' if isinstance(value, str) else f"{key} = {value}\n"
+        for key, value in column.items()
+    )
+    edited = SchemaText.parse(text).with_attribute(0, **apply_answer("codes", column, [note]))
+    [attribute] = Schema.parse(edited.text).columns
+    assert (attribute.kind, attribute.values) == ("categorical", (1, 2, 3, 4))
+    for other in ({"min": 0, "max": 500}, {"min": 0.5, "max": 2}, {}):
+        assert [each.name for each in answers_to(note, {"type": "real", **other})] == ["keep"]

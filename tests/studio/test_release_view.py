@@ -16,7 +16,7 @@ def test_a_release_has_its_certificate_its_records_and_its_plots(released):
     assert view.guarantee["epsilon"] <= 1
     assert view.records.columns == ("years", "trade", "home", "boats", "pet")
     assert [name for name, _ in view.plots] == ["years", "trade", "home", "boats", "pet"]
-    assert view.has_artefact
+    assert view.artefact == "out/artefact"
     assert view.verdict == {}
 
 

@@ -177,20 +177,6 @@ def begun(studio):
     return found
 
 
-def test_more_records_are_generated_from_the_artefact(released):
-    started = begun(released)
-    released.post("/more", release="out", records="1,500", format="parquet")
-    [run] = started
-    assert run.steps[0].arguments == (
-        *("generate", "out/artefact", "--records", "1500", "--out", "out-more-1.parquet"),
-    )
-    assert run.table == ""
-    for records in ("0", "x", ""):
-        data = {"release": "out", "records": records}
-        assert released.client.post("/more", data=data).status_code == 422
-    assert len(started) == 1
-
-
 def test_checks_are_the_commands_that_are_shown(released):
     started = begun(released)
     for what in ("verify", "against", "measure"):
@@ -210,3 +196,27 @@ def test_a_release_of_an_unknown_table_cannot_be_measured_here(released):
         released.space.store.forget(run.id)
     data = {"release": "out", "what": "measure"}
     assert released.client.post("/check", data=data).status_code == 422
+
+
+def test_what_a_check_found_in_the_table_is_marked(released):
+    record_verdict(released, "out")
+    verdict = released.get("/result", release="out").partition("Certificate")[0]
+    assert 'class="mark stays"' not in verdict
+    against = record_verdict(released, "out", against="table.csv")
+    for run in released.space.store.all():  # those of one second are in no order
+        if run.kind == "check" and run.id != against:
+            released.space.store.forget(run.id)
+    page = released.get("/result", release="out")
+    assert 'Verdict <span class="mark stays">' in page
+    assert "also read your table" in page
+    assert "May be published." in page
+
+
+def test_an_artefact_alone_is_shown_and_makes_records(released):
+    page = released.get("/result", release="out/artefact")
+    assert "differentially private" in text_of(page)
+    started = begun(released)
+    released.post("/more", release="out/artefact", records="7")
+    assert started[0].steps[0].arguments == (
+        *("generate", "out/artefact", "--records", "7", "--out", "out/artefact-more-1.csv"),
+    )

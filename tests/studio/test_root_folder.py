@@ -7,6 +7,8 @@ import pytest
 from deniable.errors import ConfigError
 from deniable.studio.root_folder import PathError, RootFolder
 
+MANIFEST = '{\n  "format": "deniable manifest 1",\n  "version": "0"\n}\n'
+
 
 @pytest.fixture
 def root(tmp_path):
@@ -94,8 +96,22 @@ def test_a_path_elsewhere_is_not_below_the_root(root, tmp_path):
 def test_releases_are_found_three_levels_deep_and_hidden_ones_are_not(root):
     for name in ("one", "sub/two", "sub/deep/three", ".ssh/four", "sub/deep/more/four"):
         (root.path / name).mkdir(parents=True)
-        (root.path / name / "manifest.json").write_text("{}")
+        (root.path / name / "manifest.json").write_text(MANIFEST)
     assert root.find_releases() == ["one", "sub/deep/three", "sub/two"]
+
+
+def test_a_manifest_of_another_program_makes_no_release(root, tmp_path):
+    (tmp_path / "manifest.json").write_text(MANIFEST)
+    for at, text in enumerate(('{"name": "app"}', "{}", "", '["deniable manifest 1"]')):
+        (root.path / f"app{at}").mkdir()
+        (root.path / f"app{at}" / "manifest.json").write_text(text)
+    for name in ("linked", "piped", "nested"):
+        (root.path / name).mkdir()
+    (root.path / "linked" / "manifest.json").symlink_to(tmp_path / "manifest.json")
+    os.mkfifo(root.path / "piped" / "manifest.json")
+    (root.path / "nested" / "manifest.json").mkdir()
+    assert root.find_releases() == []
+    assert {each.kind for each in root.entries()} == {"folder"}
 
 
 def test_a_root_must_be_a_folder(root):

@@ -98,6 +98,7 @@ def follow(store, control, run):
         return run_state(store.status(run)) != "running"
 
     wait(has_ended)
+    control.advance(run)  # it may have ended since the last look: its remains are removed now
     return states(store, run)
 
 
@@ -134,7 +135,7 @@ def test_a_process_that_does_not_listen_is_ended_by_a_second_cancel(store, contr
     assert states(store, run) == ["running"]
     control.cancel(run)
     assert follow(store, control, run) == ["cancelled"]
-    wait(lambda: [path.name for path in tmp_path.iterdir()] == [".deniable-studio"])
+    assert [path.name for path in tmp_path.iterdir()] == [".deniable-studio"]
 
 
 def test_a_killed_run_is_recognized_and_its_remains_are_removed(store, control, tmp_path):
@@ -220,7 +221,30 @@ def test_a_step_whose_failure_cannot_be_written_is_tried_again(store, control, m
     fail_times(monkeypatch, run_process.Path, "write_text", 1, errno.ENOSPC)
     run = begin(store, control, "synthesize")
     assert states(store, run) == ["waiting"]
+    assert control.obstacle(run) == os.strerror(errno.ENOSPC)
     assert follow(store, control, run) == ["done"]
+    assert control.obstacle(run) == ""
+
+
+def test_what_stops_the_watch_is_told_until_it_passes(store, control, monkeypatch):
+    run = begin(store, control, "wait")
+    wait(lambda: store.status(run)[0].stages)
+    with monkeypatch.context() as patched:
+        fail_times(patched, control, "advance", 10**6)
+        control.start()
+        wait(lambda: control.obstacle(run) == os.strerror(errno.EMFILE))
+    wait(lambda: control.obstacle(run) == "")
+    control.cancel(run)
+    wait(lambda: states(store, run) == ["cancelled"])
+    control.stop()
+
+
+def test_a_process_whose_number_cannot_be_written_is_not_started_twice(store, control, monkeypatch):
+    fail_times(monkeypatch, run_process.Path, "write_text", 1, errno.ENOSPC)
+    run = begin(store, control, "synthesize")
+    assert len(control.processes) == 1
+    assert follow(store, control, run) == ["done"]
+    assert len(control.processes) == 1
 
 
 def test_a_live_process_is_not_taken_for_a_killed_one(store, control, monkeypatch, tmp_path):

@@ -12,6 +12,7 @@ from studio_client import end_step, record_release, text_of
 LEDGER = (
     {"what": "values of years", "epsilon": 0.25},
     {"what": "interactions of pairs", "epsilon": 0.5},
+    {"what": "three-way interactions", "epsilon": 0.1},
     {"what": "seed prefixes", "epsilon": 0.02},
 )
 STEPS = (
@@ -53,6 +54,7 @@ def test_a_run_that_goes_on_shows_its_stages_and_the_ledger_as_it_fills(studio, 
     assert "read the table" in words
     assert "values of years 0.2500 yes" in words
     assert "interactions of pairs 0.5000 not yet" in words
+    assert "three-way interactions 0.1000 not yet" in words
     assert "Cancel the run" in words
     assert "deniable synthesize table.csv" in words
     assert 'http-equiv="refresh"' in page  # without scripts
@@ -149,3 +151,22 @@ def test_a_cancelled_run_does_not_claim_the_release_of_another(released):
     end_step(released, run, 0, code=130)
     words = text_of(released.get(f"/run/{run}"))
     assert "nothing was spent" in words
+
+
+def test_what_keeps_the_next_step_from_starting_is_shown(studio, run):
+    studio.space.control.obstacle = lambda _: "No space left on device"
+    words = text_of(studio.get(f"/run/{run.id}"))
+    assert "Running." in words
+    assert "The next step cannot start now (No space left on device)." in words
+    studio.space.control.cancel(run)
+    studio.space.control.obstacle = lambda _: ""
+    assert "cannot start now" not in studio.get(f"/run/{run.id}")
+
+
+def test_three_way_interactions_are_spent_once_pairs_are_counted_in_detail(studio, going):
+    """They are measured before the tables, in the same stage."""
+    with (studio.space.store.folder(going.id) / "0.progress").open("a") as file:
+        file.write('{"stage": "count pairs in detail", "done": 1, "of": 1}\n')
+    words = text_of(studio.get(f"/run/{going.id}"))
+    assert "three-way interactions 0.1000 yes" in words
+    assert "seed prefixes 0.0200 not yet" in words

@@ -101,7 +101,9 @@ def test_a_broken_edit_is_shown_where_it_is_and_not_saved(studio, drafted, field
 def test_what_needs_no_look_is_confirmed_at_once_and_a_question_is_not(studio, drafted):
     version = version_of(studio.get("/schema", **GIVEN))
     studio.post("/schema/confirm", **GIVEN, version=version, what="ready")
-    assert [each.name for each in Schema.read(drafted).columns if not each.confirmed] == ["boats"]
+    schema = Schema.read(drafted)
+    assert [each.name for each in schema.columns if not each.confirmed] == ["boats"]
+    assert (schema.rows_max, schema.rows_max_confirmed) == (2000, True)
     version = version_of(studio.get("/schema", **GIVEN))
     studio.post("/schema/answer", **GIVEN, version=version, column="3", answer="keep")
     assert column(drafted, "boats").confirmed
@@ -139,7 +141,6 @@ def test_rows_are_confirmed_with_another_number(studio, drafted):
     version = version_of(studio.get("/schema", **GIVEN))
     reply = studio.client.post("/schema/rows", data={**GIVEN, "version": version, "rows_max": "-1"})
     assert reply.status_code == 422
-    studio.post("/schema/confirm", **GIVEN, version=version, what="rows")
 
 
 def test_a_rule_is_confirmed_or_deleted(studio, drafted):
@@ -155,10 +156,32 @@ def test_a_rule_is_confirmed_or_deleted(studio, drafted):
     assert studio.client.post("/schema/constraint", data=data).status_code == 422
 
 
+@pytest.mark.parametrize("action", ["confirm", "delete"])
+def test_all_open_rules_are_confirmed_or_deleted_at_once(studio, drafted, action):
+    rules = (
+        '\n[[constraint]]\nforbid = { home = ["windmill"], boats = [1] }\n'
+        '\n[[constraint]]\n# No row.\nforbid = { home = ["houseboat"], boats = [2] }\n'
+        "confirmed = false\n"
+    )
+    drafted.write_text(drafted.read_text() + rules)
+    page = studio.get("/schema", **GIVEN)
+    assert "All 2 are rules" in page
+    assert "No record has home windmill together with boats 0." in text_of(page)
+    fields = {**GIVEN, "version": version_of(page), "all": "1", "action": action}
+    studio.post("/schema/constraint", **fields)
+    found = Schema.read(drafted).constraints
+    assert all(each.confirmed for each in found)
+    # The second was confirmed before, and stays.
+    assert [each.conditions[1].values for each in found] == (
+        [(0,), (1,), (2,)] if action == "confirm" else [(1,)]
+    )
+    data = {**fields, "version": version_of(studio.get("/schema", **GIVEN))}
+    assert studio.client.post("/schema/constraint", data=data).status_code == 422
+
+
 def test_everything_confirmed_may_be_published(studio, drafted):
-    for what in ("ready", "rows"):
-        version = version_of(studio.get("/schema", **GIVEN))
-        studio.post("/schema/confirm", **GIVEN, version=version, what=what)
+    version = version_of(studio.get("/schema", **GIVEN))
+    studio.post("/schema/confirm", **GIVEN, version=version, what="ready")
     version = version_of(studio.get("/schema", **GIVEN))
     studio.post("/schema/answer", **GIVEN, version=version, column="3", answer="keep")
     assert "Confidential, stays inside" in studio.get("/schema", **GIVEN)
@@ -261,8 +284,8 @@ def test_confirming_many_says_that_they_become_public(studio, drafted):
     assert drafted.exists()
 
 
-def test_the_guess_in_the_field_is_not_the_number_that_was_drafted(studio, drafted):
-    for rows, guess in ((2000, 3000), (32_000, 40_000), (9_500, 10_000), (7, 8)):
+def test_the_guess_in_the_field_is_a_round_number(studio, drafted):
+    for rows, guess in ((2000, 2000), (32_000, 50_000), (9_500, 10_000), (7, 10)):
         text = re.sub(r"rows_max = [0-9_]+", f"rows_max = {rows}", drafted.read_text())
         drafted.write_text(text)
         assert f'name="rows_max" inputmode="numeric" size="12" value="{guess}"' in studio.get(

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from deniable.errors import DataError
+from deniable.studio import table_facts as table_facts_module
 from deniable.studio.table_facts import Remembered, count_rows, size_text, table_facts, table_hash
 
 
@@ -22,7 +23,8 @@ def test_facts_follow_the_file(tmp_path):
     assert table_hash(path) != before
 
 
-def test_a_fact_is_made_once_and_few_are_kept(tmp_path):
+def test_a_fact_is_made_once_and_few_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_facts_module, "_MAX_KEPT", 32)
     made = []
 
     def make(path):

@@ -119,3 +119,19 @@ def test_the_table_that_the_studio_was_started_with_is_first(folder):
     studio = StudioClient(folder, folder / "table.csv")
     assert studio.client.get("/").url.path == "/table"
     assert str(studio.client.get("/").url).endswith("/table?path=table.csv")
+
+
+def test_only_schemas_of_this_table_are_offered(studio, folder):
+    text = (folder / "schema.toml").read_text()
+    (folder / "other.toml").write_text(text.replace('"pet"', '"fish"'))
+    (folder / "fewer.toml").write_text(text.partition("[[attribute]]")[0])
+    (folder / "config.toml").write_text("[tool]\nx = 1\n")
+    (folder / "list.toml").write_text("attribute = 3\n")
+    (folder / "broken.toml").write_text("= [\n")
+    (folder / "bytes.toml").write_bytes(b"\xff\xfe")
+    page = studio.get("/table", path="table.csv")
+    offered = page.partition("A schema is here already")[2].partition("</ul>")[0]
+    assert "schema.toml" in offered
+    assert offered.count("<li>") == 1
+    (folder / "schema.toml").unlink()
+    assert "A schema is here already" not in studio.get("/table", path="table.csv")

@@ -97,7 +97,7 @@ def infer(
         evidence: The evidence; at most as many cases as ``split_cases`` yields at once.
         rng: Source of randomness; used only where the result is approximate.
         shared: Whether few cases serve many records each, so that more states pay.
-        times: Records of each case: so many times more states are kept, within a bound.
+        times: Records of each case; the number of states kept grows with it, up to a bound.
     """
     frontiers = find_frontiers(law, evidence)
     number = evidence.cases if shared else None

@@ -118,7 +118,7 @@ def _others(cells: MeasuredCells, inside: Reals, outcome: int | None = None) -> 
 
 
 def describe_differences(columns: Sequence[str], differences: Sequence[Difference]) -> list[str]:
-    """State the real differences in words, the largest first; then what cannot be told."""
+    """State the real differences in words, the largest first; then the undecided ones."""
     sentences = [*describe_real(columns, differences), *describe_too_few(columns, differences)]
     hidden = sum(each.has_rows and not each.is_real for each in differences)
     if hidden:

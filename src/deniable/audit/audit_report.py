@@ -103,6 +103,7 @@ class AuditReport:
         guarantee: The promise that was attacked, in words.
         sections: All parts.
         settings: The options of the audit, for audit.json.
+        reading: How to read the page, in paragraphs; nothing if it needs no explanation.
     """
 
     edition: Edition
@@ -112,6 +113,7 @@ class AuditReport:
     guarantee: str
     sections: Sequence[AuditSection]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    reading: Sequence[str] = ()
 
     @property
     def within(self) -> bool:
@@ -182,12 +184,18 @@ def render_audit(report: AuditReport) -> str:
             _EDITION_WORDS[report.edition], class_="warning" if _is_internal(report) else None
         ),
         section("The promise", paragraph(report.guarantee, class_="quote")),
+        *_reading(report),
         *(_render_section(part) for part in report.sections),
         standards_section({part.title: part.standards for part in report.sections}),
         section("What this page leaves out", paragraph(_NO_DISTANCES)),
         tag("footer", f"deniable {version('deniable')}. The same numbers are in {AUDIT_DOCUMENT}."),
     ]
     return html_page(title, body)
+
+
+def _reading(report: AuditReport) -> list[Markup]:
+    words = [paragraph(each) for each in report.reading]
+    return [section("How to read this page", words)] if words else []
 
 
 def _headline(report: AuditReport) -> Markup:

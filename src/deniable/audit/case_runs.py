@@ -2,7 +2,8 @@
 
 A run reads a table, learns from it with the system's noise, and scores what was released. Most runs
 of some cases stop at the noisy counts: there the rows are read for the last time, and what follows
-(the fit of the model) depends on those counts alone.
+(the fit of the model) depends on those counts alone. Beyond the default number, such runs start at
+the codes of the rows: what comes before maps each cell by itself, without noise.
 """
 
 from dataclasses import dataclass, field
@@ -10,12 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deniable.arrays import Codes, Mask, Reals
-from deniable.audit.likelihood_ratio import (
-    CountStage,
-    combine_parts,
-    histogram_ratios,
-    pairwise_stages,
-    table_ratios,
+from deniable.audit.likelihood_ratio import NoisyTable, combine_parts, noisy_tables
+from deniable.audit.membership import (
+    KnownRows,
+    conditional_ratios,
+    gaussian_ratios,
+    prefix_ratios,
 )
 from deniable.audit.neighbours import NeighbourCase
 from deniable.audit.planted_faults import (
@@ -27,13 +28,15 @@ from deniable.audit.planted_faults import (
 )
 from deniable.audit.released_facts import artefact_facts, draft_facts, record_facts
 from deniable.config import Config
+from deniable.counting.local import LocalRows
+from deniable.counting.rows import Rows
 from deniable.drafting.draft import draft_schema
 from deniable.errors import InvariantError
 from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.pipeline.api import learn, make_artefact, partition_rows, read_rows, synthesize
 from deniable.pipeline.learn_model import learn_model, measure_counts
 from deniable.pipeline.run_plan import Run, RunPlan, plan_run, resolve_options
-from deniable.privacy.ledger import Part
+from deniable.privacy.ledger import PARTS, Part
 from deniable.privacy.pairwise_budget import PairNoise
 from deniable.randomness import Keyed, Randomness, Secret
 from deniable.release.artefact import Artefact
@@ -66,22 +69,12 @@ class RunBlock:
     stages: dict[str, list[float]] = field(default_factory=dict)
     undeniable: int = 0
 
-    def add_stages(self, stages: list[CountStage]) -> None:
-        """Add the noise of one run."""
-        information: dict[str, float] = {}
-        for stage in stages:
-            noise = stage.noise / np.sqrt(stage.variance)
-            powers = [len(noise), noise.sum(), (noise**2).sum(), (noise**4).sum()]
-            sums = self.stages.setdefault(stage.name, [0.0] * 5)
-            for at, value in enumerate(powers):
-                sums[at] += float(value)
-            information.setdefault(stage.name, 0.0)
-            information[stage.name] += float(stage.information.mean())
-        for name, value in information.items():
-            self.stages[name][4] += value
-        self.first.append(
-            [round(float(stage.noise[0] / np.sqrt(stage.variance)), 4) for stage in stages]
-        )
+    def add_noise(self, name: str, scaled: Reals, information: float = 0.0) -> None:
+        """Add noise values of a stage in one run, in units of σ, and the μ² of a target."""
+        powers = [len(scaled), scaled.sum(), (scaled**2).sum(), (scaled**4).sum()]
+        sums = self.stages.setdefault(name, [0.0] * 5)
+        for at, value in enumerate([*powers, information]):
+            sums[at] += float(value)
 
 
 def measure_block(
@@ -113,7 +106,9 @@ def measure_block(
         elif case.records is not None:
             scores = _record_run(found, case, present, noise, at=at)
         else:
-            one = _ArtefactRun(case, plan, present, noise, fault)
+            # Which rows of a person are used is a part of the mechanism, and domains of a fault.
+            reads_cells = number < 2 * case.runs or case.copies > 1 or fault is not None
+            one = _ArtefactRun(case, plan, present, noise, fault, reads_cells)
             scores = one.score(found, at, is_complete=is_complete, own=own)
         found.present.append(present.astype(int).tolist())
         found.scores.append([round(float(score), 5) for score in scores])
@@ -143,6 +138,7 @@ class _ArtefactRun:
     present: Mask
     noise: Randomness
     fault: Fault | None
+    reads_cells: bool = True
 
     def score(self, found: RunBlock, at: int, *, is_complete: bool, own: Randomness) -> Reals:
         """Run, add what is found to the block, and return the score of each target."""
@@ -151,14 +147,14 @@ class _ArtefactRun:
             evidence = self._counts(rows)
             if tuple(map(len, evidence.values)) != self.case.schema.sizes:
                 return self._unscored()
-            ratios = self._pair_ratios(found, evidence, rows)
+            ratios = self._pair_ratios(found, evidence, self._known())
             return combine_parts(ratios, self.plan.fractions)
         artefact = self._artefact(rows)
         artefact = planted_artefact(self.fault, artefact, len(rows), own.at("values"))
         found.facts[str(at)] = dict(artefact_facts(artefact))
         if artefact.schema.sizes != self.case.schema.sizes:
             return self._unscored()
-        return self._score_artefact(found, artefact, rows)
+        return self._score_artefact(found, artefact)
 
     def _run(self, rows: Codes) -> Run:
         schema = planted_schema(self.fault, self.case.schema, rows)
@@ -174,9 +170,10 @@ class _ArtefactRun:
     def _counts(self, rows: Codes) -> PairwiseMeasurements:
         """Read the table and measure its counts: the shipped path, up to the fit."""
         run = self._run(rows)
-        table = read_rows(self.case.frame(self.present), run)
-        laws = _laws_of_pairs(run.plan)
-        return measure_counts(partition_rows(table.rows, run), run, laws)[0]
+        present: Rows = LocalRows(rows)
+        if self.reads_cells:
+            present = read_rows(self.case.frame(self.present), run).rows
+        return measure_counts(partition_rows(present, run), run, _laws_of_pairs(run.plan))[0]
 
     def _artefact(self, rows: Codes) -> Artefact:
         """Learn the artefact: by the API, or with a planted fault by its steps."""
@@ -192,44 +189,67 @@ class _ArtefactRun:
         """No score: other domains than the schema's, and no law says how likely they are."""
         return np.zeros(len(self.present))
 
+    def _known(self) -> KnownRows:
+        """What the attacker knows: all rows but the target, or none with a split.
+
+        With a split, which part a row is in is unknown; such a case has no other rows.
+        """
+        case, number = self.case, len(self.case.targets)
+        base = case.base if self.plan.fractions is None else case.base[:0]
+        weights = np.ones(len(base) + number)
+        weights[len(base) :] = case.used * self.present if self.plan.fractions is None else 0
+        return KnownRows(
+            codes=np.concatenate([base, case.targets]),
+            weights=weights,
+            targets=len(base) + np.arange(number),
+            shares=dict.fromkeys(PARTS, 1.0),
+            copies=case.used,
+        )
+
     def _pair_ratios(
-        self, found: RunBlock, evidence: PairwiseMeasurements, rows: Codes
+        self, found: RunBlock, evidence: PairwiseMeasurements, known: KnownRows
     ) -> dict[Part, Reals]:
-        pairs = _laws_of_pairs(self.plan)
-        case, ratios = self.case, dict[Part, Reals]()
-        # With a split, which part a row is in is unknown: count from an empty table.
-        known = rows if self.plan.fractions is None else rows[:0]
-        here = self.present if self.plan.fractions is None else np.zeros_like(self.present)
-        stages = list(pairwise_stages(evidence, case.schema.names, known, case.targets, pairs))
-        if self.case.used > 1:
-            stages = [_times(stage, self.case.used) for stage in stages]
-        if self.plan.fractions is None or not self.present.any():
-            found.add_stages(stages)
-        for stage in stages:
-            before = ratios.get(stage.part, np.zeros(len(case.targets)))
-            ratios[stage.part] = before + stage.log_ratios(here)
+        """Log ratios of the noisy counts, by part; add their noise to the block if it shows."""
+        ratios, first = dict[Part, Reals](), list[float]()
+        shows_noise = self.plan.fractions is None or not self.present.any()
+        for table in noisy_tables(evidence, self.case.schema.names, _laws_of_pairs(self.plan)):
+            own, noise = gaussian_ratios(table, known)
+            ratios[table.part] = ratios.get(table.part, np.zeros(len(own))) + own
+            scaled = noise / np.sqrt(table.variance)
+            first.append(round(float(scaled[0]), 4))
+            if shows_noise:
+                found.add_noise(table.name, scaled, _information(table, known))
+        if shows_noise:
+            found.first.append(first)
         return ratios
 
-    def _score_artefact(self, found: RunBlock, artefact: Artefact, rows: Codes) -> Reals:
-        case, plan, ratios = self.case, self.plan, dict[Part, Reals]()
+    def _score_artefact(self, found: RunBlock, artefact: Artefact) -> Reals:
+        plan, known, ratios = self.plan, self._known(), dict[Part, Reals]()
         if isinstance(artefact.evidence, PairwiseMeasurements):
-            ratios = self._pair_ratios(found, artefact.evidence, rows)
+            ratios = self._pair_ratios(found, artefact.evidence, known)
         else:
-            known, here = rows, self.present
-            if plan.fractions is not None:
-                known, here = rows[:0], np.zeros_like(self.present)
-            ratios["parameters"] = table_ratios(
-                artefact.network, artefact.evidence, known, case.targets, here,
+            ratios["parameters"] = conditional_ratios(
+                artefact.evidence,
+                artefact.network.graph,
+                artefact.schema.attributes,
+                known,
                 law=plan.privacy.counts,
-            )  # fmt: skip
+            )
         law = plan.privacy.seeds
         if law is not None and plan.fractions is None:
-            k = Config.assemble(dict(case.options)).k
-            ratios["seeds"], noise = histogram_ratios(
-                artefact, rows, case.targets, self.present, k=k, law=law
-            )
-            _add_seed_noise(found, np.array(noise), law.variance)
+            k = Config.assemble(dict(self.case.options)).k
+            ratios["seeds"] = np.zeros(len(self.present))
+            for level in artefact.histogram.levels:
+                own, noise = prefix_ratios(level, artefact.network.order, known, k=k, law=law)
+                ratios["seeds"] += own
+                if len(noise) and law.variance > 0:  # not Gaussian: it has no μ
+                    found.add_noise(SEEDS_STAGE, noise / np.sqrt(law.variance))
         return combine_parts(ratios, plan.fractions)
+
+
+def _information(table: NoisyTable, known: KnownRows) -> float:
+    """μ² of a target in one table: its squared shift in units of the noise."""
+    return known.copies**2 * table.squared_shift / table.variance
 
 
 def _laws_of_pairs(plan: RunPlan) -> PairNoise:
@@ -237,21 +257,6 @@ def _laws_of_pairs(plan: RunPlan) -> PairNoise:
     if plan.privacy.pairs is None:
         raise InvariantError("the run does not measure pairs")
     return plan.privacy.pairs
-
-
-def _times(stage: CountStage, used: int) -> CountStage:
-    """The stage of a target that adds several equal rows."""
-    return CountStage(stage.name, stage.part, stage.noise, stage.shifts * used, stage.variance)
-
-
-def _add_seed_noise(found: RunBlock, noise: Reals, variance: float) -> None:
-    """Add the noise of kept prefixes, whose law is not Gaussian: it has no μ."""
-    if len(noise) and variance > 0:
-        scaled = noise / np.sqrt(variance)
-        sums = found.stages.setdefault(SEEDS_STAGE, [0.0] * 5)
-        for at, value in enumerate([len(scaled), scaled.sum(), (scaled**2).sum()]):
-            sums[at] += float(value)
-        sums[3] += float((scaled**4).sum())
 
 
 def _draft_run(case: NeighbourCase, present: Mask, noise: Randomness) -> dict[str, float | str]:

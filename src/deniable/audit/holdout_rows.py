@@ -66,6 +66,12 @@ def _is_too_alike(table: Counts, holdout: Counts) -> bool:
 
 def _row_numbers(codes: Codes) -> Indices:
     """Number distinct rows."""
+    return np.unique(packed_rows(codes), return_inverse=True)[1]
+
+
+def packed_rows(codes: Codes) -> np.ndarray:
+    """View each row as one opaque value that can be compared and sorted."""
     packed = np.ascontiguousarray(codes)
-    values = packed.view(np.dtype((np.void, packed.dtype.itemsize * packed.shape[1]))).ravel()
-    return np.unique(values, return_inverse=True)[1]
+    if not packed.shape[1]:  # all alike
+        return np.zeros(len(packed), dtype="V1")
+    return packed.view(np.dtype((np.void, packed.dtype.itemsize * packed.shape[1]))).ravel()

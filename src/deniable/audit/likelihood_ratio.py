@@ -1,22 +1,19 @@
-"""Log likelihood ratio of an artefact's released counts: the strongest test of one row's presence.
+"""Released numbers, and the log likelihood ratio of each: the strongest test of one row's presence.
 
 An artefact publishes noisy counts, and the laws of their noise are public. So the attacker who
 knows all other rows has an optimal test: the ratio of the probabilities of the released counts with
 and without the row (Neyman and Pearson). Later stages depend on earlier ones through noisy numbers
-only, so log ratios add up.
+only, so log ratios add up. What the attacker knows of the other rows is in ``membership``.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from deniable.arrays import Codes, Counts, Indices, Mask, Reals
-from deniable.model.bayesian_network import Network
-from deniable.model.pairwise.measure import PairwiseMeasurements, scaled_interactions
-from deniable.model.paper.moments import Moments
-from deniable.model.paper.parameters import TableCounts
+from deniable.arrays import Codes, Counts, Indices, Reals
+from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.privacy.ledger import Part
 from deniable.privacy.noise_laws import Law
 from deniable.privacy.pairwise_budget import (
@@ -26,7 +23,6 @@ from deniable.privacy.pairwise_budget import (
     PairNoise,
     gaussian_sigma,
 )
-from deniable.release.artefact import Artefact
 
 # A ratio beyond this proves or excludes the row; larger ones, also infinite, are cut off here.
 MAX_LOG_RATIO = 1e3
@@ -37,49 +33,69 @@ ALL_TABLES = f"{PAIRS_SPEND}, with further tables"
 _ROUNDING_VARIANCE = 1 / 12
 
 
-@dataclass(frozen=True)
-class CountStage:
-    """Released numbers of one stage, next to what the rows would give without noise.
+@dataclass(frozen=True, kw_only=True)
+class NoisyTable:
+    """A released table with Gaussian noise, and where a row is counted in it.
 
     Attributes:
-        name: Name of the stage.
+        name: Name of its stage, as the ledger has it.
         part: The part of the data that is counted.
-        noise: Released numbers less exact ones, with all rows that are known to be in the table.
-        shifts: What each target adds to the exact numbers: one row per target.
+        numbers: The released numbers: counts, or interactions without the factor of their cells.
+        attributes: The attributes of its axes.
+        bins: For each axis, the bin of each code.
         variance: Variance of the noise, as claimed, with that of rounding to integers.
+        is_centred: Whether it has interactions: counts that are centred along each axis.
     """
 
     name: str
     part: Part
-    noise: Reals
-    shifts: Reals
+    numbers: Reals = field(repr=False)
+    attributes: tuple[int, ...]
+    bins: tuple[Indices, ...] = field(repr=False)
     variance: float
+    is_centred: bool = False
 
     @property
-    def information(self) -> Reals:
-        """μ² of the stage for each target: squared shift in units of the noise."""
-        squares: Reals = (self.shifts**2).sum(axis=1) / self.variance
-        return squares
+    def squared_shift(self) -> float:
+        """Squared length of what a row adds: e_i, or (e_i - 1/a)(e_j - 1/b)ᵀ (Lemma 11)."""
+        sizes: tuple[int, ...] = self.numbers.shape if self.is_centred else ()
+        return math.prod((1 - 1 / size for size in sizes), start=1.0)
 
-    def log_ratios(self, present: Mask) -> Reals:
-        """Log ratio of each target, given the presence of all others.
+    def cells(self, rows: Codes) -> Indices:
+        """The cell in which each row is counted."""
+        axes = zip(self.attributes, self.bins, strict=True)
+        cells: Indices = np.ravel_multi_index(
+            tuple(own[rows[:, i]] for i, own in axes), self.numbers.shape
+        )
+        return cells
 
-        For Gaussian noise, e · Δ / σ² ∓ |Δ|² / (2 σ²): ``noise`` is measured with the present
-        targets in the table, so it is moved back for each of those.
+    def noise(self, expected: Reals) -> Reals:
+        """Released numbers less those of the expected counts: all of the noise, cell by cell."""
+        exact = expected.reshape(self.numbers.shape)
+        noise: Reals = self.numbers - (_centre(exact) if self.is_centred else exact)
+        return noise.ravel()
+
+    def projections(self, noise: Reals, cells: Indices) -> Reals:
+        """Scalar product of the noise with what a row in each of some cells adds.
+
+        A centred table of the noise has it in the row's cell: the rest says nothing of the row.
         """
-        projections = self.shifts @ self.noise / self.variance
-        ratios: Reals = projections + (present - 0.5) * self.information
-        return ratios
+        if self.is_centred:
+            noise = _centre(noise.reshape(self.numbers.shape)).ravel()
+        return noise[cells]
 
 
-def pairwise_stages(
-    evidence: PairwiseMeasurements,
-    names: Sequence[str],
-    rows: Codes,
-    targets: Codes,
-    noise: PairNoise,
-) -> Iterator[CountStage]:
-    """List the stages of the default model: one-way tables, interactions, two-way tables.
+def _centre(table: Reals) -> Reals:
+    """Subtract the mean along each axis."""
+    for axis in range(table.ndim):
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table
+
+
+def noisy_tables(
+    evidence: PairwiseMeasurements, names: Sequence[str], noise: PairNoise
+) -> Iterator[NoisyTable]:
+    """List the tables of the default model: one-way tables, interactions, two-way tables.
 
     Interactions are those of pairs, and of triples where they were measured. If they were not,
     their entry pays for further two-way tables, and the stage has the name ``ALL_TABLES``.
@@ -87,44 +103,63 @@ def pairwise_stages(
     Args:
         evidence: The noisy counts of an artefact.
         names: The names of its attributes.
-        rows: All rows of the table, targets that are present included.
-        targets: The rows whose presence is in question.
         noise: The noise of each stage, as the plan states it.
     """
     for i, (released, law) in enumerate(zip(evidence.values, noise.values, strict=True)):
-        size = len(released)
-        yield CountStage(
+        yield NoisyTable(
             name=f"values of {names[i]}",
             part="structure",
-            noise=(released - np.bincount(rows[:, i], minlength=size)).astype(np.float64),
-            shifts=np.eye(size)[targets[:, i]],
-            variance=gaussian_sigma(law) ** 2 + _ROUNDING_VARIANCE,
+            numbers=released.astype(np.float64),
+            attributes=(i,),
+            bins=(np.arange(len(released)),),
+            variance=_variance(gaussian_sigma(law)),
         )
     bins = [own.astype(np.intp) for own in evidence.bins]
-    of_pairs, three_way = evidence.interactions, evidence.three_way
     groups = _groups_of_values(evidence.groups, bins)
     for pair, sigma in evidence.interaction_sigmas.items():
-        yield _interactions(pair, of_pairs[pair], sigma, groups, rows=rows, targets=targets)
-    if three_way is not None:
+        yield _interactions(pair, evidence.interaction(pair), sigma, groups)
+    if (three_way := evidence.three_way) is not None:
         groups = _groups_of_values(three_way.groups, bins)
         for triple, sigma in three_way.sigmas.items():
-            released = three_way.interactions[triple]
-            yield _interactions(triple, released, sigma, groups, rows=rows, targets=targets)
-    has_further = bool(noise.reserved_count) and three_way is None
-    for pair, total in evidence.tables.items():
-        number = evidence.table_counts[pair]
-        exact = _counts(rows, pair, bins, total.shape)
-        yield CountStage(
+            yield _interactions(triple, three_way.interaction(triple), sigma, groups)
+    has_further = bool(noise.reserved_count) and evidence.three_way is None
+    for pair, number in evidence.table_counts.items():
+        yield NoisyTable(
             name=ALL_TABLES if has_further else PAIRS_SPEND,
             part="parameters",
-            noise=(total - number * exact).ravel() / number,
-            shifts=np.eye(total.size)[_cells(targets, pair, bins, total.shape)],
-            variance=(gaussian_sigma(noise.tables) ** 2 + _ROUNDING_VARIANCE) / number,
+            numbers=evidence.table(pair)[0],
+            attributes=pair,
+            bins=tuple(bins[i] for i in pair),
+            variance=_variance(gaussian_sigma(noise.tables)) / number,
         )
+
+
+def _groups_of_values(groups: Sequence[Indices], bins: Sequence[Indices]) -> list[Indices]:
+    return [own.astype(np.intp)[of_bins] for own, of_bins in zip(groups, bins, strict=True)]
+
+
+def _interactions(
+    attributes: tuple[int, ...], centred: Reals, sigma: float, groups: Sequence[Indices]
+) -> NoisyTable:
+    """The centred table of a pair or a triple, between groups."""
+    return NoisyTable(
+        name=INTERACTIONS_SPEND if len(attributes) == 2 else THREE_WAY_SPEND,
+        part="parameters",
+        numbers=centred,
+        attributes=attributes,
+        bins=tuple(groups[i] for i in attributes),
+        variance=_variance(sigma, scale=centred.size),
+        is_centred=True,
+    )
+
+
+def _variance(sigma: float, *, scale: int = 1) -> float:
+    """Variance of noise that was rounded to integers and then divided by ``scale``; 0 if none."""
+    return sigma**2 + _ROUNDING_VARIANCE / scale**2 if sigma > 0 else 0.0
 
 
 def charged_stages(charged: Mapping[str, float]) -> dict[str, float]:
-    """List μ of each stage of ``pairwise_stages``, given that of the entries of a ledger.
+    """List μ of each stage of ``noisy_tables``, given that of the entries of a ledger.
 
     Two-way tables that are also those in place of three-way interactions have both entries.
     """
@@ -132,75 +167,6 @@ def charged_stages(charged: Mapping[str, float]) -> dict[str, float]:
         return dict(charged)
     both = math.hypot(charged[THREE_WAY_SPEND], charged.get(PAIRS_SPEND, 0.0))
     return {**charged, ALL_TABLES: both}
-
-
-def _groups_of_values(groups: Sequence[Indices], bins: Sequence[Indices]) -> list[Indices]:
-    return [own[of_bins] for own, of_bins in zip(groups, bins, strict=True)]
-
-
-def _interactions(
-    attributes: Sequence[int],
-    released: Counts,
-    sigma: float,
-    groups: Sequence[Indices],
-    *,
-    rows: Codes,
-    targets: Codes,
-) -> CountStage:
-    """The stage of the centred table of a pair or a triple, without the factor of its cells."""
-    shape = released.shape
-    exact = scaled_interactions(_counts(rows, attributes, groups, shape))
-    return CountStage(
-        name=INTERACTIONS_SPEND if len(attributes) == 2 else THREE_WAY_SPEND,
-        part="parameters",
-        noise=(released - exact).ravel() / released.size,
-        shifts=_interaction_shifts(targets, attributes, groups, shape),
-        variance=sigma**2 + _ROUNDING_VARIANCE / released.size**2,
-    )
-
-
-def table_ratios(
-    network: Network, evidence: TableCounts, rows: Codes, targets: Codes, present: Mask, *, law: Law
-) -> Reals:
-    """Log ratios of the conditional tables of a graph: one cell of each, changed by one.
-
-    The noise of the graph itself is not released. Sums of continuous attributes are left out.
-    """
-    ratios = np.zeros(len(targets))
-    for i, table in enumerate(evidence.tables):
-        if isinstance(table, Moments):
-            continue
-        size = table.shape[1]
-        of_rows = network.configuration(rows, i) * size + rows[:, i]
-        cells = network.configuration(targets, i) * size + targets[:, i]
-        exact = np.bincount(of_rows, minlength=table.size)
-        ratios += law_ratios(law, (table.ravel() - exact)[cells] + present)
-    return ratios
-
-
-def histogram_ratios(
-    artefact: Artefact, rows: Codes, targets: Codes, present: Mask, *, k: int, law: Law
-) -> tuple[Reals, list[float]]:
-    """Log ratios of the seed histogram, and the noise of the counts of kept targets.
-
-    A prefix that is not kept says something too: its noisy count was below k + r.
-    """
-    ratios, noise = np.zeros(len(targets)), []
-    tail = TailProbabilities.of(law)
-    for level in artefact.histogram.levels:
-        columns = list(artefact.network.order[: level.length])
-        kept = {tuple(p): int(c) for p, c in zip(level.prefixes, level.counts, strict=True)}
-        for at, target in enumerate(targets):
-            prefix = tuple(target[columns])
-            alike = int((rows[:, columns] == target[columns]).all(axis=1).sum())
-            others = alike - int(present[at])
-            if prefix in kept:
-                noise.append(float(kept[prefix] - alike))
-                ratios[at] += law_ratios(law, np.array([kept[prefix] - others]))[0]
-            else:
-                hidden = [tail.hidden(count, k=k) for count in (others + 1, others)]
-                ratios[at] += _log_ratio(*hidden)
-    return np.clip(ratios, -MAX_LOG_RATIO, MAX_LOG_RATIO), noise
 
 
 @dataclass(frozen=True)
@@ -225,13 +191,17 @@ class TailProbabilities:
             return 0.0
         return float(min(1.0, self.cumulative[min(largest + self.radius, 2 * self.radius)]))
 
+    def hidden_ratio(self, others: int, *, k: int, rows: int = 1) -> float:
+        """Log ratio of a prefix that is not kept, with and without ``rows`` more rows."""
+        return _log_ratio(self.hidden(others + rows, k=k), self.hidden(others, k=k))
 
-def law_ratios(law: Law, noise: Counts) -> Reals:
-    """Log ratio of noise values with the row present and absent: ln g(z - 1) - ln g(z)."""
+
+def law_ratios(law: Law, noise: Counts, *, rows: int = 1) -> Reals:
+    """Log ratio of noise values with ``rows`` rows present and absent: ln g(z - rows) - ln g(z)."""
     if law.radius == 0:
         return np.where(noise == 0, -MAX_LOG_RATIO, MAX_LOG_RATIO).astype(np.float64)
     weights = np.append(law.table.probabilities(), 0.0)
-    with_row = weights[np.minimum(np.abs(noise - 1), law.radius + 1)]
+    with_row = weights[np.minimum(np.abs(noise - rows), law.radius + 1)]
     without = weights[np.minimum(np.abs(noise), law.radius + 1)]
     return np.array([_log_ratio(p, q) for p, q in zip(with_row, without, strict=True)])
 
@@ -263,31 +233,3 @@ def combine_parts(ratios: Mapping[Part, Reals], fractions: Mapping[Part, float] 
     ]
     mixed: Reals = np.logaddexp.reduce(terms, axis=0)
     return np.minimum(mixed, MAX_LOG_RATIO)
-
-
-def _cells(
-    rows: Codes, attributes: Sequence[int], bins: Sequence[Indices], shape: tuple[int, ...]
-) -> Indices:
-    """The number of each row's cell in a table of attributes between bins."""
-    of_attributes = tuple(bins[i][rows[:, i]] for i in attributes)
-    cells: Indices = np.ravel_multi_index(of_attributes, shape)
-    return cells
-
-
-def _counts(
-    rows: Codes, attributes: Sequence[int], bins: Sequence[Indices], shape: tuple[int, ...]
-) -> Counts:
-    """Count the rows in each cell of a table of attributes between bins."""
-    cells = _cells(rows, attributes, bins, shape)
-    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(np.int64)
-
-
-def _interaction_shifts(
-    targets: Codes, attributes: Sequence[int], groups: Sequence[Indices], shape: tuple[int, ...]
-) -> Reals:
-    """What each target adds to a centred table: (e_i - 1/a)(e_j - 1/b)ᵀ, or of three (Lemma 11)."""
-    shifts: Reals = np.ones((len(targets), 1))
-    for i, size in zip(attributes, shape, strict=True):
-        centred = np.eye(size)[groups[i][targets[:, i]]] - 1 / size
-        shifts = (shifts[:, :, None] * centred[:, None, :]).reshape(len(targets), -1)
-    return shifts

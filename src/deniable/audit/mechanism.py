@@ -8,7 +8,6 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
-from hashlib import sha256
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,7 +21,7 @@ from deniable.audit.neighbours import NeighbourCase, find_case, possible_cases
 from deniable.audit.planted_faults import Fault, parse_fault
 from deniable.config import Config, Options
 from deniable.errors import ConfigError
-from deniable.evaluation.checkpoints import CheckpointFolder
+from deniable.evaluation.checkpoints import CheckpointFolder, code_fingerprint
 from deniable.workers import Progress, count_cores, no_progress
 
 # Runs each way of the case with many targets, which the two minutes of a default audit allow. The
@@ -135,15 +134,6 @@ def _plantable(cases: Sequence[NeighbourCase]) -> list[NeighbourCase]:
     if not chosen:
         raise ConfigError(f"--plant needs a mode with an artefact: {', '.join(_PLANTED_MODES)}")
     return chosen
-
-
-def code_fingerprint() -> str:
-    """Hash of the source of this package: a fault in it changes what is measured."""
-    root = Path(__file__).parents[1]
-    digest = sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True)

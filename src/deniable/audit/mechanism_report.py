@@ -19,6 +19,18 @@ from deniable.audit.trade_off_plot import draw_advantage, draw_trade_off
 from deniable.config import Config
 from deniable.evaluation.html import Markup, figure
 
+_READING = (
+    "Each part below compares two made-up tables that differ in one row, or in one person. The "
+    "shipped code ran on both many times, with fresh noise. An attacker who knows everything but "
+    "this row decided for each release which of the tables it was made from.",
+    '"At least" is what these decisions prove with a confidence of 95 %. The promise is kept as '
+    'long as it is not above "promised, at most".',
+    "ε and δ are the promise. μ says the same of Gaussian noise in one number: releases of the two "
+    "tables are as hard to tell apart as two normal distributions whose means are μ standard "
+    "deviations apart. Where μ measured is about 1.0 of μ charged, the attack finds all that is "
+    "charged: no other attack finds more, and no budget is wasted.",
+)
+
 
 def mechanism_report(
     results: Sequence[CaseResult],
@@ -55,6 +67,7 @@ def mechanism_report(
         findings=findings,
         guarantee=promise,
         sections=sections,
+        reading=_READING,
         settings={
             "options": {name: str(value) for name, value in options.items()},
             "plant": fault,

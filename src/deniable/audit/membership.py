@@ -7,11 +7,21 @@ Pearson). Attacks that read records only are in ``query_attacks``.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from deniable.arrays import Codes, Counts, Indices, Reals
+from deniable.audit.holdout_rows import packed_rows
+from deniable.audit.likelihood_ratio import (
+    MAX_LOG_RATIO,
+    NoisyTable,
+    TailProbabilities,
+    law_ratios,
+    noisy_tables,
+)
 from deniable.counting.contingency import cell_indices
+from deniable.errors import InvariantError
 from deniable.model.bayesian_network import table_query
 from deniable.model.graph import Graph
 from deniable.model.pairwise.measure import PairwiseMeasurements
@@ -22,11 +32,10 @@ from deniable.pipeline.run_plan import Run
 from deniable.privacy.noise_laws import Law
 from deniable.release.artefact_arrays import Evidence
 from deniable.release.seed_histogram import KeptPrefixes
+from deniable.schema.attribute import Attribute
 
 # Variance that exact counts are given, so that their ratio is large and not infinite.
 _EXACT_VARIANCE = 1e-3
-# Largest log ratio of one number: more is certainty.
-_MAX_LOG_RATIO = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,24 +44,33 @@ class KnownRows:
 
     Attributes:
         codes: The rows, targets included.
-        weights: 1 for a row that is known to be in the table, 0 for one that is not, ½ for one
+        weights: How often a row is in the table: 0, 1, or ``copies`` if it is a target; ½ for one
             that was included by a coin that the attacker did not see.
         targets: Indices of the targets.
         shares: The public probability of each part of the data; 1 if all rows serve every stage.
+        copies: Equal rows that a target adds: more than one if the unit is a person.
     """
 
     codes: Codes = field(repr=False)
     weights: Reals = field(repr=False)
     targets: Indices = field(repr=False)
     shares: dict[str, float]
+    copies: int = 1
+
+    @cached_property
+    def is_certain(self) -> bool:
+        """Whether the attacker knows of every row whether it is in the table."""
+        return bool((self.weights == np.rint(self.weights)).all())
 
     def others(self, cells: Indices, size: int) -> tuple[Reals, Reals]:
         """Expected number and variance of the other rows in each target's cell."""
-        w = self.weights
-        expected = np.bincount(cells, weights=w, minlength=size)
-        variance = np.bincount(cells, weights=w * (1 - w), minlength=size)
-        own, at = w[self.targets], cells[self.targets]
-        return expected[at] - own, variance[at] - own * (1 - own)
+        w, at = self.weights, cells[self.targets]
+        expected = np.bincount(cells, weights=w, minlength=size)[at] - w[self.targets]
+        if self.is_certain:
+            return expected, np.zeros_like(expected)
+        spread = w * (1 - w)
+        variance = np.bincount(cells, weights=spread, minlength=size)
+        return expected, variance[at] - spread[self.targets]
 
 
 def known_rows(codes: Codes, weights: Reals, targets: Indices, run: Run) -> KnownRows:
@@ -75,128 +93,103 @@ def evidence_ratios(evidence: Evidence, graph: Graph, known: KnownRows, run: Run
         known: What the attacker knows of the rows.
         run: The run: its noise laws are public.
     """
+    plan, schema = run.plan.privacy, run.schema
     if isinstance(evidence, PairwiseMeasurements):
-        return _pairwise_ratios(evidence, known)
-    return _table_ratios(evidence, graph, known, run)
+        if plan.pairs is None:
+            raise InvariantError("the run does not measure pairs")
+        total = np.zeros(len(known.targets))
+        for table in noisy_tables(evidence, schema.names, plan.pairs):
+            total += gaussian_ratios(table, known)[0]
+        return total
+    return conditional_ratios(evidence, graph, schema.attributes, known, law=plan.counts)
 
 
-def _pairwise_ratios(evidence: PairwiseMeasurements, known: KnownRows) -> Reals:
-    """Sum the ratios of one-way tables, interactions of pairs and triples, and two-way tables."""
-    total = np.zeros(len(known.targets))
-    for i, (released, sigma) in enumerate(zip(evidence.values, evidence.value_sigmas, strict=True)):
-        cells = known.codes[:, i].astype(np.intp)
-        total += _cell_ratios(released, cells, sigma**2, known, part="structure")
-    bins = [own.astype(np.intp) for own in evidence.bins]
-    groups = [own.astype(np.intp)[of] for own, of in zip(evidence.groups, bins, strict=True)]
-    for pair, sigma in evidence.interaction_sigmas.items():
-        total += _interaction_ratios(evidence.interaction(pair), sigma, pair, groups, known)
-    if (three_way := evidence.three_way) is not None:
-        groups = [own.astype(np.intp)[of] for own, of in zip(three_way.groups, bins, strict=True)]
-        for triple, sigma in three_way.sigmas.items():
-            total += _interaction_ratios(
-                three_way.interaction(triple), sigma, triple, groups, known
-            )
-    for (i, j), released in evidence.tables.items():
-        mean, sigma = evidence.table((i, j))
-        cells = bins[i][known.codes[:, i]] * released.shape[1] + bins[j][known.codes[:, j]]
-        total += _cell_ratios(mean.ravel(), cells, sigma**2, known, part="parameters")
-    return total
+def gaussian_ratios(table: NoisyTable, known: KnownRows) -> tuple[Reals, Reals]:
+    """Log ratio of a table of Gaussian noise for each target, and the noise of all its numbers.
+
+        d (e · Δ + s (w - m/2) |Δ|²) / v,   v = σ² + |Δ|² (s (1 - s) c + s² Var c),   d = s m
+
+    where e is the noise, Δ what one row adds, c the expected number of others in the target's cell,
+    s the share of the part, m the target's copies and w those that are in the table. ``e`` is
+    measured with these, so it is moved back by them.
+    """
+    share, squared = known.shares[table.part], table.squared_shift
+    cells, size = table.cells(known.codes), table.numbers.size
+    counted = np.bincount(cells, weights=share * known.weights, minlength=size)
+    noise = table.noise(counted.astype(np.float64, copy=False))
+    variance: float | Reals = table.variance
+    if share < 1 or not known.is_certain:
+        others, unknown = known.others(cells, size)
+        variance = variance + squared * (share * (1 - share) * others + share**2 * unknown)
+    own = known.weights[known.targets] - known.copies / 2
+    excess = table.projections(noise, cells[known.targets]) + share * own * squared
+    ratios = share * known.copies * excess / np.maximum(variance, _EXACT_VARIANCE)
+    return np.clip(ratios, -MAX_LOG_RATIO, MAX_LOG_RATIO), noise
 
 
-def _cell_ratios(
-    released: Counts | Reals,
-    cells: Indices,
-    variance: float,
+def conditional_ratios(
+    evidence: TableCounts,
+    graph: Graph,
+    attributes: Sequence[Attribute],
     known: KnownRows,
     *,
-    part: str,
+    law: Law,
 ) -> Reals:
-    """Log ratio of a table of Gaussian noise: only the target's own cell tells anything.
+    """Sum the log ratios of the paper's conditional tables: a row adds one to a cell of each.
 
-        s (y - s c - s/2) / v,   v = σ² + s (1 - s) c + s² Var c
-
-    where c is the expected number of others in the cell and s the share of the part.
+    The noise of the graph itself is not released. Moments are not attacked.
     """
-    share = known.shares[part]
-    others, unknown = known.others(cells, len(released))
-    spread = variance + share * (1 - share) * others + share**2 * unknown
-    spread = np.maximum(spread, _EXACT_VARIANCE)
-    excess = released[cells[known.targets]] - share * others - share / 2
-    return np.clip(share * excess / spread, -_MAX_LOG_RATIO, _MAX_LOG_RATIO)
-
-
-def _interaction_ratios(
-    released: Reals,
-    sigma: float,
-    attributes: Sequence[int],
-    groups: Sequence[Indices],
-    known: KnownRows,
-) -> Reals:
-    """Log ratio of a centred table: a row adds (e_i - 1/a)(e_j - 1/b)ᵀ, or of three (Lemma 11)."""
-    share, shape = known.shares["parameters"], released.shape
-    of_attributes = tuple(groups[i][known.codes[:, i]] for i in attributes)
-    cells: Indices = np.ravel_multi_index(of_attributes, shape)
-    expected = np.bincount(cells, weights=known.weights, minlength=released.size).reshape(shape)
-    residual: Reals = released - share * expected
-    # Centred again: the part of the noise outside says nothing of the row.
-    for axis in range(residual.ndim):
-        residual = residual - residual.mean(axis=axis, keepdims=True)
-    squared = float(np.prod([1 - 1 / size for size in shape]))
-    at, own = cells[known.targets], known.weights[known.targets]
-    others, unknown = known.others(cells, released.size)
-    excess = residual.ravel()[at] + share * (own - 0.5) * squared
-    spread = sigma**2 + squared * (share * (1 - share) * others + share**2 * unknown)
-    spread = np.maximum(spread, _EXACT_VARIANCE)
-    ratios: Reals = np.clip(share * excess / spread, -_MAX_LOG_RATIO, _MAX_LOG_RATIO)
-    return ratios
-
-
-def _table_ratios(evidence: TableCounts, graph: Graph, known: KnownRows, run: Run) -> Reals:
-    """Sum the ratios of the paper's conditional tables; moments are not attacked."""
-    law, attributes = run.plan.privacy.counts, run.schema.attributes
     total = np.zeros(len(known.targets))
     for i, released in enumerate(evidence.tables):
         if isinstance(released, Moments):
             continue
         cells = cell_indices(attributes, known.codes, table_query(graph, i))
-        if law.name == "discrete_laplace" and known.shares["parameters"] == 1:
-            total += _laplace_ratios(released.ravel(), cells, law, known)
-        else:
-            total += _cell_ratios(released.ravel(), cells, law.variance, known, part="parameters")
+        total += _cell_ratios(released.ravel(), cells, law, known)
     return total
 
 
-def _laplace_ratios(released: Counts, cells: Indices, law: Law, known: KnownRows) -> Reals:
-    """Log ratio of discrete Laplace noise, (|y - c| - |y - c - 1|) / b."""
-    others, _ = known.others(cells, len(released))
-    excess = released[cells[known.targets]] - others
-    scale = np.sqrt(law.variance / 2)
-    return np.asarray((np.abs(excess) - np.abs(excess - 1)) / scale)
+def _cell_ratios(released: Counts, cells: Indices, law: Law, known: KnownRows) -> Reals:
+    """Log ratio of the number in each target's cell, by the law of its noise.
+
+    With a split, or unseen coins and no noise, the others' number is random: then of a normal law.
+    """
+    share = known.shares["parameters"]
+    others, unknown = known.others(cells, released.size)
+    excess = released[cells[known.targets]] - share * others
+    if share == 1 and (known.is_certain or law.radius > 0):
+        return law_ratios(law, np.rint(excess).astype(np.int64), rows=known.copies)
+    spread = law.variance + share * (1 - share) * others + share**2 * unknown
+    shift = share * known.copies
+    ratios: Reals = shift * (excess - shift / 2) / np.maximum(spread, _EXACT_VARIANCE)
+    return np.clip(ratios, -MAX_LOG_RATIO, MAX_LOG_RATIO)
 
 
 def prefix_ratios(
     level: KeptPrefixes, order: Sequence[int], known: KnownRows, *, k: int, law: Law
-) -> Reals:
-    """Log likelihood ratio of one length of the seed histogram, for each target.
+) -> tuple[Reals, Reals]:
+    """Log ratio of one length of the seed histogram for each target, and the noise of kept targets.
 
     A prefix is kept if its count is at least k and its noisy count at least k + r. Prefixes that
     are not kept are evidence too. With a split, which rows are seeds is secret: 0.
     """
-    if known.shares["seeds"] < 1:
-        return np.zeros(len(known.targets))
-    columns = list(order[: level.length])
-    counted = zip(_rows(level.prefixes), level.counts.tolist(), strict=True)
-    kept = {row.tobytes(): noisy for row, noisy in counted}
-    prefixes = _rows(known.codes[:, columns])
-    _, cells = np.unique(prefixes, return_inverse=True)
-    others, _ = known.others(cells, int(cells.max()) + 1)
     ratios = np.zeros(len(known.targets))
-    for at, (target, count) in enumerate(zip(known.targets, np.rint(others), strict=True)):
+    if known.shares["seeds"] < 1:
+        return ratios, ratios[:0]
+    columns = list(order[: level.length])
+    counted = zip(packed_rows(level.prefixes), level.counts.tolist(), strict=True)
+    kept = {row.tobytes(): noisy for row, noisy in counted}
+    prefixes = packed_rows(known.codes[:, columns])
+    _, cells = np.unique(prefixes, return_inverse=True)
+    others = np.rint(known.others(cells, int(cells.max()) + 1)[0]).astype(int)
+    tail, noise = TailProbabilities.of(law), []
+    for at, (target, count) in enumerate(zip(known.targets, others.tolist(), strict=True)):
         noisy = kept.get(prefixes[target].tobytes())
-        with_row = _log_probability(noisy, int(count) + 1, k=k, law=law)
-        without = _log_probability(noisy, int(count), k=k, law=law)
-        ratios[at] = np.clip(with_row - without, -_MAX_LOG_RATIO, _MAX_LOG_RATIO)
-    return ratios
+        if noisy is None:
+            ratios[at] = tail.hidden_ratio(count, k=k, rows=known.copies)
+            continue
+        ratios[at] = law_ratios(law, np.array([noisy - count]), rows=known.copies)[0]
+        noise.append(noisy - count - known.weights[target])
+    return ratios, np.array(noise, dtype=np.float64)
 
 
 def released_prefix_ratios(
@@ -222,7 +215,7 @@ def released_prefix_ratios(
             continue
         columns = list(model.network.order[:length])
         both = np.concatenate([known.codes[:, columns], released[:, columns]])
-        _, cells = np.unique(_rows(both), return_inverse=True)
+        _, cells = np.unique(packed_rows(both), return_inverse=True)
         of_rows, of_records = np.split(cells, [len(known.codes)])
         size = int(cells.max()) + 1
         others = share * known.others(of_rows, size)[0]
@@ -233,26 +226,5 @@ def released_prefix_ratios(
         expected_with = weight * per_row * (others + share) * pass_with + chance
         expected = weight * per_row * others * pass_without + chance
         ratios = hits * np.log(expected_with / expected) - (expected_with - expected)
-        total += np.clip(ratios, -_MAX_LOG_RATIO, _MAX_LOG_RATIO)
+        total += np.clip(ratios, -MAX_LOG_RATIO, MAX_LOG_RATIO)
     return total
-
-
-def _rows(codes: Codes) -> np.ndarray:
-    """View each row as one opaque value that can be compared and sorted."""
-    packed = np.ascontiguousarray(codes)
-    return packed.view(np.dtype((np.void, packed.dtype.itemsize * packed.shape[1]))).ravel()
-
-
-def _log_probability(noisy: int | None, count: int, *, k: int, law: Law) -> float:
-    """Log probability of a kept noisy count, or of none, given the exact count; never -inf."""
-    least = -_MAX_LOG_RATIO
-    if count < k:
-        return 0.0 if noisy is None else least
-    weights = law.table.probabilities()
-    if noisy is not None:
-        z = abs(noisy - count)
-        return max(float(np.log(weights[z])), least) if z <= law.radius else least
-    # Not kept: the noise is below k + r - count.
-    below = np.arange(-law.radius, min(k + law.radius - count, law.radius + 1))
-    lost = float(weights[np.abs(below)].sum())
-    return max(float(np.log(lost)), least) if lost > 0 else least

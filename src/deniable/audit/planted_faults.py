@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -109,6 +110,7 @@ def _with_half_noise(plan: Plan) -> Plan:
     )
 
 
+@lru_cache(maxsize=64)  # a law has a table, which takes longer to make than a run
 def _halved(law: Law) -> Law:
     """The same kind of law with half of the scale; bounded noise keeps its bound."""
     known = dict(law.parameters)

@@ -108,12 +108,12 @@ def posterior_section(found: SeedPosterior) -> AuditSection:
         rows.append(("seeds that this release proves to be present", f"{100 * found.proven:.3g} %"))
     confirmed = []
     if found.with_row is not None and found.without_row is not None:
-        rows.append(("releases with the k-th row that show its prefix", _ratio(found.with_row)))
-        rows.append(("releases without it that show its prefix", _ratio(found.without_row)))
+        rows.append(("k-th rows in the table whose prefix was released", _ratio(found.with_row)))
+        rows.append(("k-th rows left out whose prefix was released", _ratio(found.without_row)))
         confirmed = [
-            f"This was tried: of {found.with_row[1]} releases with such a row, "
-            f"{found.with_row[0]} showed its prefix; of {found.without_row[1]} without it, "
-            f"{found.without_row[0]} did."
+            "This was tried, in releases with and without the last row of such prefixes: of "
+            f"{found.with_row[1]:,} rows that were in the table {found.with_row[0]:,} were seen in "
+            f"this way, of {found.without_row[1]:,} that were not, {found.without_row[0]:,}."
         ]
     return AuditSection(
         name="seeds",
@@ -135,4 +135,4 @@ def posterior_section(found: SeedPosterior) -> AuditSection:
 
 
 def _ratio(seen: tuple[int, int]) -> str:
-    return f"{seen[0]} of {seen[1]}"
+    return f"{seen[0]:,} of {seen[1]:,}"

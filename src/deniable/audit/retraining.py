@@ -132,7 +132,7 @@ def artefact_ratios(artefact: Artefact, known: KnownRows, run: Run) -> Reals:
     law, order = run.plan.privacy.seeds, artefact.network.order
     if law is not None:
         for level in artefact.histogram.levels:
-            ratios = ratios + prefix_ratios(level, order, known, k=run.config.k, law=law)
+            ratios = ratios + prefix_ratios(level, order, known, k=run.config.k, law=law)[0]
     return ratios
 
 

@@ -6,12 +6,13 @@ knows k - 1 of the k rows that share a prefix sees from one released record that
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from deniable.arrays import Codes, Counts, Indices, Reals
+from deniable.audit.holdout_rows import packed_rows
 from deniable.audit.retraining import AuditedTable, Retrained
 from deniable.counting.local import LocalRows
 from deniable.counting.prefix_counts import PrefixCounts
@@ -21,9 +22,11 @@ from deniable.pipeline.run_plan import Run
 from deniable.pipeline.seed_modes import builtin_source, release_candidates
 from deniable.release.deniability_test import range_index
 
-# Released records whose posterior is computed, and releases with and without the k-th row.
+# Released records whose posterior is computed.
 _POSTERIOR_RECORDS = 5_000
-_CONFIRMATIONS = 5
+# Releases with and without the last of k rows, and prefixes of which one is left out. Even: each of
+# these rows is in half of the releases.
+_CONFIRMATIONS, _CONFIRMED_PREFIXES = 6, 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +42,8 @@ class SeedPosterior:
         at_limit: Share of the seeds whose prefix exactly k of them share.
         proven: Share of the seeds whose presence this release proves to someone who knows the
             k - 1 others; None with several ω, where a prefix may also come about by chance.
-        with_row: Releases with the k-th row in which its prefix was seen, and their number.
-        without_row: The same without the row; None if no prefix is shared by exactly k seeds.
+        with_row: Times that a k-th row was there and its prefix was seen, and times it was there.
+        without_row: The same where it was not there; None if no prefix is shared by exactly k.
     """
 
     k: int
@@ -144,38 +147,36 @@ def largest_posteriors(
 def _groups_of(counts: PrefixCounts, records: Codes, seeds: Codes) -> Indices:
     """Groups of seeds, at the longest length, whose prefix a record has."""
     columns = list(counts.order)
-    both = np.ascontiguousarray(np.concatenate([seeds[:, columns], records[:, columns]]))
-    packed = both.view(np.dtype((np.void, both.dtype.itemsize * max(both.shape[1], 1)))).ravel()
-    seen = np.isin(packed[: len(seeds)], packed[len(seeds) :])
+    seen = np.isin(packed_rows(seeds[:, columns]), packed_rows(records[:, columns]))
     return np.unique(counts.groups[len(counts.levels) - 1][seen])
 
 
 def _confirm(
     audited: AuditedTable, made: Retrained, at_limit: Indices, number: int
 ) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-    """Release again, from the same model, with and without one row of a prefix of exactly k.
+    """Release again, from the same model, with and without one row of each prefix of exactly k.
 
     Returns:
-        In how many releases the prefix was seen, and of how many: with the row, and without it.
+        How often the row's prefix was seen, and of how many times: with the row, and without it.
     """
     model = made.model
     if model is None or not len(at_limit) or len(model.omegas) > 1:
         # With several ω another length may make the same prefix by chance.
         return None, None
-    row = int(at_limit[0])
     columns = list(model.network.order[: model.kept[0]])
-    prefix = made.seeds[row, columns]
-    seen = []
-    for side, seeds in enumerate((made.seeds, np.delete(made.seeds, row, axis=0))):
-        found = 0
-        for repetition in range(_CONFIRMATIONS):
-            run = audited.run_number(number + 2 * repetition + side)
-            run = replace(run, config=replace(run.config, workers=1))
-            rows = LocalRows(np.asfortranarray(seeds))
-            source = builtin_source(model, rows, run, records=audited.records)
-            released, _ = release_candidates(source, run, records=audited.records)
-            found += any(
-                bool((block[:, columns] == prefix).all(axis=1).any()) for block in released.blocks()
-            )
-        seen.append((found, _CONFIRMATIONS))
-    return seen[0], seen[1]
+    prefixes, first = np.unique(packed_rows(made.seeds[at_limit][:, columns]), return_index=True)
+    prefixes, rows = prefixes[:_CONFIRMED_PREFIXES], at_limit[first[:_CONFIRMED_PREFIXES]]
+    seen = {True: [0, 0], False: [0, 0]}
+    for repetition in range(_CONFIRMATIONS):
+        run = audited.run_number(number + repetition)
+        present = (np.arange(len(rows)) + repetition) % 2 == 0
+        seeds = np.asfortranarray(np.delete(made.seeds, rows[~present], axis=0))
+        source = builtin_source(model, LocalRows(seeds), run, records=audited.records)
+        released, _ = release_candidates(source, run, records=audited.records)
+        records = np.concatenate(list(released.blocks()))[:, columns]
+        found = np.isin(prefixes, packed_rows(records))
+        for side, counted in seen.items():
+            counted[0] += int(found[present == side].sum())
+            counted[1] += int((present == side).sum())
+    with_row, without_row = seen[True], seen[False]
+    return (with_row[0], with_row[1]), (without_row[0], without_row[1])

@@ -25,7 +25,6 @@ from deniable.audit.inference_attacks import (
     attack_linkability,
     attack_singling_out,
 )
-from deniable.audit.mechanism import code_fingerprint
 from deniable.audit.membership_results import MembershipResults, OneRunResult
 from deniable.audit.query_attacks import QueryAttack
 from deniable.audit.retraining import (
@@ -43,7 +42,7 @@ from deniable.counting.local import local_codes
 from deniable.data.dataframes import FrameKind
 from deniable.errors import ConfigError, DataError
 from deniable.evaluation.audit_link import AUDIT_FORMAT
-from deniable.evaluation.checkpoints import CheckpointFolder
+from deniable.evaluation.checkpoints import CheckpointFolder, code_fingerprint
 from deniable.evaluation.classifiers import require_scikit_learn
 from deniable.pipeline.api import SchemaSource, read_rows
 from deniable.pipeline.run_plan import Run, plan_run, resolve_options

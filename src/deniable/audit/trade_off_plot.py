@@ -19,7 +19,7 @@ from deniable.evaluation.svg_plots import (
 )
 
 _SIZE = 340.0
-_LEFT, _TOP, _RIGHT, _BOTTOM = 46.0, 22.0, 12.0, 38.0
+_LEFT, _TOP, _RIGHT, _BOTTOM = 46.0, 22.0, 20.0, 38.0
 # Height of a line of the legend.
 _ROW = 16.0
 _DASHES = (None, "6 3", "2 3")

@@ -67,7 +67,7 @@ def _warn_of(host: str) -> None:
     elif host != _LOCAL:
         print_line(
             f"WARNING: {host} may be reached from other computers, and the connection is not "
-            "encrypted: whoever listens in sees your table. Use an SSH tunnel instead."
+            "encrypted: others on the network can read your table. Use an SSH tunnel instead."
         )
 
 

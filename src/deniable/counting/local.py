@@ -319,7 +319,9 @@ def _count_small_tables(
     def run(job: tuple[Sequence[Query], int]) -> list[Counts]:
         return count_in_batches(attributes, codes, job[0], part=job[1], parts=parts)
 
-    for (subset, _), counted in zip(jobs, map_in_order(run, jobs, workers=workers), strict=True):
+    # A single job needs no thread, which would take longer to start than to count a small table.
+    found = map(run, jobs) if len(jobs) == 1 else map_in_order(run, jobs, workers=workers)
+    for (subset, _), counted in zip(jobs, found, strict=True):
         for query, counts in zip(subset, counted, strict=True):
             tables[query] += counts
     sparse = {}

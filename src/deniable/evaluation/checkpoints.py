@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,15 @@ class CheckpointFolder:
 
     def _file(self, name: str) -> Path:
         return self.folder / f"{name.replace(' ', '_')}.json"
+
+
+def code_fingerprint() -> str:
+    """Hash the source of this package, for measurements that need the same code all along."""
+    root = Path(__file__).parents[1]
+    digest = sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def write_atomically(path: Path, content: bytes) -> None:

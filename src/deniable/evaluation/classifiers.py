@@ -5,15 +5,17 @@ code of its own.
 """
 
 import warnings
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from deniable.arrays import Codes, Reals
 from deniable.errors import ConfigError
-from deniable.workers import count_cores
+from deniable.workers import count_cores, map_in_order
 
 Task = Literal["classification", "regression"]
 
@@ -51,15 +53,49 @@ def fit_predict(
         trees: Number of trees in a random forest.
         key: Random state; the same key gives the same predictions.
     """
-    if len(np.unique(labels)) < 2:  # some learners reject a single class
-        return np.full(len(test), float(labels[0]))
-    workers = count_cores() if trees * len(labels) >= _MIN_PARALLEL_WORK else 1
-    learner = _new_learner(name, task, trees=trees, key=key, workers=workers)
-    with warnings.catch_warnings():
+    return fit_predict_each(
+        name, task, training=[(train, labels)], test=test, trees=trees, key=key
+    )[0]
+
+
+def fit_predict_each(
+    name: str,
+    task: Task,
+    *,
+    training: Sequence[tuple[Codes, Codes]],
+    test: Codes,
+    trees: int,
+    key: int,
+) -> list[Reals]:
+    """Fit a learner to each of several tables and predict the labels of the same test rows.
+
+    All cores are used: by the trees of a forest, whose tables come one after the other, since a
+    forest is large; by tables otherwise.
+
+    Args:
+        name: One of ``LEARNERS``.
+        task: Classification if labels are classes, regression if they are numbers.
+        training: Features and labels of each table.
+        test: Test features.
+        trees: Number of trees in a random forest.
+        key: Random state; the same key gives the same predictions.
+    """
+
+    def fitted(rows: tuple[Codes, Codes]) -> Reals:
+        train, labels = rows
+        if len(np.unique(labels)) < 2:  # some learners reject a single class
+            return np.full(len(test), float(labels[0]))
+        cores = count_cores() if trees * len(labels) >= _MIN_PARALLEL_WORK else 1
+        learner = _new_learner(name, task, trees=trees, key=key, workers=cores)
+        predicted: NDArray[Any] = learner.fit(train, labels).predict(test)
+        return predicted.astype(np.float64)
+
+    workers = 1 if name == "forest" else count_cores()
+    # The matrices are small: several BLAS threads would mostly wait for each other.
+    with threadpool_limits(limits=1), warnings.catch_warnings():
         # Convergence warnings do not matter here.
         warnings.simplefilter("ignore")
-        predicted: NDArray[Any] = learner.fit(train, labels).predict(test)
-    return predicted.astype(np.float64)
+        return list(map_in_order(fitted, training, workers=workers))
 
 
 def require_scikit_learn() -> None:

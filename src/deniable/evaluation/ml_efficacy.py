@@ -8,7 +8,7 @@ import numpy as np
 from deniable.arrays import Codes, Reals
 from deniable.errors import ConfigError
 from deniable.evaluation import private_erm
-from deniable.evaluation.classifiers import LEARNERS, Task, fit_predict
+from deniable.evaluation.classifiers import LEARNERS, Task, fit_predict_each
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.intervals import (
     JACKKNIFE_GROUPS,
@@ -235,8 +235,10 @@ class LearningTask:
         predictions: dict[str, list[Reals]] = {source: [] for source in sources}
         for run in range(self.effort.runs):
             progress(run)
-            for source, rows in self._training_rows(run).items():
-                predictions[source].append(self.predict(learner, rows, run))
+            sources = self._training_rows(run)
+            predicted = self.predict(learner, list(sources.values()), run)
+            for source, own in zip(sources, predicted, strict=True):
+                predictions[source].append(own)
         agreement_with = {"half": "other half"}
         return {
             source: self.score(predictions[source], predictions[agreement_with.get(source, "real")])
@@ -257,13 +259,15 @@ class LearningTask:
             "marginals": sample_rows(self.tables.marginals, limit, rng),
         }
 
-    def predict(self, learner: str, rows: Codes, run: int) -> Reals:
-        """Train a learner on ``rows`` and predict the test labels."""
-        return fit_predict(
+    def predict(self, learner: str, tables: Sequence[Codes], run: int) -> list[Reals]:
+        """Train a learner on each of several tables and predict the test labels."""
+        return fit_predict_each(
             learner,
             self.task,
-            train=np.delete(rows, self.column, axis=1),
-            labels=self.classes[rows[:, self.column]],
+            training=[
+                (np.delete(rows, self.column, axis=1), self.classes[rows[:, self.column]])
+                for rows in tables
+            ],
             test=self.test,
             trees=self.effort.trees,
             key=self.effort.key + run,

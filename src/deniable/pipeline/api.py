@@ -230,6 +230,7 @@ def read_rows(source: object, run: Run) -> TableRows:
         encoded = read_table(source, run.schema)
         rows = LocalRows(encoded.codes, run.config.workers, encoded.units)
         table = TableRows(rows, encoded.kind, encoded.adjusted)
+    run.progress("read the table", 1, 1)
     if run.schema.unit is None:
         return table
     most = run.schema.max_rows_per_unit

@@ -159,7 +159,7 @@ class ExperimentBench:
         return self._predictions(self._training_rows(self.tables.train))
 
     def _predictions(self, rows: Codes) -> dict[str, Reals]:
-        return {name: self.task.predict(name, rows, self.run) for name in PAPER_LEARNERS}
+        return {name: self.task.predict(name, [rows], self.run)[0] for name in PAPER_LEARNERS}
 
     def _training_rows(self, codes: Codes) -> Codes:
         return sample_rows(codes, self._effort.rows, Keyed(self._effort.key).at("records", 200))

@@ -20,20 +20,34 @@ _MAX_FILES = 100_000
 
 
 def state_of_files(release: Path) -> dict[str, Any]:
-    """The state of a release: the hash of its manifest; name, size and times of each file."""
+    """The state of a release: the hash of its manifest; name, size and times of each file.
+
+    Of a file of generated records, whose manifest is next to it, the same.
+    """
+    if release.is_file():
+        return {
+            "manifest": manifest_hash(_manifest(release)),
+            "files": {release.name: _seen(release)},
+        }
     found: dict[str, list[int]] = {}
     for parent, _, names in os.walk(release):
         for name in names:
             path = Path(parent, name)
-            seen = path.lstat()
-            found[path.relative_to(release).as_posix()] = [
-                seen.st_size,
-                seen.st_mtime_ns,
-                seen.st_ctime_ns,
-            ]
+            found[path.relative_to(release).as_posix()] = _seen(path)
         if len(found) > _MAX_FILES:
             return {}
-    return {"manifest": manifest_hash(release / "manifest.json"), "files": found}
+    return {"manifest": manifest_hash(_manifest(release)), "files": found}
+
+
+def _seen(path: Path) -> list[int]:
+    found = path.lstat()
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+
+
+def _manifest(release: Path) -> Path:
+    if release.is_file():
+        return release.with_name(f"{release.name}.manifest.json")
+    return release / "manifest.json"
 
 
 def is_unchanged(release: Path, state: Mapping[str, Any]) -> bool:
@@ -46,13 +60,14 @@ def is_unchanged(release: Path, state: Mapping[str, Any]) -> bool:
         if before.keys() != found.keys():
             return False
         touched = [name for name in found if list(before[name]) != found[name]]
-        hashes = read_json(release / "manifest.json")["files"] if touched else {}
+        hashes = read_json(_manifest(release))["files"] if touched else {}
+        home = release.parent if release.is_file() else release
         return all(
             name == "manifest.json"
             or (
                 before[name][0] == found[name][0]
-                and not (release / name).is_symlink()
-                and file_hash(release / name) == hashes[name]
+                and not (home / name).is_symlink()
+                and file_hash(home / name) == hashes[name]
             )
             for name in touched
         )

@@ -55,10 +55,13 @@ def plan_command(
     return ("plan", *chosen, "--all")
 
 
-def verify_command(release: str, *, against: str = "") -> tuple[str, ...]:
-    """``deniable verify``."""
-    table = ("--against", as_argument(against)) if against else ()
-    return ("verify", as_argument(release), *table)
+def verify_command(
+    release: str, *, against: str = "", artefact: str = "", given: str = ""
+) -> tuple[str, ...]:
+    """``deniable verify``: a release, or a file of records with its artefact."""
+    files = {"--against": against, "--artefact": artefact, "--given": given}
+    named = [(flag, as_argument(path)) for flag, path in files.items() if path]
+    return ("verify", as_argument(release), *(part for pair in named for part in pair))
 
 
 def evaluate_command(table: str, release: str, records: str) -> tuple[str, ...]:
@@ -70,7 +73,11 @@ def evaluate_command(table: str, release: str, records: str) -> tuple[str, ...]:
     )
 
 
-def generate_command(release: str, *, records: str, out: str) -> tuple[str, ...]:
-    """``deniable generate``: more records from the artefact of a release."""
-    artefact = as_argument(f"{release}/artefact")
-    return ("generate", artefact, "--records", records, "--out", as_argument(out))
+def generate_command(
+    artefact: str, *, out: str, records: str = "", given: str = "", options: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """``deniable generate``: more records from an artefact, or given rows completed."""
+    number = ("--records", records) if records else ()
+    rows = ("--given", as_argument(given)) if given else ()
+    file = ("--out", as_argument(out))
+    return ("generate", as_argument(artefact), *number, *rows, *options, *file)

@@ -1,4 +1,4 @@
-"""What a run has made, told apart from what others put at the same path.
+"""Output of a run, distinguished from files of other origin at the same path.
 
 A run owns a release, or a file of records, if the manifest there is the one that was there when its
 first step ended. Only then is it deleted with the run, or linked as its result.

@@ -20,6 +20,9 @@ _MAYBE_MISSING = re.compile(
     r"(?:many rows have|the only negative number is) (\S+): if it means missing", re.IGNORECASE
 )
 _TAKEN_FOR_MISSING = re.compile(r"(-?\d+(?: and -?\d+)*) (?:is|are) taken to mean missing")
+_CODES = "Are its numbers quantities, or codes without an order?"
+# Codes that one click lists as categories.
+_MAX_CODES = 200
 # What a note says of keys of the file, and the same for a reader of a page with buttons.
 _PLAIN_WORDS: tuple[tuple[str, str], ...] = (
     (r'set release = "omit"', "leave the column out"),
@@ -39,6 +42,11 @@ _PLAIN_WORDS: tuple[tuple[str, str], ...] = (
         "If so, say so here: otherwise the guarantee",
     ),
     (r' \("ordered"\)', ""),
+    (r"^If its numbers are codes without an order, make it categorical\.$", _CODES),
+    (
+        r"^(\d+) constraints? (is|are) at the end of the file",
+        r"\1 rules between columns \2 at the end of this page",
+    ),
     (r"make it categorical", "edit it, and choose categories"),
     (r"make it a range \(min, max\)", "edit it, and choose a whole number or one with decimals"),
     (r"make it an integer \(min, max\)", "edit it, and choose a whole number"),
@@ -162,15 +170,33 @@ _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
         "every row has the same value",
         (Answer("keep", "All records shall have it"), Answer("omit", "Leave the column out")),
     ),
+    (
+        "codes without an order",
+        (Answer("keep", "Quantities, or in this order"), Answer("codes", "Codes without an order")),
+    ),
     ("listing them discloses", (Answer("keep", "The whole list is public"),)),
     ("it is computed from", (Answer("keep", "It follows from the other column"),)),
 )
 
 
-def answers_to(question: OpenQuestion) -> list[Answer]:
-    """The answers to a question about a column; the first confirms the column as it is."""
+def answers_to(question: OpenQuestion, column: Mapping[str, Any] | None = None) -> list[Answer]:
+    """The answers to a question about a column; the first confirms the column as it is.
+
+    Args:
+        question: The question.
+        column: The attribute, as TOML: an answer that it cannot take is left out.
+    """
     text = question.text.lower()
-    return list(next((found for phrase, found in _ANSWERS if phrase in text), (_KEEP,)))
+    found = next((found for phrase, found in _ANSWERS if phrase in text), (_KEEP,))
+    return [each for each in found if each.name != "codes" or _codes(column or {})]
+
+
+def _codes(column: Mapping[str, Any]) -> list[int]:
+    """The whole numbers of a column, as categories; none if they are too many, or not whole."""
+    low, high = column.get("min"), column.get("max")
+    if type(low) is not int or type(high) is not int or not 0 <= high - low < _MAX_CODES:
+        return []
+    return list(range(low, high + 1))
 
 
 def apply_answer(
@@ -191,8 +217,10 @@ def apply_answer(
         return {**drop, "type": "identifier", "release": "omit", "missing": None, "confirmed": True}
     if name in ("identifier", "unit"):
         return {**drop, "type": "identifier", "confirmed": True}
-    if name == "categorical":
-        return {"type": "categorical", "confirmed": True}
+    if name in ("categorical", "codes"):
+        listed = {**drop, "values": _codes(column)} if name == "codes" else {}
+        clip = {"outside": None} if column.get("outside") == "clip" else {}
+        return {**listed, **clip, "type": "categorical", "confirmed": True}
     if name == "missing":
         codes = [code for each in questions if (code := code_of(each))]
         known = [*column.get("missing", []), *codes]

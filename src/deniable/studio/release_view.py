@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from deniable.errors import ArtefactError, DataError, DeniableError
@@ -23,6 +24,7 @@ from deniable.studio.workspace import Workspace
 _STYLE = re.compile(r' style="[^"<>]*"')
 # Modes whose records are covered by ε; in mode "tested", ε covers the model alone.
 _COVERED = ("one-shot", "seedless", "randomized")
+_MODEL = "artefact.json"
 _RECORD_FILES = ("synthetic.csv", "synthetic.parquet")
 
 
@@ -40,7 +42,8 @@ class ReleaseView:
         is_current: Whether no file has changed since that check.
         faults: Why a check or a measurement ended without a result, by its command.
         audits: Paths of audit pages next to its report, below the root.
-        has_artefact: Whether more records can be generated.
+        artefact: Its artefact, which generates more records, below the root; "" without one.
+        used_table: Whether the last check also read the confidential table.
     """
 
     path: str
@@ -52,7 +55,8 @@ class ReleaseView:
     is_current: bool = False
     faults: Mapping[str, str] = field(default_factory=dict)
     audits: Sequence[str] = ()
-    has_artefact: bool = False
+    artefact: str = ""
+    used_table: bool = False
 
     @property
     def guarantee(self) -> Mapping[str, Any]:
@@ -87,7 +91,12 @@ class ReleaseView:
         - Does not cover: whether the noise was secret, which no check of files can show.
         - Assumes: runs and their files are changed by their owner only.
         """
-        return self.claims_privacy and self.manifest.get("mode") in _COVERED and self.has_passed
+        return self.is_covered and self.has_passed
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether its manifest claims a finite ε for its records, not only for their model."""
+        return self.claims_privacy and self.manifest.get("mode") in _COVERED
 
     @property
     def failed_checks(self) -> list[Mapping[str, Any]]:
@@ -136,7 +145,7 @@ def read_release(space: Workspace, path: str) -> ReleaseView:
     manifest = read_json(space.root.locate(f"{path}/manifest.json"))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ArtefactError(f"{path}/manifest.json is no manifest of a release")
-    verdict, state = latest_verdict(space, path)
+    verdict, state, used_table = latest_verdict(space, path)
     name = next((each for each in _RECORD_FILES if (folder / each).is_file()), "")
     return ReleaseView(
         path=path,
@@ -148,8 +157,20 @@ def read_release(space: Workspace, path: str) -> ReleaseView:
         is_current=bool(verdict) and is_unchanged(folder, state),
         faults={each: latest_fault(space, path, each) for each in ("verify", "evaluate")},
         audits=_audits(space, path),
-        has_artefact=(folder / "artefact" / "artefact.json").is_file(),
+        artefact=_artefact(folder, path),
+        used_table=used_table,
     )
+
+
+def _artefact(folder: Path, path: str) -> str:
+    """The artefact of a release; a folder of ``deniable learn`` is one itself."""
+    places = {f"{path}/artefact": folder / "artefact", path: folder}
+    return next((name for name, each in places.items() if (each / _MODEL).is_file()), "")
+
+
+def table_of(space: Workspace, path: str) -> str:
+    """The table of a release that the studio made; "" if it is not known."""
+    return next((run.table for run in space.store.all() if run.out == path), "")
 
 
 def _first_records(space: Workspace, path: str) -> TableHead | None:
@@ -177,17 +198,25 @@ def _audits(space: Workspace, path: str) -> list[str]:
     return found
 
 
-def latest_verdict(space: Workspace, path: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The newest verdict on a release, and the state of the files that it is about."""
-    for _, status in steps_on(space, path):
-        if status.step.arguments[0] == "verify" and "passed" in status.result:
-            return status.result, status.files
-    return {}, {}
+def latest_verdict(
+    space: Workspace, path: str
+) -> tuple[Mapping[str, Any], Mapping[str, Any], bool]:
+    """The newest verdict on a release, the state of its files then, and whether the table was read.
+
+    Checks of more records are about other files.
+    """
+    for run, status in steps_on(space, path):
+        is_own = status.step.arguments[0] == "verify" and run.kind != "records"
+        if is_own and "passed" in status.result:
+            return status.result, status.files, "--against" in status.step.arguments
+    return {}, {}, False
 
 
 def latest_fault(space: Workspace, path: str, command: str) -> str:
     """Why the newest run of a command on a release ended without a result; "" if it did not."""
-    for _, status in steps_on(space, path):
+    for run, status in steps_on(space, path):
+        if run.kind == "records":
+            continue
         if status.step.arguments[0] == command and status.state not in ("waiting", "cancelled"):
             has_ended = status.state in ("failed", "killed") and "passed" not in status.result
             return failure_message(status, is_made=True) if has_ended else ""

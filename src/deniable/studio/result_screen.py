@@ -9,16 +9,15 @@ from deniable.release.untrusted_files import MAX_TEXT_BYTES
 from deniable.studio.access_guard import REPORT_POLICY
 from deniable.studio.equivalent_command import (
     evaluate_command,
-    generate_command,
     paste_text,
     verify_command,
 )
-from deniable.studio.plan_form import MAX_RECORDS
-from deniable.studio.release_view import ReleaseView, read_release, steps_on
+from deniable.studio.more_records import form_content
+from deniable.studio.release_view import ReleaseView, read_release, steps_on, table_of
 from deniable.studio.root_folder import PathError
 from deniable.studio.run_store import Step
 from deniable.studio.workspace import Call, Page, Redirect, Reply, Stream, address
-from deniable.studio.zip_stream import list_files, zip_blocks
+from deniable.studio.zip_stream import list_files, zip_blocks, zip_records
 
 _REPORT_PAGES = ("report.html", "audit.html")
 
@@ -27,38 +26,27 @@ def show_result(call: Call) -> Reply:
     """Show a release."""
     path = call.query.get("release", "").strip("/")
     release = read_release(call.space, path)
-    table = table_of(call, path)
+    table = table_of(call.space, path)
     return Page("result.html", _content(call, release, table))
 
 
 def _content(call: Call, release: ReleaseView, table: str) -> dict[str, Any]:
     path, root = release.path, call.space.root
     running = [run for run, status in steps_on(call.space, path) if status.state == "running"]
-    more = generate_command(path, records="10000", out=records_path(call, path))
     checks = [verify_command(path)]
     if table and release.records_file:
         checks.append(evaluate_command(table, path, release.records_file))
     return {
+        **form_content(call, release),
         "release": release,
         "table": table,
         "schema": schema_of(call, path),
         "running": running[0] if running else None,
         "files": list_files(release.manifest),
-        "made": [
-            run.out
-            for run in call.space.store.all()
-            if run.kind == "records" and run.schema == path and root.new_path(run.out).exists()
-        ],
         "command": paste_text(root.path, *checks),
-        "more_command": paste_text(root.path, more),
         "has_report": bool(release.metrics),
         "report": f"{path}.internal/report/report.html",
     }
-
-
-def table_of(call: Call, path: str) -> str:
-    """The table of a release that the studio made; "" if it is not known."""
-    return next((run.table for run in call.space.store.all() if run.out == path), "")
 
 
 def schema_of(call: Call, path: str) -> str:
@@ -73,7 +61,7 @@ def start_check(call: Call) -> Reply:
     """Start to verify a release, or to measure how useful it is."""
     path = call.form.get("release", "").strip("/")
     release = read_release(call.space, path)
-    table = table_of(call, path)
+    table = table_of(call.space, path)
     what = call.form.get("what", "verify")
     if what == "measure":
         if not table:
@@ -88,41 +76,14 @@ def start_check(call: Call) -> Reply:
     return Redirect(address(f"/run/{run.id}"))
 
 
-def start_more(call: Call) -> Reply:
-    """Start to generate more records from the artefact of a release."""
-    path = call.form.get("release", "").strip("/")
-    release = read_release(call.space, path)
-    if not release.has_artefact:
-        raise ConfigError("this mode keeps no artefact: more records need another run")
-    records = call.form.get("records", "").replace(",", "").replace("_", "").strip()
-    if not (records.isascii() and records.isdigit() and 1 <= int(records) <= MAX_RECORDS):
-        raise ConfigError("records: write a whole number, at least 1")
-    suffix = ".parquet" if call.form.get("format") == "parquet" else ".csv"
-    out = records_path(call, path, suffix)
-    arguments = generate_command(path, records=records, out=out)
-    run = call.space.store.create(
-        kind="records",
-        table="",
-        schema=path,
-        out=out,
-        steps=(Step(name="Generate records", arguments=arguments),),
-    )
-    call.space.control.begin(run)
-    return Redirect(address(f"/run/{run.id}"))
-
-
-def records_path(call: Call, path: str, suffix: str = ".csv") -> str:
-    """A free name for more records, next to their release."""
-    used = {run.out for run in call.space.store.all()}
-    for number in range(1, 10_000):
-        out = f"{path}-more-{number}{suffix}"
-        if out not in used and not call.space.root.new_path(out).exists():
-            return out
-    raise ConfigError("there are too many files of more records; delete some")
-
-
 def download(call: Call) -> Reply:
-    """Send a release as one zip: what may leave, and nothing of its internal folder."""
+    """Send a release, or a file of more records with its manifest, as one zip."""
+    if records := call.query.get("records", "").strip("/"):
+        return Stream(
+            blocks=zip_records(call.space.root, records),
+            kind="application/zip",
+            headers=_attachment(f"{PurePosixPath(records).name}.zip"),
+        )
     path = call.query.get("release", "").strip("/")
     return Stream(
         blocks=zip_blocks(call.space.root, path),

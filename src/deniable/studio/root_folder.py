@@ -1,6 +1,7 @@
 """RootFolder: the one folder that the studio may look at. No path leaves it, not even by a link."""
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,9 @@ STATE_FOLDER = ".deniable-studio"
 _MAX_ENTRIES = 2000
 # Folders of one level that are searched for releases.
 _MAX_SEARCHED = 200
+# How a manifest of ours begins, and the bytes that are read to see it.
+_MANIFEST = re.compile(rb'\s*\{\s*"format":\s*"deniable manifest ')
+_MANIFEST_START = 2**8
 
 
 class PathError(DataError):
@@ -27,8 +31,8 @@ class Entry:
 
     Attributes:
         path: Its path below the root.
-        kind: "folder", "table", "schema", "release", "link", or "odd": its name is not plain text,
-            so no page can name it.
+        kind: "folder", "table", "schema", "release" (or an artefact), "link", or "odd": its name is
+            not plain text, so no page can name it.
         size: Its bytes; 0 for a folder.
     """
 
@@ -189,11 +193,25 @@ def _kind_of(entry: "os.DirEntry[str]") -> str | None:
     if not _is_plain(entry.name):
         return "odd"
     if entry.is_dir(follow_symlinks=False):
-        return "release" if Path(entry.path, "manifest.json").is_file() else "folder"
+        return "release" if _has_manifest(entry.path) else "folder"
     if not entry.is_file(follow_symlinks=False):
         return None
     ends = {".toml": "schema", **dict.fromkeys(TABLE_SUFFIXES, "table")}
     return next((kind for end, kind in ends.items() if entry.name.lower().endswith(end)), None)
+
+
+def _has_manifest(folder: str) -> bool:
+    """Whether a folder is a release or an artefact: other programs write a manifest.json, too."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        file = os.open(Path(folder, "manifest.json"), flags)
+    except OSError:
+        return False
+    try:
+        is_file = stat.S_ISREG(os.fstat(file).st_mode)
+        return is_file and _MANIFEST.match(os.read(file, _MANIFEST_START)) is not None
+    finally:
+        os.close(file)
 
 
 def _open_without_links(name: str, flags: int, parent: int, shown: str) -> int:

@@ -47,6 +47,7 @@ class RunControl:
         self._stopped = threading.Event()
         self.processes: list[subprocess.Popen[bytes]] = []
         self._watched: set[str] = set()
+        self._obstacles: dict[str, str] = {}
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -70,6 +71,7 @@ class RunControl:
     def advance(self, run: RunRecord) -> None:
         """Start the next step, if the one before is done; clean up after a killed one."""
         with self._lock:
+            self._obstacles.pop(run.id, None)
             # Before a further step starts, which may change what is there.
             record_made(self._store, self._root, run)
             for at, status in enumerate(self._store.status(run)):
@@ -83,6 +85,10 @@ class RunControl:
                 if status.state != "done" and status.step.arguments[0] != _CHECKS:
                     break
             self._watched.discard(run.id)
+
+    def obstacle(self, run: RunRecord) -> str:
+        """Why the next step of a run cannot start for now; "" if nothing is in its way."""
+        return self._obstacles.get(run.id, "")
 
     def cancel(self, run: RunRecord) -> None:
         """Ask the running step to stop: it removes what it has begun to write.
@@ -106,9 +112,10 @@ class RunControl:
             for name in list(self._watched):
                 try:
                     self.advance(self._store.load(name))
-                except Exception:
+                except Exception as fault:
                     # One run must not end the watch over the others. A full disk or too many open
                     # files pass: it is tried again, as long as its folder is there.
+                    self._obstacles[name] = _reason(fault)
                     if not self._store.folder(name).exists():
                         self._watched.discard(name)
 
@@ -124,11 +131,14 @@ class RunControl:
             self._keep_state(folder, at, run)
             process = self._spawn(folder, at, run, lock)
             self.processes.append(process)
-            (folder / f"{at}.pid").write_text(f"{process.pid}\n", encoding="ascii")
+            # On a full disk it goes on without: the process reports its number by itself.
+            with suppress(OSError):
+                (folder / f"{at}.pid").write_text(f"{process.pid}\n", encoding="ascii")
         except OSError as fault:
             reason = f"the process could not be started ({fault.strerror})"
             if not _write_failure(folder, at, reason):
                 # Not even that fits on the disk: leave the step as it was, to be tried again.
+                self._obstacles[run.id] = _reason(fault)
                 for end in ("files", "out", "err", "progress", "lock"):
                     (folder / f"{at}.{end}").unlink(missing_ok=True)
         finally:
@@ -176,6 +186,11 @@ class RunControl:
                     remains.unlink(missing_ok=True)
         report = self._root / f"{run.out}.internal" / f".partial.{status.pid}.report"
         shutil.rmtree(report, ignore_errors=True)
+
+
+def _reason(fault: Exception) -> str:
+    """What is in the way of a step, in words of the system: they quote no cell."""
+    return (fault.strerror if isinstance(fault, OSError) else None) or type(fault).__name__
 
 
 def _new_file(path: Path) -> IO[bytes]:

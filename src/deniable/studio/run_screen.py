@@ -13,6 +13,7 @@ from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 LEDGER_STAGES = (
     ("values of ", "count single columns"),
     ("interactions", "count pairs of columns"),
+    ("three-way interactions", "count pairs in detail"),
     ("pairs of attributes", "count pairs in detail"),
     ("seed prefixes", "count shared combinations"),
 )
@@ -67,6 +68,7 @@ def _content(call: Call, run: RunRecord) -> dict[str, Any]:
         "failed": failed,
         "message": "" if failed is None else failure_message(failed, is_made=is_made),
         "ledger": _ledger(run, statuses[0]),
+        "obstacle": call.space.control.obstacle(run) if state == "running" else "",
         "is_made": is_made,
         "is_cancelled": call.space.store.is_cancelled(run),
         "next": _next_page(run),
@@ -102,8 +104,8 @@ def failure_message(status: StepStatus, *, is_made: bool = False) -> str:
             else "Nothing was released; what it had begun to write was removed."
         )
         return (
-            "The process ended without a word: it was killed, or the computer ran out of memory or "
-            f"was restarted. {outcome}"
+            "The process ended without a word: it was killed, the disk was full, or the computer "
+            f"ran out of memory or was restarted. {outcome}"
         )
     return status.errors.strip() or f"It ended with exit code {status.code}."
 

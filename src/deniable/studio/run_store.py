@@ -156,7 +156,11 @@ class RunStore:
         name = f"{now:%Y%m%d-%H%M%S}-{random_text()[:6]}"
         run = RunRecord(id=name, started=now.isoformat(timespec="seconds"), **facts)
         self.folder(name).mkdir(mode=0o700)
-        self.save(run)
+        try:
+            self.save(run)
+        except OSError:
+            self.forget(name)
+            raise
         return run
 
     def folder(self, name: str) -> Path:
@@ -284,15 +288,15 @@ def is_locked(path: Path) -> bool:
     """Whether a process holds the lock of a step.
 
     Raises:
-        OSError: It cannot be told, such as with too many open files: nobody may then take the
-            process for a killed one.
+        OSError: The lock cannot be tested, for example because too many files are open. The
+            process must then not be treated as killed.
     """
     try:
         file = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:
-        # Shared, so that two who look at the same time do not see each other.
+        # Shared, so that two tests at the same time do not see each other's lock.
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -4,11 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from deniable.drafting.round_numbers import nice_above
 from deniable.errors import ConfigError, SchemaError
-from deniable.schema.toml_writer import write_value
 from deniable.studio.column_form import OUTSIDE, TYPES, ColumnForm, convert, summarize
 from deniable.studio.equivalent_command import paste_text, plan_command
 from deniable.studio.open_questions import OpenQuestion, answers_to, apply_answer, is_settled
+from deniable.studio.rule_words import rule_sentence
 from deniable.studio.schema_file import SchemaFile
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
@@ -51,6 +52,7 @@ def schema_page(
         "schema": schema,
         "file": file,
         "columns": columns,
+        "asked": [each for each in columns if each["questions"]],
         "ready": _without_question(columns, file),
         "open": _open_entries(file),
         "rows_guess": _rows_guess(file),
@@ -59,6 +61,7 @@ def schema_page(
         "types": TYPES,
         "outside": OUTSIDE,
         "table_questions": _table_questions(file),
+        "open_rules": sum(not each.get("confirmed", True) for each in file.constraints),
         "constraints": [_constraint_view(at, each) for at, each in enumerate(file.constraints)],
         "as_text": text is not None or "text" in given or file.schema is None,
         "error": error,
@@ -127,15 +130,15 @@ def answer(call: Call) -> Reply:
 
 
 def confirm(call: Call) -> Reply:
-    """Confirm a column, the number of rows, or everything that has no open question."""
+    """Confirm a column, or everything that has no open question, with the guess of the rows."""
     file = _read_current(call)
     text, what = file.edited, call.form.get("what", "")
-    if what == "rows":
-        return _save(call, file, text.with_head(rows_max_confirmed=None).text, "head")
     if what == "ready":
         for at, column in enumerate(file.columns):
             if not column.get("confirmed", True) and not _questions_of(str(column["name"]), file):
                 text = text.with_attribute(at, confirmed=True)
+        if file.schema is not None and not file.schema.rows_max_confirmed:
+            text = text.with_head(rows_max=_rows_guess(file), rows_max_confirmed=None)
         return _save(call, file, text.text, "columns")
     at = _require_column(call)
     return _save(call, file, text.with_attribute(at, confirmed=True).text, f"c{at}")
@@ -153,18 +156,22 @@ def save_rows(call: Call) -> Reply:
 
 
 def change_constraint(call: Call) -> Reply:
-    """Confirm or delete a constraint."""
-    file, at = _read_current(call), _number(call.form.get("constraint", ""))
-    edited = file.edited
-    places = edited.places("constraint")
-    if at is None or at >= len(places):
+    """Confirm or delete a constraint, or all that are not confirmed."""
+    file = _read_current(call)
+    edited, places = file.edited, file.edited.places("constraint")
+    if "all" in call.form:
+        chosen = [at for at, each in enumerate(file.constraints) if not each.get("confirmed", True)]
+    else:
+        at = _number(call.form.get("constraint", ""))
+        chosen = [] if at is None else [at]
+    if not chosen or max(chosen) >= len(places):
         raise ConfigError("there is no such constraint; open the schema again")
-    block = edited.blocks[places[at]]
     delete = call.form.get("action") == "delete"
-    new = edited.with_block(
-        places[at], None if delete else block.with_value("confirmed", value=True)
-    )
-    return _save(call, file, new.text, "constraints")
+    for at in reversed(chosen):  # places before a deleted one stay as they are
+        block = edited.blocks[places[at]]
+        changed = None if delete else block.with_value("confirmed", value=True)
+        edited = edited.with_block(places[at], changed)
+    return _save(call, file, edited.text, "constraints")
 
 
 def save_text(call: Call) -> Reply:
@@ -230,7 +237,7 @@ def _column_view(at: int, column: dict[str, Any], file: SchemaFile) -> dict[str,
         "missing": [each or "(empty)" for each in column.get("missing", [])],
         "confirmed": confirmed,
         "drafted": file.schema is not None and file.schema.draft is not None,
-        "questions": [(each.plain_text, answers_to(each)) for each in questions],
+        "questions": [(each.plain_text, answers_to(each, column)) for each in questions],
         "remarks": places[at].remarks if at < len(places) else (),
         "is_unit": file.document.get("unit") == name,
     }
@@ -246,7 +253,7 @@ def _questions_of(name: str, file: SchemaFile) -> list[OpenQuestion]:
 
 def _table_questions(file: SchemaFile) -> list[str]:
     """Notes on the table as a whole, as long as something is not confirmed."""
-    found = [each.text for each in file.questions if not each.columns]
+    found = [each.plain_text for each in file.questions if not each.columns]
     return found if file.schema is not None and file.schema.drafted else []
 
 
@@ -262,17 +269,19 @@ def _open_entries(file: SchemaFile) -> int:
 
 
 def _rows_guess(file: SchemaFile) -> int | None:
-    """The number in the field of the guess: a drafted one is rounded up, as it may be exact."""
+    """The number in the field of the guess; one that is not confirmed is rounded up, as a draft is.
+
+    A round number stands for all numbers of rows between it and the next lower one, 1, 2, 5, 10, …,
+    so it does not tell the exact one, even where it is equal to it.
+    """
     if file.schema is None or file.schema.rows_max_confirmed:
         return None if file.schema is None else file.schema.rows_max
-    step: int = 10 ** (len(str(file.schema.rows_max)) - 1)
-    return (file.schema.rows_max // step + 1) * step
+    return nice_above(file.schema.rows_max)
 
 
 def _constraint_view(at: int, table: dict[str, Any]) -> dict[str, Any]:
-    rule = {key: value for key, value in table.items() if key not in ("confirmed", "name")}
-    words = "; ".join(f"{key} {write_value(value)}" for key, value in rule.items())
-    return {"at": at, "text": words, "confirmed": table.get("confirmed", True) is True}
+    confirmed = table.get("confirmed", True) is True
+    return {"at": at, "text": rule_sentence(table), "confirmed": confirmed}
 
 
 def _numbered_line(text: str, number: int) -> tuple[int, str]:

@@ -163,7 +163,7 @@ def spending_of(located: LocatedRun, others: Sequence[LocatedRun] = ()) -> Spend
 
 
 def _contains(release: LocatedRun, draft: LocatedRun, others: Sequence[LocatedRun]) -> bool:
-    """Whether the total of a release has the cost of a draft: its own manifest says so."""
+    """Whether the total of a release contains the cost of a draft, by its own manifest."""
     run = release.run
     if run.kind != "release" or not run.counts:
         return False

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -12,14 +13,17 @@ import polars as pl
 from deniable.data.polars_errors import polars_errors_as
 from deniable.drafting.column_profile import open_table
 from deniable.errors import DataError
+from deniable.files import parse_toml
 from deniable.studio.run_process import hash_table
 
 _SHOWN_ROWS = 5
 # Characters of a cell that are shown; columns whose first cells are shown.
 _SHOWN_CHARACTERS = 40
 _SHOWN_COLUMNS = 60
-# Tables whose facts are remembered.
-_MAX_KEPT = 32
+# Facts of files that are remembered.
+_MAX_KEPT = 256
+# Bytes of a file that may be a schema; a larger one is none that a page can show.
+_MAX_SCHEMA_BYTES = 2**22
 
 Fact = TypeVar("Fact")
 _FIX = "Its message is not shown, as it may quote cells. Check the file."
@@ -93,6 +97,19 @@ def count_rows(path: Path) -> int:
 def table_hash(path: Path) -> str:
     """SHA-256 of a table. Confidential."""
     return _REMEMBERED.get(path, hash_table)
+
+
+def described_columns(path: Path) -> frozenset[str]:
+    """The columns that a schema file names; none if it is no schema."""
+    return _REMEMBERED.get(path, _read_described)
+
+
+def _read_described(path: Path) -> frozenset[str]:
+    with suppress(ValueError, KeyError, TypeError):
+        if path.stat().st_size <= _MAX_SCHEMA_BYTES:
+            columns = parse_toml(path.read_text(encoding="utf-8-sig"))["attribute"]
+            return frozenset(str(each["name"]) for each in columns)
+    return frozenset()
 
 
 def _read_head(path: Path) -> TableHead:

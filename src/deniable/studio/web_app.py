@@ -22,6 +22,7 @@ from deniable.errors import BudgetError, ConfigError, InputError, OutputError
 from deniable.evaluation.html import Markup
 from deniable.studio import (
     history_screen,
+    more_records,
     plan_screen,
     result_screen,
     run_screen,
@@ -68,7 +69,8 @@ POST: dict[str, Screen] = {
     "/start": plan_screen.start_run,
     "/run/{id}/cancel": run_screen.cancel_run,
     "/check": result_screen.start_check,
-    "/more": result_screen.start_more,
+    "/more": more_records.start_more,
+    "/more/command": more_records.show_request,
     "/delete": history_screen.delete,
 }
 _REFUSALS = {

@@ -54,11 +54,32 @@ def zip_blocks(root: RootFolder, folder: str) -> Iterator[bytes]:
     for name in names:
         with root.open(f"{folder}/{name}"):
             pass
-    return _blocks(root, folder, names)
+    return _blocks(root, folder, names, base=PurePosixPath(folder).name)
 
 
-def _blocks(root: RootFolder, folder: str, names: Sequence[str]) -> Iterator[bytes]:
-    base = PurePosixPath(folder).name
+def zip_records(root: RootFolder, path: str) -> Iterator[bytes]:
+    """Make a zip of a file of generated records and its manifest, in blocks.
+
+    Raises:
+        ArtefactError: Its manifest is none, or lists another file.
+        PathError: A path is internal, a link, or no regular file.
+        FileNotFoundError: One of the two is not there.
+    """
+    require_public(path)
+    place = PurePosixPath(path)
+    manifest = f"{place.name}.manifest.json"
+    parent = place.parent.as_posix()
+    listed = list_files(read_json(root.locate(f"{parent}/{manifest}")))
+    if listed != sorted(("manifest.json", place.name)):
+        raise ArtefactError("the manifest next to this file is about another one")
+    names = (place.name, manifest)
+    for name in names:
+        with root.open(f"{parent}/{name}"):
+            pass
+    return _blocks(root, parent, names, base=place.name.split(".")[0])
+
+
+def _blocks(root: RootFolder, folder: str, names: Sequence[str], *, base: str) -> Iterator[bytes]:
     sent = _Sent()
     with zipfile.ZipFile(sent, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:

@@ -159,16 +159,16 @@ def _require_chosen_omega(
     if claims.parameters.get("omega_requested") != "auto":
         return
     levels = artefact.histogram.levels
-    fewest, most = (
+    chosen = [
         choose_omega(
             network,
             records=levels[0].records if levels else 0,
             threshold=claims.parameters.get("threshold", 1),
             min_shared=MIN_SHARED_FRACTION + difference,
         )
-        for difference in (-tolerance, tolerance)
-    )
-    same = len(artefact.omegas) == 1 and fewest <= artefact.omegas[0] <= most
+        for difference in {-tolerance, tolerance}
+    ]
+    same = len(artefact.omegas) == 1 and min(chosen) <= artefact.omegas[0] <= max(chosen)
     require(same, "ω is not the one that is chosen automatically for this model")
 
 

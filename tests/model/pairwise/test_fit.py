@@ -13,7 +13,12 @@ from deniable.model.bayesian_network import ConditionalTable
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise import loglinear
 from deniable.model.pairwise.denoise import table_weights
-from deniable.model.pairwise.fit import fit_network, pool_records, refit_network
+from deniable.model.pairwise.fit import (
+    _FitsAhead,
+    fit_network,
+    pool_records,
+    refit_network,
+)
 from deniable.model.pairwise.measure import measure_pairwise, measure_tables, with_bins
 from deniable.privacy.pairwise_budget import pair_noise
 from deniable.randomness import Keyed
@@ -289,6 +294,33 @@ def test_a_fit_is_the_same_every_time_and_with_any_number_of_workers(max_cost):
     ]
     for other in others:
         assert_equal_networks(first, other)
+
+
+@pytest.mark.parametrize("length", [None, 2])
+def test_fits_that_start_ahead_give_the_same_network_as_one_after_the_other(monkeypatch, length):
+    """With much noise, few of eight columns seem to depend on the one before them."""
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 3, (4_000, 4))
+    other = np.where(rng.random((4_000, 4)) < 0.7, first, rng.integers(0, 3, (4_000, 4)))
+    attributes = [plain_attribute(f"x{i}", 3) for i in range(8)]
+    measured = measure(attributes, codes_of(np.hstack([first, other]).tolist(), 8), mu=0.05)
+    prefixes = None if length is None else rng.integers(0, 3, (pool_records(8), length))
+    ahead = []
+    start = _FitsAhead.start
+
+    def counted_start(fits, drawn, end):
+        start(fits, drawn, end)
+        ahead.append(len(fits.started) - drawn)
+
+    monkeypatch.setattr(_FitsAhead, "start", counted_start)
+    together = fit_network(measured, attributes, max_cost=100, prefixes=prefixes)
+    assert max(ahead) > 1
+    monkeypatch.setattr(
+        _FitsAhead, "start", lambda fits, drawn, _end: start(fits, drawn, drawn + 1)
+    )
+    assert_equal_networks(
+        together, fit_network(measured, attributes, max_cost=100, prefixes=prefixes)
+    )
 
 
 @pytest.mark.parametrize("max_cost", [1_000, 3])

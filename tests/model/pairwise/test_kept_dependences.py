@@ -4,11 +4,16 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import gammaincc
 
 import deniable
 from deniable.arrays import CODE
 from deniable.data.codec import Codec
-from deniable.model.pairwise.kept_dependences import MOSTLY_NOISE, find_kept_dependences
+from deniable.model.pairwise.kept_dependences import (
+    MOSTLY_NOISE,
+    _chi_squared_tail,
+    find_kept_dependences,
+)
 from deniable.schema.schema import Schema
 from small_runs import NOISE
 from worlds import plain_attribute
@@ -90,3 +95,10 @@ def test_what_was_kept_follows_from_the_saved_noisy_counts(tmp_path):
     )
     assert again == artefact.kept
     assert artefact.kept.level.sample_share < 0.6
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 50, 841, 9_801])
+def test_the_tail_of_a_sum_of_squares_is_that_of_scipy(freedom):
+    for factor in (0.5, 1.0, 1 + 2 * math.sqrt(2 / freedom), 3.0):
+        exact = gammaincc(freedom / 2, factor * freedom / 2)
+        assert _chi_squared_tail(freedom, factor * freedom) == pytest.approx(exact, rel=1e-10)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -350,7 +351,22 @@ def test_a_value_that_most_rows_have_leaves_the_other_groups_to_the_rest():
     ordered = replace(listed, kind="ordered")
     for attribute in (listed, ordered):
         assert choose_groups(attribute, shares, 6).tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
-    assert choose_groups(ordered, shares[::-1], 6).tolist() == [*[0] * 10, 1]
+    backwards = choose_groups(ordered, shares[::-1], 6)
+    assert backwards.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5]
+
+
+@property_test
+@given(st.lists(st.integers(0, 50), min_size=4, max_size=9), st.integers(2, 3))
+def test_no_other_groups_of_neighbours_are_more_even(listed, number):
+    """By trying all: the sum of squared weights is the least."""
+    shares = np.array(listed, dtype=float)
+    ordered = replace(plain_attribute("c", len(shares)), kind="ordered")
+    sums = sum_groups(choose_groups(ordered, shares, number), shares)
+    least = min(
+        sum(part.sum() ** 2 for part in np.split(shares, ends))
+        for ends in combinations(range(1, len(shares)), number - 1)
+    )
+    assert np.square(sums).sum() == pytest.approx(least)
 
 
 def test_a_category_stays_alone_at_a_third_of_the_share_that_a_number_needs():

@@ -11,7 +11,6 @@ from deniable.model.pairwise.three_way_effects import (
     TripleEvidence,
     TripleParents,
     centre_axes,
-    one_hot,
 )
 
 CONFIGURATIONS = np.array(list(product(range(4), range(3))))
@@ -128,8 +127,3 @@ def test_loss_and_gradient_are_those_of_the_definition(penalty):
         difference = plain_loss(problem, pairs, triple, share, at + step)
         difference -= plain_loss(problem, pairs, triple, share, at - step)
         assert gradient[place] == pytest.approx(difference / 2e-3, rel=1e-3, abs=2e-6)
-
-
-def test_one_hot_rows_have_ones_in_their_columns():
-    matrix = one_hot([np.array([[0, 2], [1, 2]]), np.array([[3]])], columns=4)
-    assert matrix.toarray().tolist() == [[1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]

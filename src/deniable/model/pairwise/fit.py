@@ -1,37 +1,35 @@
 """Fit a Bayesian network to noisy two-way tables: drawing order, parents, distributions."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from deniable.arrays import Codes, HalfWords, Indices, Reals
-from deniable.model.alias_sampling import random_permutation, stable_sort_by, stratified_words
+from deniable.arrays import Codes, Indices, Reals
 from deniable.model.bayesian_network import Conditional, ConditionalTable, Network
 from deniable.model.graph import Graph
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise.denoise import DenoisedTables, candidate_parents, denoise_tables
-from deniable.model.pairwise.loglinear import LogLinear, ParentEvidence, fit_loglinear, softmax
+from deniable.model.pairwise.loglinear import LogLinear, ParentEvidence, fit_loglinear
 from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.model.pairwise.one_way import group_bins, sum_row_groups
+from deniable.model.pairwise.record_pool import Parent, RecordPool, given_distributions
 from deniable.model.pairwise.shrinkage import rake
 from deniable.model.pairwise.three_way_residuals import (
     divide_groups,
     find_residuals,
     triple_evidence,
 )
-from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
+from deniable.workers import count_cores
 
-# Records drawn from the model while it is fitted, fewer if there are many attributes. The key is
-# public, so the fitted distributions are a function of the noisy counts.
+# Records drawn from the model while it is fitted, fewer if there are many attributes.
 _POOL_RECORDS = 2**14
 _POOL_RECORDS_OF_WIDE_TABLE = 2**12
 _MAX_ATTRIBUTES_FOR_LARGE_POOL = 60
-_POOL_KEY = 2
 # Steps of a fit; fewer if there are many attributes, more if it has few effects and is cheap.
 _MAX_ITERATIONS = 60
 _MAX_ITERATIONS_OF_SMALL_FIT = 180
@@ -49,22 +47,10 @@ _PENALTY_FACTOR = 0.015
 _MIN_PENALTY = 0.5
 # The least variance of an effect: that of a parent in three-way interactions only.
 _MIN_EFFECT_VARIANCE = 1e-5
-# Configurations are numbered by 64-bit integers up to this many; beyond, hardly any two records of
-# the pool share one.
-_MAX_NUMBERED_CONFIGURATIONS = 2**40
 # Records that a group of a parent counts as, in addition to those that the pool has.
 _MIN_GROUP_RECORDS = 1e-6
 # The least probability of a cell of the fitted counts, relative to independence.
 _MIN_TARGET_RATIO = 1e-3
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Parent:
-    """A parent of one attribute: its index, the group of each of its bins, and their number."""
-
-    attribute: int
-    groups: Indices
-    group_count: int
 
 
 def pool_records(attributes: int) -> int:
@@ -138,62 +124,90 @@ def _fit_in_order(
     given: Network | None = None,
     prefixes: Codes | None = None,
 ) -> Network:
-    """Fit one attribute after the other, extending a pool of synthetic records by each.
+    """Fit the attributes, extending a pool of synthetic records by each in their order.
 
     The records are drawn from the fitted model, or from ``given``.
     """
     tables = denoise_tables(measured, attributes)
     order = sorted(range(len(attributes)), key=lambda i: (len(tables.bins[i]), i))
-    pool = np.zeros((pool_records(len(attributes)), len(attributes)), dtype=np.intp, order="F")
-    rng = Keyed(_POOL_KEY).at("parameters")
-    similarity = random_permutation(len(pool), rng)
-    parents: list[tuple[_Parent, ...]] = [()] * len(attributes)
+    pool = RecordPool.empty(pool_records(len(attributes)), len(attributes))
+    parents: list[tuple[Parent, ...]] = [()] * len(attributes)
     conditionals: dict[int, Future[Conditional]] = {}
-    # Each fit needs the one before it; tables are expanded in the background meanwhile.
-    with ThreadPoolExecutor(2) as background:
+    length = 0 if prefixes is None else prefixes.shape[1]
+    with ThreadPoolExecutor(count_cores()) as workers:
+        chosen = {
+            i: _choose_parents(tables, measured, attributes, i, order[:position])
+            for position, i in enumerate(order)
+        }
+        fits = _FitsAhead(tables, measured, order, chosen, pool, workers)
         for position, i in enumerate(order):
-            if prefixes is not None and position == prefixes.shape[1]:
-                similarity = _take_prefixes(prefixes, order, measured, pool, similarity)
-            pairs = _choose_parents(tables, measured, attributes, i, order[:position])
-            parents[i], fitted = _fit_attribute(
-                tables, measured, i, order[:position], pairs, pool=pool
-            )
-            groups = [parent.groups[pool[:, parent.attribute]] for parent in parents[i]]
+            if prefixes is not None and position == length:
+                pool.take_prefixes(prefixes, order, measured)
+            # Prefixes replace what is drawn before them: later fits wait for them.
+            fits.start(position, length if position < length else len(order))
+            parents[i], fitted = fits.result(i)
+            size_limit = min(max_cost, max(_MAX_TABLE_CELLS // attributes[i].size, 1))
             within_bin = tables.values[i] / tables.bins[i][measured.bins[i]]
-            limit = min(max_cost, max(_MAX_TABLE_CELLS // attributes[i].size, 1))
-            conditionals[i] = background.submit(
-                _make_conditional, fitted, measured.bins[i], within_bin, limit
+            conditionals[i] = workers.submit(
+                _make_conditional, fitted, measured.bins[i], within_bin, size_limit
             )
             if i != order[-1]:
-                distributions, index = _pool_distributions(fitted, parents[i], groups, len(pool))
+                distributions, index = pool.distributions(fitted, parents[i])
                 if given is not None:
-                    distributions = _given_distributions(given, measured, pool, index, i)
-                words = stratified_words(index, similarity, rng)
-                pool[:, i] = _invert(distributions, index, words)
-                similarity = stable_sort_by(pool[:, i], similarity)
+                    distributions = given_distributions(given, measured, pool, index, i)
+                pool.draw(i, distributions, index)
     fitted_tables = tuple(conditionals[i].result() for i in range(len(attributes)))
-    value_groups = tuple(_value_groups(chosen, measured) for chosen in parents)
-    graph = Graph(tuple(tuple(parent.attribute for parent in chosen) for chosen in parents))
+    value_groups = tuple(_value_groups(own, measured) for own in parents)
+    graph = Graph(tuple(tuple(parent.attribute for parent in own) for own in parents))
     return Network(attributes, graph, tuple(order), fitted_tables, value_groups)
 
 
-def _take_prefixes(
-    prefixes: Codes,
-    order: Sequence[int],
-    measured: PairwiseMeasurements,
-    pool: Indices,
-    similarity: Indices,
-) -> Indices:
-    """Replace the first attributes of the pool, in place; return the records by similarity."""
-    for at, j in enumerate(order[: prefixes.shape[1]]):
-        pool[:, j] = measured.bins[j][prefixes[:, at]]
-        similarity = stable_sort_by(pool[:, j], similarity)
-    return similarity
+@dataclass(frozen=True)
+class _FitsAhead:
+    """Fits of attributes in a pool of threads, each started as soon as it can be.
+
+    A fit needs the pool's records of its parents; with three-way interactions, those of all earlier
+    attributes. So attributes that do not depend on each other are fitted at the same time. What a
+    fit reads does not change while it runs, so the result does not depend on when it starts.
+
+    Attributes:
+        tables: The denoised tables.
+        measured: The noisy counts.
+        order: The attributes in the order they are drawn.
+        parents: Each attribute's parents by pairs.
+        pool: The records.
+        workers: The threads.
+        started: The fits that were started.
+    """
+
+    tables: DenoisedTables
+    measured: PairwiseMeasurements
+    order: Sequence[int]
+    parents: Mapping[int, tuple[Parent, ...]]
+    pool: RecordPool
+    workers: ThreadPoolExecutor
+    started: dict[int, Future[tuple[tuple[Parent, ...], LogLinear]]] = field(default_factory=dict)
+
+    def start(self, drawn: int, end: int) -> None:
+        """Start each fit before position ``end`` that needs no more than the ``drawn`` columns."""
+        known = set(self.order[:drawn])
+        for position, i in enumerate(self.order[:end]):
+            earlier = self.order[:position]
+            needed = {parent.attribute for parent in self.parents[i]}
+            if self.measured.three_way is not None:
+                needed = set(earlier)
+            if i not in self.started and needed <= known:
+                self.started[i] = self.workers.submit(
+                    _fit_attribute,
+                    self.tables, self.measured, i, earlier, self.parents[i], pool=self.pool,
+                )  # fmt: skip
+
+    def result(self, i: int) -> tuple[tuple[Parent, ...], LogLinear]:
+        """Wait for the fit of an attribute: its parents and its model."""
+        return self.started[i].result()
 
 
-def _value_groups(
-    parents: Sequence[_Parent], measured: PairwiseMeasurements
-) -> tuple[Indices, ...]:
+def _value_groups(parents: Sequence[Parent], measured: PairwiseMeasurements) -> tuple[Indices, ...]:
     """Look up the group of each value of each parent."""
     return tuple(parent.groups[measured.bins[parent.attribute]] for parent in parents)
 
@@ -226,7 +240,7 @@ def _choose_parents(
     attributes: Sequence[Attribute],
     child: int,
     earlier: Sequence[int],
-) -> tuple[_Parent, ...]:
+) -> tuple[Parent, ...]:
     """Choose the attributes on which ``child`` depends, in ascending order.
 
     A parent whose two-way table with the child was measured has its bins, others have the groups
@@ -243,7 +257,7 @@ def _choose_parents(
             )
         number = int(groups.max()) + 1
         if number > 1:
-            chosen.append(_Parent(attribute=j, groups=groups, group_count=number))
+            chosen.append(Parent(attribute=j, groups=groups, group_count=number))
     return tuple(chosen)
 
 
@@ -252,46 +266,44 @@ def _fit_attribute(
     measured: PairwiseMeasurements,
     child: int,
     earlier: Sequence[int],
-    parents: tuple[_Parent, ...],
+    parents: tuple[Parent, ...],
     *,
-    pool: Indices,
-) -> tuple[tuple[_Parent, ...], LogLinear]:
+    pool: RecordPool,
+) -> tuple[tuple[Parent, ...], LogLinear]:
     """Fit an attribute's bins to pairs; then also to three-way interactions that pairs lack.
 
     ``parents`` are those by pairs, of the ``earlier`` attributes, which the records of the pool
     have. Returned are all parents, those in three-way interactions included, and the model.
     """
     share, three_way = tables.bins[child], measured.three_way
-    groups = [parent.groups[pool[:, parent.attribute]] for parent in parents]
-    evidence, weights = _parent_evidence(tables, child, parents, groups)
+    evidence, weights = _parent_evidence(tables, child, parents, pool)
     iterations = _max_iterations(len(tables.bins), evidence)
     fitted = fit_loglinear(share, evidence, weights, iterations=iterations)
     if three_way is None or len(earlier) < 2:
         return parents, fitted
-    distributions, index = _pool_distributions(fitted, parents, groups, len(pool))
+    distributions, index = pool.distributions(fitted, parents)
     residuals = find_residuals(
-        tables, three_way, pool, child=child, earlier=earlier, bins=distributions[index]
+        tables, three_way, pool.bins, child=child, earlier=earlier, bins=distributions[index]
     )
     if not residuals:
         return parents, fitted
     own = {parent.attribute: parent.groups for parent in parents}
     own = divide_groups(own, residuals, three_way.groups)
     parents = tuple(
-        _Parent(attribute=j, groups=groups, group_count=int(groups.max()) + 1)
+        Parent(attribute=j, groups=groups, group_count=int(groups.max()) + 1)
         for j, groups in own.items()
     )
-    groups = [parent.groups[pool[:, parent.attribute]] for parent in parents]
-    evidence, weights = _parent_evidence(tables, child, parents, groups)
-    first, _, _ = _distinct_configurations(parents, groups)
-    triples = triple_evidence(residuals, three_way, child, own, [group[first] for group in groups])
+    evidence, weights = _parent_evidence(tables, child, parents, pool)
+    configurations = [each.groups for each in evidence]
+    triples = triple_evidence(residuals, three_way, child, own, configurations)
     return parents, fit_loglinear(share, evidence, weights, iterations=iterations, triples=triples)
 
 
 def _parent_evidence(
     tables: DenoisedTables,
     child: int,
-    parents: Sequence[_Parent],
-    groups: Sequence[Indices],
+    parents: Sequence[Parent],
+    pool: RecordPool,
 ) -> tuple[list[ParentEvidence], Reals]:
     """Collect what an attribute's bins are fitted to, and the records with each configuration.
 
@@ -299,13 +311,12 @@ def _parent_evidence(
         tables: The denoised tables.
         child: The attribute.
         parents: Its parents.
-        groups: For each parent, the group of each record of the pool.
+        pool: The records.
     """
     if not parents:
         return [], np.empty(0)
-    first, repeats, _ = _distinct_configurations(parents, groups)
-    configurations = [group[first] for group in groups]
-    weights: Reals = repeats.astype(np.float64) * (tables.records / len(groups[0]))
+    configurations, repeats, _ = pool.configurations(parents)
+    weights: Reals = repeats.astype(np.float64) * (tables.records / len(pool.bins))
     margin = weights.sum() * tables.bins[child]
     evidence = []
     for parent, in_configurations in zip(parents, configurations, strict=True):
@@ -335,66 +346,3 @@ def _parent_evidence(
             )
         )
     return evidence, weights
-
-
-def _pool_distributions(
-    fitted: LogLinear, parents: Sequence[_Parent], groups: Sequence[Indices], records: int
-) -> tuple[Reals, Indices]:
-    """Compute the distributions of the records of the pool: distinct ones, and that of each."""
-    if not groups:
-        return softmax(fitted.base[None, :]), np.zeros(records, dtype=np.intp)
-    first, _, index = _distinct_configurations(parents, groups)
-    return softmax(fitted.logits([group[first] for group in groups])), index
-
-
-def _distinct_configurations(
-    parents: Sequence[_Parent], groups: Sequence[Indices]
-) -> tuple[Indices, Indices, Indices]:
-    """Find the distinct configurations of the parents in the pool.
-
-    Returns:
-        The first record of each, the number of its records, and the configuration of each record.
-        With very many possible configurations, each record is its own.
-    """
-    sizes = [parent.group_count for parent in parents]
-    if math.prod(sizes) > _MAX_NUMBERED_CONFIGURATIONS:
-        every = np.arange(len(groups[0]))
-        return every, np.ones(len(every), dtype=np.intp), every
-    numbers = np.ravel_multi_index(tuple(groups), sizes)
-    _, first, index, repeats = np.unique(
-        numbers, return_index=True, return_inverse=True, return_counts=True
-    )
-    return first, repeats, index
-
-
-def _given_distributions(
-    given: Network, measured: PairwiseMeasurements, pool: Indices, index: Indices, child: int
-) -> Reals:
-    """Compute the distributions of a child's bins that a network has for the records of a pool.
-
-    Args:
-        given: The network.
-        measured: The noisy counts.
-        pool: The bins of the records.
-        index: The number of each record's distribution: one is computed for each number.
-        child: The attribute.
-    """
-    records = pool[np.unique(index, return_index=True)[1]]
-    # A code of each bin: the groups of a network's parents are unions of bins.
-    codes = np.empty(records.shape, dtype=np.uint16, order="F")
-    for j, bins in enumerate(measured.bins):
-        codes[:, j] = np.flatnonzero(np.diff(bins, prepend=-1))[records[:, j]]
-    by_value = np.exp(given.log_distribution(codes, child))
-    return sum_row_groups(measured.bins[child], by_value.T).T
-
-
-def _invert(distributions: Reals, index: Indices, words: HalfWords) -> Indices:
-    """Draw from the distribution of each record, by inversion of its word."""
-    cumulative = np.cumsum(distributions, axis=1)
-    cumulative /= cumulative[:, -1:]
-    bins = cumulative.shape[1]
-    # One search for all: distribution number n covers the interval from n to n + 1.
-    ends = (cumulative + np.arange(len(cumulative))[:, None]).ravel()
-    position = np.searchsorted(ends, index + words * 2.0**-32, side="right") - index * bins
-    drawn: Indices = np.clip(position, 0, bins - 1)
-    return drawn

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
-from statistics import NormalDist
+from statistics import NormalDist, median
 
 import numpy as np
 
@@ -224,8 +224,8 @@ def noise_level(
         rows=records / part,
         columns=len(columns),
         pairs=len(pairs.first),
-        groups=float(np.median(sizes)),
-        value_error=float(np.median([ratio * column.sigma / records for column in columns])),
+        groups=float(median(sizes.tolist())),
+        value_error=float(median(ratio * column.sigma / records for column in columns)),
     )
     if not level.pairs:
         return level
@@ -242,8 +242,8 @@ def noise_level(
     variance_ratio = records * float(noise.mean() / sampling.mean()) ** 2
     return replace(
         level,
-        visible_association=float(np.median(association)),
-        visible_correlation=float(np.median(correlation)) if len(correlation) else None,
+        visible_association=median(association.tolist()),
+        visible_correlation=median(correlation.tolist()) if len(correlation) else None,
         sample_share=part / (1 + variance_ratio),
     )
 

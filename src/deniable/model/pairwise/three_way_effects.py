@@ -8,11 +8,11 @@ that it adds nothing that two attributes alone could have.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from deniable.arrays import Indices, Reals
+from deniable.model.pairwise.one_hot_design import Floats, OneHotDesign
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class TripleDesign:
         evidence: One entry per φ.
         starts: The first row of each φ, and the end of the last.
         joint: One-hot joint groups of all pairs of parents, by configuration.
-        weighted_joint: Its transpose, weighted by records.
+        weights: Records with each configuration.
         target: Target counts of all φ, stacked.
         penalty: Ridge penalties of all φ.
         scale: Scale of each φ.
@@ -90,8 +90,8 @@ class TripleDesign:
 
     evidence: Sequence[TripleEvidence]
     starts: Indices
-    joint: Any
-    weighted_joint: Any
+    joint: OneHotDesign
+    weights: Reals
     target: Reals
     penalty: Reals
     scale: Reals
@@ -99,12 +99,10 @@ class TripleDesign:
     @classmethod
     def of(cls, evidence: Sequence[TripleEvidence], weights: Reals) -> "TripleDesign":
         """Make the design of at least one triple."""
-        from scipy.sparse import diags  # noqa: PLC0415
-
         groups = evidence[0].target.shape[2]
         starts = np.cumsum([0, *(each.target.size // groups for each in evidence)])
         columns = [each.joint + start for each, start in zip(evidence, starts, strict=False)]
-        joint = one_hot([np.stack(columns, axis=1)], columns=int(starts[-1]))
+        joint = OneHotDesign.of([np.stack(columns, axis=1)], columns=int(starts[-1]))
         target, expected, penalty = (
             np.concatenate([getattr(each, name).reshape(-1, groups) for each in evidence])
             for name in ("target", "expected", "penalty")
@@ -113,7 +111,7 @@ class TripleDesign:
             evidence=evidence,
             starts=starts,
             joint=joint,
-            weighted_joint=(joint.T @ diags(weights.astype(np.float32))).tocsr(),
+            weights=weights,
             target=target,
             penalty=penalty,
             scale=1 / np.sqrt(expected + penalty),
@@ -128,12 +126,12 @@ class TripleDesign:
         """Undo the scaling, and centre; return all φ, stacked."""
         return self._centre(scaled.reshape(self.target.shape) * self.scale)
 
-    def logits(self, effects: Reals) -> Any:
+    def logits(self, effects: Reals) -> Floats:
         """Compute Σ φ of each configuration and bin."""
-        by_group = self.joint @ effects.astype(np.float32)
+        by_group = self.joint.times(effects.astype(np.float32))
         return by_group[:, self.evidence[0].parents.child_groups]
 
-    def loss(self, effects: Reals, shares: Any) -> tuple[float, Reals]:
+    def loss(self, effects: Reals, shares: Floats) -> tuple[float, Reals]:
         """Compute what φ adds to the loss besides the logits, and the gradient of all of it.
 
         Args:
@@ -143,7 +141,7 @@ class TripleDesign:
         groups = self.evidence[0].parents.child_groups
         to_groups = np.zeros((len(groups), self.target.shape[1]), dtype=np.float32)
         to_groups[np.arange(len(groups)), groups] = 1
-        fitted = self.weighted_joint @ (shares @ to_groups)
+        fitted = self.joint.transposed_times(shares @ to_groups, self.weights)
         value = 0.5 * float((self.penalty * effects * effects).sum())
         value -= float((self.target * effects).sum())
         return value, self._centre(fitted - self.target + self.penalty * effects) * self.scale
@@ -168,14 +166,3 @@ def centre_axes(table: Reals) -> Reals:
     for axis in range(table.ndim):
         centred = centred - centred.mean(axis=axis, keepdims=True)
     return centred
-
-
-def one_hot(blocks: Sequence[Indices], *, columns: int) -> Any:
-    """Make a sparse matrix of ones, given the columns of each row; blocks are stacked."""
-    from scipy.sparse import csr_matrix  # noqa: PLC0415
-
-    per_row = np.concatenate([np.full(len(block), block.shape[1]) for block in blocks])
-    row_ends = np.concatenate([[0], np.cumsum(per_row)])
-    indices = np.concatenate([block.ravel() for block in blocks])
-    ones = np.ones(len(indices), dtype=np.float32)
-    return csr_matrix((ones, indices, row_ends), shape=(len(per_row), columns))

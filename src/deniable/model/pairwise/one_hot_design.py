@@ -1,0 +1,91 @@
+"""One-hot design matrices of a fit, and their products, by SciPy's compiled functions.
+
+The products are those of ``scipy.sparse``, to the last bit. Its import would take longer than the
+fit of a usual table, so its compiled module is loaded on its own
+(docs/adr/0027-compiled-products.md).
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.arrays import Indices, Reals
+
+# Fits compute with 32 bits: half the memory traffic.
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneHotDesign:
+    """A sparse matrix whose entries are all one.
+
+    Attributes:
+        row_ends: Where each row ends in ``places``; a zero first.
+        places: The columns of the ones, row after row.
+        columns: The number of columns.
+    """
+
+    row_ends: NDArray[np.int32]
+    places: NDArray[np.int32]
+    columns: int
+
+    @classmethod
+    def of(cls, blocks: Sequence[Indices], *, columns: int) -> "OneHotDesign":
+        """Make a matrix, given the columns of each row's ones; blocks of rows are stacked."""
+        per_row = np.concatenate([np.full(len(block), block.shape[1]) for block in blocks])
+        return cls(
+            row_ends=np.concatenate([[0], np.cumsum(per_row)]).astype(np.int32),
+            places=np.concatenate([block.ravel() for block in blocks]).astype(np.int32),
+            columns=columns,
+        )
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return len(self.row_ends) - 1
+
+    def times(self, dense: Floats) -> Floats:
+        """Multiply by a dense matrix: sum the rows of ``dense`` that each row selects."""
+        product = np.zeros((self.rows, dense.shape[1]), dtype=np.float32)
+        ones = np.ones(len(self.places), dtype=np.float32)
+        _sparsetools().csr_matvecs(
+            self.rows, self.columns, dense.shape[1],
+            self.row_ends, self.places, ones, dense.ravel(), product.ravel(),
+        )  # fmt: skip
+        return product
+
+    def transposed_times(self, dense: Floats, weights: Reals | None = None) -> Floats:
+        """Multiply the transpose by a dense matrix: sum its rows by column, optionally weighted."""
+        product = np.zeros((self.columns, dense.shape[1]), dtype=np.float32)
+        each = np.ones(self.rows) if weights is None else weights
+        factors = np.repeat(each.astype(np.float32), np.diff(self.row_ends))
+        # The rows of this matrix are the columns of its transpose.
+        _sparsetools().csc_matvecs(
+            self.columns, self.rows, dense.shape[1],
+            self.row_ends, self.places, factors, dense.ravel(), product.ravel(),
+        )  # fmt: skip
+        return product
+
+
+@cache
+def _sparsetools() -> Any:
+    """Load SciPy's compiled module of sparse products, without the package around it."""
+    package = find_spec("scipy")
+    if "scipy.sparse" not in sys.modules and package and package.submodule_search_locations:
+        folders = [str(Path(each) / "sparse") for each in package.submodule_search_locations]
+        found = PathFinder.find_spec("_sparsetools", folders)
+        if found is not None and found.loader is not None:
+            module = module_from_spec(found)
+            found.loader.exec_module(module)
+            return module
+    from scipy.sparse import _sparsetools as module_of_package  # noqa: PLC0415 - slow to import
+
+    return module_of_package

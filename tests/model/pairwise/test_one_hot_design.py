@@ -1,0 +1,74 @@
+"""One-hot designs: products are those of scipy.sparse, to the last bit, without its import."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, diags
+
+from deniable.model.pairwise import one_hot_design
+from deniable.model.pairwise.one_hot_design import OneHotDesign
+
+LOADED = """
+import sys
+import numpy as np
+from deniable.model.pairwise.one_hot_design import OneHotDesign
+design = OneHotDesign.of([np.array([[0, 2], [1, 2]])], columns=3)
+print(design.times(np.array([[1.0], [10.0], [100.0]], dtype=np.float32)).tolist())
+print("scipy.sparse" in sys.modules)
+"""
+
+
+def random_design(key, *, rows, columns):
+    """A design with blocks of one, two and three ones in a row, and SciPy's form of it."""
+    rng = np.random.default_rng(key)
+    blocks = [
+        rng.permuted(np.tile(np.arange(columns), (rows, 1)), axis=1)[:, :n] for n in (1, 2, 3)
+    ]
+    design = OneHotDesign.of(blocks, columns=columns)
+    ones = np.ones(len(design.places), dtype=np.float32)
+    shape = (3 * rows, columns)
+    return design, csr_matrix((ones, design.places, design.row_ends), shape=shape), rng
+
+
+def test_rows_have_ones_in_their_columns():
+    design = OneHotDesign.of([np.array([[0, 2], [1, 2]]), np.array([[3]])], columns=4)
+    assert design.rows == 3
+    identity = np.eye(4, dtype=np.float32)
+    assert design.times(identity).tolist() == [[1, 0, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+
+
+@pytest.mark.parametrize("values", [1, 5, 24])
+def test_products_are_those_of_scipy_to_the_last_bit(values):
+    """A sum in another order would change the last bits, and with them every record."""
+    design, matrix, rng = random_design(values, rows=400, columns=9)
+    by_column = rng.normal(size=(9, values)).astype(np.float32)
+    by_row = rng.normal(size=(1_200, values)).astype(np.float32)
+    weights = rng.integers(1, 40, 1_200) * 4.37
+    weighted = (matrix.T @ diags(weights.astype(np.float32))).tocsr()
+    assert np.array_equal(design.times(by_column), matrix @ by_column)
+    assert np.array_equal(design.transposed_times(by_row), matrix.T @ by_row)
+    assert np.array_equal(design.transposed_times(by_row, weights), weighted @ by_row)
+
+
+def test_a_matrix_that_is_not_contiguous_is_multiplied_by_its_rows():
+    design, matrix, rng = random_design(1, rows=30, columns=5)
+    dense = rng.normal(size=(4, 5)).astype(np.float32).T
+    assert np.array_equal(design.times(dense), matrix @ dense)
+
+
+@pytest.mark.slow
+def test_scipy_sparse_is_not_imported():
+    """Its import takes longer than the fit of a usual table."""
+    shown = subprocess.run(
+        [sys.executable, "-c", LOADED], check=True, capture_output=True, text=True
+    )
+    assert shown.stdout.split("\n")[:2] == ["[[101.0], [110.0]]", "False"]
+
+
+def test_where_the_compiled_module_is_not_found_the_package_is_imported(monkeypatch):
+    """As in an installation that keeps its compiled modules elsewhere."""
+    monkeypatch.setattr(one_hot_design.PathFinder, "find_spec", lambda *_: None)
+    module = one_hot_design._sparsetools.__wrapped__()
+    assert module.__name__ == "scipy.sparse._sparsetools"

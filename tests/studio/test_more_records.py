@@ -1,0 +1,251 @@
+"""More records: the request as a command, its mark, its check, and what is impossible."""
+
+import io
+import json
+import re
+import shutil
+import zipfile
+
+import pytest
+
+from deniable.answers.balance import Balance
+from deniable.answers.condition import RecordCondition
+from deniable.answers.conditional_release import generate_conditional
+from deniable.release.artefact import load
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
+from deniable.studio.checked_files import state_of_files
+from deniable.studio.more_records import MoreRequest, example_condition, records_path
+from deniable.studio.run_store import RunRecord
+from deniable.studio.workspace import Call
+from deniable.verification.verify import verify
+from studio_client import end_step, record_verdict, text_of
+
+
+@pytest.fixture
+def started(released):
+    """The runs that were asked for; none is started. The release has passed its check."""
+    record_verdict(released, "out")
+    found: list[RunRecord] = []
+    released.space.control.begin = found.append
+    return found
+
+
+@pytest.fixture
+def rows(folder):
+    (folder / "rows.csv").write_text("trade\ntinsmith\n")
+    return "rows.csv"
+
+
+ARTEFACT = ("generate", "out/artefact")
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked"),
+    [
+        ({"records": "1,500"}, ("--records", "1500", "--out", "out-more-1.csv")),
+        (
+            {"records": "5", "format": "parquet"},
+            ("--records", "5", "--out", "out-more-1.parquet"),
+        ),
+        (
+            {"records": "5", "where": "years >= 30\r\nand years < 50 "},
+            ("--records", "5", "--where=years >= 30 and years < 50", "--out", "out-more-1.csv"),
+        ),
+        (
+            {"records": "5", "balance": "trade"},
+            ("--records", "5", "--balance=trade", "--out", "out-more-1.csv"),
+        ),
+        (
+            {"given": "rows.csv", "records": "9"},
+            ("--given", "rows.csv", "--out", "out-more-1.csv.internal"),
+        ),
+        (
+            {
+                "given": "rows.csv",
+                "records_each": "3",
+                "given_is_public": "on",
+                "where": "years > 30",
+            },
+            (
+                *("--given", "rows.csv", "--where=years > 30", "--records-each", "3"),
+                *("--given-is-public", "--out", "out-more-1.csv"),
+            ),
+        ),
+    ],
+)
+def test_a_request_is_the_command_that_is_shown_and_is_checked(
+    released, started, rows, fields, asked
+):
+    shown = released.post("/more/command", release="out", **fields)
+    released.post("/more", release="out", **fields)
+    [run] = started
+    make, check = (each.arguments for each in run.steps)
+    assert make == (*ARTEFACT, *asked)
+    given = ("--given", rows) if "given" in fields else ()
+    assert check == ("verify", run.out, "--artefact", "out/artefact", *given)
+    assert run.out == asked[-1]
+    assert run.table == ""
+    assert f"deniable verify {run.out} --artefact out/artefact" in text_of(f"<main {shown}")
+    is_internal = run.out.endswith(".internal")
+    assert ("stays inside" in shown) == is_internal
+    assert ("May be published." in shown) == (not is_internal)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"records": "0"}, "whole number"),
+        ({"records": "x"}, "whole number"),
+        ({"records": ""}, "whole number"),
+        ({"records": "9" * 30}, "whole number"),
+        ({"records": "5", "where": "yeers > 3"}, "did you mean"),
+        ({"records": "5", "where": "trade ="}, "expected a value"),
+        ({"records": "5", "balance": "absent"}, "no learnt column"),
+        ({"records": "5", "balance": "trade", "shares": "0.5, 0.6"}, "shares"),
+        ({"given": "rows.csv", "balance": "trade"}, "exclude each other"),
+        ({"given": "rows.csv", "records_each": "0"}, "whole number"),
+        ({"given": "table.csv", "given_is_public": "on"}, "confidential table"),
+        ({"given": "../rows.csv"}, "cannot be opened here"),
+        ({"given": "absent.csv"}, "not there"),
+    ],
+)
+def test_what_is_impossible_is_told_at_once_and_not_started(released, started, rows, fields, words):
+    del rows
+    shown = released.post("/more/command", release="out", **fields)
+    assert "These records are not possible." in shown
+    assert words in shown
+    assert "May be published." not in shown
+    reply = released.client.post("/more", data={"release": "out", **fields})
+    assert reply.status_code in (403, 404, 422)
+    assert started == []
+
+
+def test_the_form_offers_columns_files_and_an_example(released, rows, made_release):
+    page = released.get("/result", release="out")
+    more = page.partition("More records")[2]
+    assert f'<option value="{rows}">' in more
+    assert "table.csv: the confidential table" in more
+    assert '<option value="trade">' in more
+    example = example_condition(load(made_release / "out" / "artefact").schema)
+    assert example.endswith('"')
+    shown = released.post("/more/command", release="out", records="5", where=example)
+    assert "not possible" not in shown
+
+
+@pytest.mark.parametrize("name", ['a "b": c', "a: b", '"a"', "-a", "a b"])
+def test_a_column_of_any_name_can_have_shares(name):
+    values = ("x", "y")
+    schema = Schema((Attribute(name=name, kind="categorical", values=values),), rows_max=10)
+    for shares, expected in (("", [0.5, 0.5]), ("0.2, 0.8", [0.2, 0.8])):
+        texts = {"balance": name, "shares": shares}
+        request = MoreRequest(release="r", artefact="r/artefact", texts=texts)
+        found = Balance.parse(request.balance, schema)
+        assert found.shares.tolist() == expected
+        assert f"--balance={request.balance}" in request.commands("out.csv")[0]
+    assert RecordCondition.parse(example_condition(schema), schema)
+
+
+@pytest.mark.slow
+def test_completed_rows_are_made_checked_and_stay_inside(released, folder, rows):
+    """The command line itself runs: what it writes is what the page marks."""
+    released.post("/more", release="out", given=rows, where="years >= 30")
+    assert released.follow() == "done"
+    out = folder / "out-more-1.csv.internal"
+    assert out.read_text().count("tinsmith") == 1
+    page = released.get("/result", release="out").partition("More records")[2]
+    line = page.partition("out-more-1.csv.internal</code>")
+    assert line[0].rstrip().endswith("<code>")
+    assert "confidential, stays inside" in line[0][-200:]
+    assert "rows of rows.csv, completed; where years &gt;= 30" in line[2]
+    reply = released.client.get("/download", params={"records": out.name})
+    assert reply.status_code == 403
+
+
+@pytest.fixture
+def made(released, folder, started):
+    """A file of more records with a run that has made it, and has not checked it yet."""
+    released.post("/more", release="out", records="50", balance="trade")
+    artefact = load(folder / "out" / "artefact")
+    generate_conditional(artefact, 50, balance="trade").write_file(folder / "out-more-1.csv")
+    end_step(released, started[0].id, 0)
+    return started[0].id
+
+
+def check(studio, run, *, passed):
+    """Write the files of the check of more records."""
+    verdict = json.dumps({"passed": passed, "checks": [], "unknown": []})
+    end_step(studio, run, 1, code=0 if passed else 1, output=verdict)
+    state = json.dumps(state_of_files(studio.space.root.path / "out-more-1.csv"))
+    (studio.space.store.folder(run) / "1.files").write_text(state)
+
+
+def shown_mark(studio):
+    page = studio.get("/result", release="out").partition("More records")[2]
+    before, _, after = page.partition("out-more-1.csv</code>")
+    return re.findall('class="mark ([a-z]+)"', before)[-1], after.partition("</p>")[0]
+
+
+def test_more_records_may_leave_once_they_passed_and_as_long_as_they_are_unchanged(
+    released, folder, made
+):
+    mark, words = shown_mark(released)
+    assert (mark, "is being checked" in words) == ("stays", True)
+    check(released, made, passed=False)
+    assert shown_mark(released)[0] == "stays"
+    assert "do not publish it" in shown_mark(released)[1]
+    check(released, made, passed=True)
+    mark, words = shown_mark(released)
+    assert mark == "public"
+    assert "shares of trade; checked: PASS" in words
+    # The verdict on these records is none on the release.
+    assert "All 2 checks passed" in released.get("/result", release="out")
+    with (folder / "out-more-1.csv").open("a") as file:
+        file.write("x\n")
+    mark, words = shown_mark(released)
+    assert (mark, "changed since it was checked" in words) == ("stays", True)
+
+
+def test_more_records_of_a_release_that_may_not_leave_stay(released, made):
+    check(released, made, passed=True)
+    for run in released.space.store.all():
+        if run.kind == "check":
+            released.space.store.forget(run.id)
+    assert shown_mark(released)[0] == "stays"
+
+
+@pytest.mark.usefixtures("made")
+def test_more_records_are_sent_with_their_manifest(released, tmp_path):
+    reply = released.client.get("/download", params={"records": "out-more-1.csv"})
+    with zipfile.ZipFile(io.BytesIO(reply.content)) as archive:
+        names = ["out-more-1/out-more-1.csv", "out-more-1/out-more-1.csv.manifest.json"]
+        assert archive.namelist() == names
+        archive.extractall(tmp_path / "unpacked")
+    assert verify(tmp_path / "unpacked" / "out-more-1" / "out-more-1.csv").passed
+
+
+def test_only_records_with_their_own_manifest_are_sent(released, folder):
+    shutil.copy(folder / "table.csv", folder / "other.csv")
+    manifest = json.loads((folder / "out" / "manifest.json").read_text())
+    for listed in ({}, {"synthetic.csv": "0"}, {"other.csv": "0", "table.csv": "0"}):
+        text = json.dumps({**manifest, "files": listed})
+        (folder / "other.csv.manifest.json").write_text(text)
+        reply = released.client.get("/download", params={"records": "other.csv"})
+        assert reply.status_code == 422
+    assert released.client.get("/download", params={"records": "table.csv"}).status_code == 404
+
+
+def test_no_name_is_used_twice(released, folder, started):
+    call = Call(space=released.space)
+    released.post("/more", release="out", records="5")
+    (folder / "out-more-2.csv").touch()
+    assert started[0].out == "out-more-1.csv"
+    assert records_path(call, "out") == "out-more-3.csv"
+
+
+def test_a_mode_without_an_artefact_makes_no_more(released, folder, started):
+    shutil.rmtree(folder / "out" / "artefact")
+    assert "This mode keeps no model" in released.get("/result", release="out")
+    data = {"release": "out", "records": "5"}
+    assert released.client.post("/more", data=data).status_code == 422
+    assert started == []
