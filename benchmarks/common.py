@@ -1,7 +1,11 @@
 """What the benchmarks share: timing, tiling, a simulated table, limits."""
 
+import compileall
+import resource
+import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +18,9 @@ TABLE = ROOT.parent / "shared" / "data" / "acs24" / "acs24_table1.csv.gz"
 SCHEMA = ROOT / "examples" / "acs24" / "schema.toml"
 DENIABLE = Path(sys.executable).parent / "deniable"
 OMEGA, K = 9, 50
+
+# Packages that commands load. This machine may forbid to write bytecode while they run.
+_LOADED = ("deniable", "joblib", "numpy", "pandas", "polars", "rich", "scipy", "sklearn", "typer")
 
 # How many values the columns of a simulated table have, in turn.
 _SIZES = (9, 5, 2, 16, 7, 3, 24, 4)
@@ -28,6 +35,22 @@ def timed(*actions, repeats=3, clock=time.perf_counter):
             action()
             best[at] = min(best[at], clock() - start)
     return best
+
+
+def spent(*command):
+    """Return processor and wall seconds of a command."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - start
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall
+
+
+def compile_installed():
+    """Compile what the commands load, as an installation leaves it, unless it is compiled."""
+    for name in _LOADED:
+        found = find_spec(name)
+        if found is not None and found.origin is not None:
+            compileall.compile_dir(Path(found.origin).parent, quiet=2, workers=0)
 
 
 def tile(codes, rows):

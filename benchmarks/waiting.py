@@ -8,18 +8,13 @@ simulates one. The files take up to about 0.1 GB on disk; all are removed.
 """
 
 import argparse
-import compileall
-import resource
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from common import DENIABLE, SCHEMA, Limits, simulate
+from common import DENIABLE, SCHEMA, Limits, compile_installed, simulate, spent
 
-import deniable as dn
 from deniable.data.codec import Codec
 
 # Columns, rows, and the most processor seconds of a first report.
@@ -27,14 +22,6 @@ TABLES = {"small": (11, 70_000, 15), "wide": (24, 21_000, 25), "large": (42, 200
 # Most processor time of a plan, in imports of NumPy: 0.35 s where that takes 0.07 s; and of a plan
 # whose seed histogram has noise from a table of millions of weights.
 PLAN, TINY_EPSILON = 5, 30
-
-
-def spent(*command):
-    """Return processor and wall seconds of a command."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - start
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall
 
 
 def best(repeats, *commands):
@@ -101,8 +88,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=1, help="of a run, a report; start-up: 5")
     options = parser.parse_args()
     limits = Limits()
-    # As an installation leaves it, whether or not this machine may write bytecode when it runs.
-    compileall.compile_dir(Path(dn.__file__).parent, quiet=1)
+    compile_installed()
     start_up(limits, 5)
     for name in options.tables:
         report_and_verify(name, limits, options.repeats)

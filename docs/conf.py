@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "repository_links",
+    "shared_kernel",
 ]
 exclude_patterns = ["_build"]
 nitpicky = True
@@ -30,7 +31,7 @@ smartquotes = False
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 
-# Notebooks: executed whenever they are built, in a folder of their own; an error ends the build.
+# Notebooks: executed whenever they are built, each in a new folder; an error ends the build.
 nb_execution_mode = "off" if os.environ.get("NOTEBOOKS") == "off" else "force"
 suppress_warnings = ["myst-nb.lexer"] if nb_execution_mode == "off" else []
 nb_execution_raise_on_error = True

@@ -60,6 +60,35 @@ def test_every_public_name_is_on_the_python_page_and_in_an_example(name):
         assert re.search(rf"\bdn\.{name}\b", examples())
 
 
+# Notebooks
+
+
+@pytest.mark.slow
+def test_notebooks_share_a_kernel_and_nothing_else(tmp_path):
+    """The second page finds modules loaded, but neither names nor files of the first."""
+    shared_kernel = pytest.importorskip("shared_kernel", reason="make docs installs it")
+    nbformat = pytest.importorskip("nbformat.v4")
+    kernel = shared_kernel.SharedKernel()
+
+    def execute(folder, *cells):
+        (tmp_path / folder).mkdir()
+        notebook = nbformat.new_notebook(cells=[nbformat.new_code_cell(cell) for cell in cells])
+        kernel.execute(notebook, cwd=str(tmp_path / folder), timeout=60)
+        return [cell.outputs for cell in notebook.cells]
+
+    try:
+        assert execute(
+            "one", "import os, sys; sys.mark = value = 1", "print(open('page', 'w').name)"
+        )
+        checks = ("assert 'value' not in globals() and 'os' not in globals()", "import os, sys")
+        [_, _, [shown]] = execute("two", *checks, "print(sys.mark, os.listdir())")
+        assert shown.text == "1 []\n"
+        with pytest.raises(Exception, match="NameError"):
+            execute("three", "value")
+    finally:
+        kernel.stop()
+
+
 # The command line page, and commands in all documents
 
 

@@ -371,9 +371,12 @@ def many_attributes(m):
 
 
 @pytest.mark.parametrize("epsilon", [1.0, INF])
-@pytest.mark.parametrize("m", [1, 2, 11, 40, 60])
+@pytest.mark.parametrize("m", [1, 2, 11, 61])
 def test_the_ledger_is_the_plan_for_any_number_of_attributes(m, epsilon):
-    """A run refuses otherwise; what is listed is what a second accountant expects of it."""
+    """A run refuses otherwise; what is listed is what a second accountant expects of it.
+
+    From 61 attributes on, a model is fitted with fewer records and steps.
+    """
     table, schema = many_attributes(m)
     options = {"mode": "seedless", "epsilon": epsilon, "max_cost": 8, "delta": 1e-6}
     artefact = deniable.learn(table, schema, **options)

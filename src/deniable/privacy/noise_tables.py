@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Self
 
@@ -32,6 +33,9 @@ _DECIMAL_DIGITS = 60
 _SCALING_SHORTFALL = 2.0**-42
 # Long tables are computed in slices that fit the processor's cache.
 _SLICE_LENGTH = 2**14
+
+# Tables in decimals are short and slow to compute; the same public σ often comes again.
+_MAX_CACHED_TABLES = 256
 
 # Unnormalized weights of the numbers 0 … r.
 Mass = Callable[[Reals], Reals]
@@ -196,6 +200,7 @@ def discrete_gaussian_table(sigma: float, r: int) -> WeightTable:
         return WeightTable.of_integers([round(power * unit) for power in powers])
 
 
+@lru_cache(maxsize=_MAX_CACHED_TABLES)
 def rounded_normal_table(sigma: float, r: int) -> WeightTable:
     """Table of Φ((z + ½) / σ) - Φ((z - ½) / σ) up to r ≥ 12.5 σ - ½."""
     with localcontext(prec=_DECIMAL_DIGITS):
