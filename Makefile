@@ -43,10 +43,11 @@ pictures: .venv/.dev  ## take the pictures of docs/studio.md, in a browser
 	DENIABLE_PICTURES=docs/img $(BIN)/python -m pytest --quiet tests/browser -k embedded
 
 test: .venv/.dev  ## run all tests
-	$(BIN)/python -m pytest $(TWO_WORKERS) $(TEST_ARGS)
+	$(BIN)/python -m pytest $(TWO_WORKERS) -m "not spark" $(TEST_ARGS)
+	$(BIN)/python -m pytest -m spark tests/counting/spark
 
 quick: .venv/.dev  ## run the unit tests that matter while editing, in under a minute
-	$(BIN)/python -m pytest $(TWO_WORKERS) --quiet -m "not slow and not shared"
+	$(BIN)/python -m pytest $(TWO_WORKERS) --quiet -m "not slow and not shared and not spark"
 
 check: lint types test-types doctests  ## format, lint, types, doctests, shape
 

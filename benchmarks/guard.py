@@ -17,6 +17,7 @@ from common import OMEGA, K, Limits, simulate, tile, timed
 from scan import SLOWER, by_scan_and_by_hand, cases, demo_seeds
 from speed import candidates_kernel, learn_exactly, learning, run_blocks, scan
 
+from deniable.counting.local import LocalRows
 from deniable.data.codec import Codec
 from deniable.model.seed_based import NetworkModel
 from deniable.randomness import Keyed
@@ -103,7 +104,7 @@ def draws(network, seeds, limits):
     records.draw_block(99)
     limits.at_most("numbers drawn a record, per attribute", drawn.numbers / BLOCK / COLUMNS, 1)
     mechanism = SeedMechanism(
-        seeds=seeds,
+        seeds=LocalRows(seeds),
         randomness=tested,
         passes=lambda plausible, _: pass_deterministic_test(plausible, k=K),
     )

@@ -18,6 +18,7 @@ import numpy as np
 from common import Limits, tile, timed
 
 from deniable.arrays import CODE
+from deniable.counting.local import LocalRows
 from deniable.data.table_io import read_codes
 from deniable.demo import demo_schema, demo_table
 from deniable.randomness import Keyed
@@ -156,7 +157,7 @@ def by_scan_and_by_hand(model, kernel, seeds, *, clock=time.perf_counter):
 def all_pairs(name, model, seeds, candidates):
     """Measure Mechanism 1 for so many candidates or a few more, each asked about every seed."""
     mechanism = SeedMechanism(
-        seeds=seeds,
+        seeds=LocalRows(seeds),
         randomness=Keyed(7),
         passes=lambda plausible, _: pass_deterministic_test(plausible, k=50),
     )

@@ -19,7 +19,7 @@ from common import DENIABLE, OMEGA, SCHEMA, TABLE, K, Limits, read_or_simulate, 
 
 import deniable as dn
 from deniable.counting.contingency import QueryAxis
-from deniable.counting.local import count
+from deniable.counting.local import LocalRows, count
 from deniable.data.codec import Codec
 from deniable.model.seed_based import NetworkModel
 from deniable.randomness import Keyed, Secret
@@ -40,7 +40,7 @@ PAPER = ScanLimits(max_plausible=100, max_check_plausible=50_000)
 def candidates_kernel(network, seeds):
     """Return Mechanism 1 as ``deniable synthesize --mode tested`` runs it."""
     mechanism = SeedMechanism(
-        seeds=seeds,
+        seeds=LocalRows(seeds),
         randomness=Secret(),
         passes=lambda plausible, _: pass_deterministic_test(plausible, k=K),
     )

@@ -21,7 +21,11 @@ TRADES = ("kelpfarmer", "wheelwright", "tinsmith", "lacemaker")
 HOMES = ("houseboat", "windmill")
 PETS = ("axolotl", "capybara", "pangolin")
 # Marks of tests that are skipped where something is missing, except in CI.
-NEEDS = {"shared": "the real tables", "browser": "Chromium and axe-core"}
+NEEDS = {
+    "shared": "the real tables",
+    "browser": "Chromium and axe-core",
+    "spark": "Java and pyspark",
+}
 
 
 ROOT = Path(__file__).parents[1]

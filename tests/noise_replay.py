@@ -14,14 +14,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-from deniable.arrays import CODE, Codes, Counts
-from deniable.counting.prefix_counts import PrefixCounts
-from deniable.pipeline import api
+from deniable.arrays import CODE, Counts
+from deniable.counting.local import LocalRows
+from deniable.counting.prefix_counts import FrequentPrefixes
 from deniable.privacy.ledger import Part, Spend
 from deniable.privacy.noise import add_noise
 from deniable.privacy.noise_laws import Law
 from deniable.randomness import Keyed, Rng, Stage
-from deniable.release import seed_histogram
 
 SEED_PREFIXES = "seed prefixes"
 # Added to the counts of seed prefixes while every cell of the domain is counted, so that the least
@@ -145,28 +144,28 @@ def _every_prefix() -> Iterator[None]:
     with the same result (test_the_kept_prefixes_are_those_of_dense_noise). Which cells get noise
     then depends on the table, so that their noisy counts could not be fed back to another one.
     """
-    count, sparse = api.count_prefixes, seed_histogram._distinct_prefixes
-    domain: list[int] = []
-
-    def count_prefixes(
-        rows: Codes, order: Sequence[int], lengths: Sequence[int], sizes: Sequence[int]
-    ) -> tuple[Codes, PrefixCounts]:
-        domain[:] = [sizes[i] for i in order]
-        return count(rows, order, lengths, sizes)
+    sparse = LocalRows.frequent_prefixes
 
     def count_every_cell(
-        seeds: Codes, counts: PrefixCounts, at: int, length: int
-    ) -> tuple[Codes, Counts]:
-        found, shared = sparse(seeds, counts, at, length)
-        shape = domain[:length]
-        assert np.prod(shape, dtype=float) < 2**20, "the domain is too large to count every cell"
-        cells = np.indices(shape).reshape(length, -1).T.astype(CODE)
-        spread = np.full(len(cells), _ABOVE_K, dtype=np.int64)
-        spread[np.ravel_multi_index(tuple(found.T.astype(np.intp)), shape)] += shared
-        return cells, spread
+        rows: LocalRows,
+        order: Sequence[int],
+        lengths: Sequence[int],
+        sizes: Sequence[int],
+        *,
+        floor: int,  # noqa: ARG001 - every cell is counted
+    ) -> list[FrequentPrefixes]:
+        found = sparse(rows, order, lengths, sizes, floor=1)
+        return [_spread_over_domain(level, [sizes[i] for i in order]) for level in found]
 
-    with (
-        patch.object(api, "count_prefixes", count_prefixes),
-        patch.object(seed_histogram, "_distinct_prefixes", count_every_cell),
-    ):
+    with patch.object(LocalRows, "frequent_prefixes", count_every_cell):
         yield
+
+
+def _spread_over_domain(found: FrequentPrefixes, domain: list[int]) -> FrequentPrefixes:
+    length = found.prefixes.shape[1]
+    shape = domain[:length]
+    assert np.prod(shape, dtype=float) < 2**20, "the domain is too large to count every cell"
+    cells = np.indices(shape).reshape(length, -1).T.astype(CODE)
+    spread = np.full(len(cells), _ABOVE_K, dtype=np.int64)
+    spread[np.ravel_multi_index(tuple(found.prefixes.T.astype(np.intp)), shape)] += found.counts
+    return FrequentPrefixes(cells, spread)

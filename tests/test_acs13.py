@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import deniable as dn
+from deniable.counting.local import LocalRows
 from deniable.counting.prefix_counts import PrefixCounts
 from deniable.data.codec import Codec
 from deniable.data.table_io import read_codes
@@ -49,7 +50,9 @@ def test_the_share_that_passes_is_that_of_the_authors_tool(acs13, schema, omega,
     assert np.mean(counts.of_seeds[0] >= 50) == pytest.approx(expected, abs=0.0005)
 
     mechanism = SeedMechanism(
-        seeds=seeds, randomness=Keyed(5), passes=lambda p, _: pass_deterministic_test(p, k=50)
+        seeds=LocalRows(seeds),
+        randomness=Keyed(5),
+        passes=lambda p, _: pass_deterministic_test(p, k=50),
     )
     kernel = own_omega_kernel(mechanism, NetworkModel(artefact.network, (omega,)))
     passed = sum(len(kernel(block)) for block in range(10)) / (10 * BLOCK)

@@ -14,8 +14,8 @@ WHOLE_NUMBERS = [
     *("k", "t", "max_cost", "rows_max", "max_plausible", "max_check_plausible"),
     *("max_attempts", "workers"),
 ]
-CHOICES = ["mode", "profile", "data_use", "estimator", "parameters"]
-SWITCHES = ["omega_known", "accept_drafted_schema"]
+CHOICES = ["mode", "profile", "data_use", "estimator", "parameters", "engine"]
+SWITCHES = ["omega_known", "accept_drafted_schema", "accept_open_cluster"]
 
 # By field: a value just inside, and values just outside.
 BOUNDS: dict[str, tuple[list[float], list[float]]] = {
@@ -52,6 +52,7 @@ def write(tmp_path):
 def test_every_field_is_in_one_of_the_lists_above():
     """A new field must get its bounds and wrong types tested, too."""
     known = {*NUMBERS, *WHOLE_NUMBERS, *CHOICES, *SWITCHES, "omega", "graph", "order", "target"}
+    known |= {"master"}
     assert {field.name for field in fields(Config)} == known
     assert set(BOUNDS) == {*NUMBERS, *WHOLE_NUMBERS}
 
@@ -260,6 +261,9 @@ def test_every_option_can_be_written_to_a_file(write):
         max_check_plausible = 40
         max_attempts = 50
         workers = 1
+        engine = "spark"
+        master = "spark://host:7077"
+        accept-open-cluster = true
         accept_drafted_schema = true
         [graph]
         pet = ["home"]

@@ -53,8 +53,8 @@ FAULTS = [
     Fault(
         "the threshold is one too low",
         "release/seed_histogram.py",
-        "kept = counted >= k + law.radius",
-        "kept = counted >= k + law.radius - 1",
+        "kept = counts >= k + law.radius",
+        "kept = counts >= k + law.radius - 1",
         "release/test_seed_histogram.py::test_the_kept_prefixes_are_those_of_dense_noise",
     ),
     Fault(
@@ -73,9 +73,9 @@ FAULTS = [
     ),
     Fault(
         "every candidate is tested at the shortest prefix",
-        "release/deniability_test.py",
-        "plausible[which] = of_seeds[seeds[which]]",
-        "plausible[which] = counts.of_seeds[0][seeds[which]]",
+        "counting/prefix_counts.py",
+        "np.flatnonzero(level_at == at)",
+        "np.flatnonzero(0 * level_at == at)",
         "release/test_seed_mechanism.py::test_records_are_released_with_the_probabilities_of_mechanism_1",
     ),
     Fault(
@@ -226,7 +226,7 @@ FAULTS = [
         "pipeline/learn_model.py",
         "        weights = table_weights(measured, attributes, laws, targets=targets)",
         "        from dataclasses import replace\n"
-        '        ratio = len(parts["parameters"]) / measured.records\n'
+        '        ratio = parts["parameters"].number / measured.records\n'
         "        seen = replace(measured, ratio=ratio)\n"
         "        weights = table_weights(seen, attributes, laws, targets=targets)",
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[pairs are chosen]",
@@ -241,8 +241,8 @@ FAULTS = [
     Fault(
         "the rows of a unit are bounded and then forgotten",
         "pipeline/api.py",
-        "    return replace(table, codes=codes, units=None)",
-        "    return replace(table, units=None)",
+        "    return replace(table, rows=table.rows.limit_per_unit(run.randomness, max_rows=most))",
+        "    table.rows.limit_per_unit(run.randomness, max_rows=most)\n    return table",
         "pipeline/test_api.py::test_of_every_person_so_many_rows_count",
     ),
     Fault(
@@ -290,16 +290,16 @@ FAULTS = [
     Fault(
         "the manifest tells an exact count",
         "pipeline/seed_modes.py",
-        'parameters={"order": [',
-        'parameters={"seeds": len(seeds), "order": [',
+        '"order": [run.schema.names',
+        '"seeds": seeds.number, "order": [run.schema.names',
         "release/test_manifest.py::test_nothing_in_it_depends_on_the_rows[tested-3-20]",
     ),
     Fault(
         "kept cells stand in the order of their first appearance",
-        "release/seed_histogram.py",
-        "    return seeds[representative][:, columns], sizes",
+        "counting/local.py",
+        "    return FrequentPrefixes(seeds[representative][:, columns], sizes)",
         "    first = np.argsort(representative)\n"
-        "    return seeds[representative[first]][:, columns], sizes[first]",
+        "    return FrequentPrefixes(seeds[representative[first]][:, columns], sizes[first])",
         "release/test_seed_histogram.py::test_the_order_of_rows_does_not_matter",
     ),
     Fault(
@@ -319,8 +319,8 @@ FAULTS = [
     Fault(
         "there are no dummy seeds",
         "release/seed_mechanism.py",
-        "rng.integers(len(seeds) + dummies, BLOCK)",
-        "rng.integers(len(seeds) + 0 * dummies, BLOCK)",
+        "rng.integers(seeds.number + dummies, BLOCK)",
+        "rng.integers(seeds.number + 0 * dummies, BLOCK)",
         "release/test_seed_mechanism.py::"
         "test_the_randomized_mechanism_has_its_law_for_tables_of_any_size",
     ),
@@ -363,14 +363,14 @@ FAULTS = [
     Fault(
         "the system's words are drawn from NumPy",
         "randomness.py",
-        'return np.frombuffer(os.urandom(8 * size), dtype="<u8")',
+        'return np.frombuffer(self._read(8 * size), dtype="<u8")',
         "return np.random.default_rng().integers(0, 2**64, size, dtype=np.uint64)",
         f"{REPLAY}::test_words_of_the_system_are_its_bytes",
     ),
     Fault(
         "the system's half words are drawn from NumPy",
         "randomness.py",
-        'return np.frombuffer(os.urandom(4 * size), dtype="<u4")',
+        'return np.frombuffer(self._read(4 * size), dtype="<u4")',
         "return np.random.default_rng().integers(0, 2**32, size, dtype=np.uint32)",
         f"{REPLAY}::test_integers_of_the_system_follow_from_its_bytes",
     ),
@@ -395,7 +395,7 @@ FAULTS = [
         "the number of seeds is at least the exact one",
         "pipeline/learn_model.py",
         'seeds=round(measured.records * run.plan.ratio("seeds", "structure")),',
-        'seeds=max(len(parts["seeds"]), round(measured.records)),',
+        'seeds=max(parts["seeds"].number, round(measured.records)),',
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[several omegas]",
     ),
     Fault(
@@ -424,17 +424,17 @@ FAULTS = [
     Fault(
         "the threshold of kept prefixes is applied to exact counts",
         "release/seed_histogram.py",
-        "    for prefixes, counted in zip(labels, by_length, strict=True):\n"
-        "        kept = counted >= k + law.radius",
-        "    for prefixes, counted, shared in zip(labels, by_length, exact, strict=True):\n"
+        "    for level, counts in zip(frequent, by_length, strict=True):\n"
+        "        kept = counts >= k + law.radius",
+        "    for level, counts, shared in zip(frequent, by_length, exact, strict=True):\n"
         "        kept = shared >= k + law.radius",
         f"{REPLAY}::test_kept_prefixes_follow_from_their_noisy_counts",
     ),
     Fault(
         "a seed histogram stores the exact number of seeds",
         "release/seed_histogram.py",
-        "counts=counted[kept], records=records))",
-        "counts=counted[kept], records=len(seeds)))",
+        "counts=counts[kept], records=records))",
+        "counts=counts[kept], records=int(level.counts.sum())))",
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[several omegas]",
     ),
     Fault(
@@ -465,14 +465,14 @@ FAULTS = [
     Fault(
         "the first rows of a unit are kept",
         "data/partition.py",
-        "np.lexsort((rng.words(len(units)), units))",
+        "np.lexsort((words, units))",
         "np.lexsort((np.arange(len(units)), units))",
         "data/test_partition.py::test_every_choice_of_rows_is_equally_likely",
     ),
     Fault(
         "parts are assigned by the number of the row",
         "data/partition.py",
-        'drawn = np.searchsorted(bounds, rng.random(len(batch)), side="right")',
+        "drawn, start = choose_parts(words, bounds), start + len(batch)",
         'drawn = np.searchsorted(bounds, np.arange(len(batch)) / 7 % 1, side="right")',
         "data/test_partition.py::test_a_record_goes_to_each_part_with_the_stated_probability",
     ),
@@ -480,7 +480,7 @@ FAULTS = [
         "a table without kept rows takes another path",
         "pipeline/api.py",
         "    fractions = run.plan.fractions\n",
-        '    if not len(rows):\n        raise BudgetError("no row is left")\n'
+        '    if not rows.number:\n        raise BudgetError("no row is left")\n'
         "    fractions = run.plan.fractions\n",
         f"{REPLAY}::test_rows_that_are_dropped_leave_no_trace[units-outside1]",
     ),
@@ -488,7 +488,7 @@ FAULTS = [
         "tables of a graph are estimated with the exact number of rows",
         "pipeline/learn_paper_model.py",
         "variance = count_variance(law.name, dict(law.parameters))",
-        'variance = count_variance(law.name, dict(law.parameters)) * len(parts["parameters"])',
+        'variance = count_variance(law.name, dict(law.parameters)) * parts["parameters"].number',
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[back-off]",
     ),
     Fault(
@@ -541,8 +541,8 @@ FAULTS = [
     Fault(
         "the split of the rows has a key",
         "pipeline/api.py",
-        'split_records(rows, shares, run.randomness.at("split"))',
-        'split_records(rows, shares, Keyed(1).at("split"))',
+        "rows.split(shares, run.randomness)",
+        "rows.split(shares, Keyed(1))",
         f"{STAGES}::test_every_stage_of_a_run_that_reads_rows_is_secret[one-shot]",
     ),
     Fault(
@@ -555,9 +555,9 @@ FAULTS = [
     Fault(
         "progress tells the number of rows",
         "pipeline/api.py",
-        "    if table.units is None:\n",
-        '    run.progress("read the table", len(table.codes), len(table.codes))\n'
-        "    if table.units is None:\n",
+        "    if run.schema.unit is None:\n",
+        '    run.progress("read the table", table.rows.number, table.rows.number)\n'
+        "    if run.schema.unit is None:\n",
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[seedless]",
     ),
     Fault(
@@ -577,7 +577,9 @@ FAULTS = [
     Fault(
         "the number of rows stands in the published folder",
         "release/release.py",
+        '            write_json(public / "manifest.json", document)\n'
         '            write_json(private / "run.json", self.internal)',
+        '            write_json(public / "manifest.json", document)\n'
         '            write_json(public / "run.json", self.internal)',
         f"{REPLAY}::test_a_release_and_what_is_printed_follow_from_the_noisy_answers",
     ),
@@ -616,6 +618,48 @@ FAULTS = [
         "return self.allowed.shares[None, :]",
         "return self.allowed.codes[None, :].astype(np.float64)",
         "answers/test_bin_values.py::test_shares_are_those_of_the_listed_values",
+    ),
+    Fault(
+        "a task on a cluster draws from the system, so that a second run of it draws anew",
+        "randomness.py",
+        "return Expanded.fresh() if isinstance(randomness, Secret) else randomness",
+        "return randomness",
+        "counting/spark/test_row_selection.py::test_a_run_of_the_product_draws_from_a_fresh_secret",
+    ),
+    Fault(
+        "a task on a cluster reports the message of a bug, which may be a cell",
+        "counting/spark/spark_errors.py",
+        "in a task on the cluster; its message is not shown",
+        "in a task on the cluster: {error}",
+        "counting/spark/test_code_blobs.py::test_a_task_does_not_raise",
+    ),
+    Fault(
+        "parts have as many records as candidates of a block passed",
+        "release/passed_records.py",
+        "first, last = block * BLOCK, min((block + 1) * BLOCK, self.number)",
+        "first, last = [0, *self.ends][block], min(self.ends[block], self.number)",
+        "release/test_passed_records.py::test_parts_have_equal_numbers_of_the_records_that_passed",
+    ),
+    Fault(
+        "tasks of mode tested draw from the system",
+        "pipeline/seed_modes.py",
+        "task_randomness(run.randomness) if drawn_by_tasks else run.randomness",
+        "run.randomness",
+        "pipeline/test_seed_modes.py::test_what_tasks_draw_comes_from_an_expanded_secret",
+    ),
+    Fault(
+        "the sentence of a tested release does not state that tasks drew",
+        "privacy/wording.py",
+        'return sentences + (_CANDIDATE_DRAWS_CLAIM if candidate_draws else "")',
+        "return sentences",
+        "pipeline/test_seed_modes.py::test_what_tasks_draw_comes_from_an_expanded_secret",
+    ),
+    Fault(
+        "a session with a UI is accepted",
+        "counting/spark/spark_session.py",
+        '    "spark.ui.enabled": ("false", "true"),\n',
+        "",
+        "counting/spark/test_spark_session.py::test_a_session_with_a_ui_is_refused",
     ),
 ]
 

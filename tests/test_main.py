@@ -283,12 +283,12 @@ SEARCHING = """
 import sys
 from pathlib import Path
 from deniable import __main__ as program
-from deniable.release import seed_mechanism
-count = seed_mechanism.count_own_omega
+from deniable.counting.prefix_counts import SeedGroups
+find = SeedGroups.find
 def counted(*given):
     Path("searching").touch()
-    return count(*given)
-seed_mechanism.count_own_omega = counted
+    return find(*given)
+SeedGroups.find = counted
 sys.argv[0] = "deniable"
 program.main()
 """

@@ -183,6 +183,18 @@ def forbidden_imports(source: str, module: str) -> Iterator[str]:
                 yield f"imports {other}: {one} must not know {two}"
 
 
+def cluster_imports(source: str, module: str) -> Iterator[str]:
+    """One package knows pyspark; the rest knows that package by its engine and session alone."""
+    is_inside = _is_below(module, "counting.spark")
+    for name, _ in imports(source):
+        if top_of(name) in {"pyspark", "py4j"} and not is_inside:
+            yield f"imports {name}"
+    for other in imported_modules(source):
+        is_entry = other in {"counting.spark.spark_engine", "counting.spark.spark_session"}
+        if _is_below(other, "counting.spark") and not is_inside and not is_entry:
+            yield f"imports {other}, which is inside of the Spark engine"
+
+
 def late_imports(source: str, module: str) -> Iterator[str]:
     """Modules of ours that are imported by name, which hides them from the rules above."""
     for node in nodes_of(source):
@@ -384,6 +396,18 @@ CASES: dict[Callable, tuple[list[tuple[str, str]], list[tuple[str, str]]]] = {
         [
             ("pipeline.api", "from deniable.release.artefact import Artefact"),
             ("model.pairwise.fit", "from deniable.model.graph import Graph"),
+        ],
+    ),
+    cluster_imports: (
+        [
+            ("data.codec", "import pyspark"),
+            ("pipeline.api", "def f():\n    from pyspark.sql import SparkSession"),
+            ("counting.local", "from py4j.protocol import Py4JError"),
+            ("pipeline.api", "from deniable.counting.spark.code_blobs import BlobReader"),
+        ],
+        [
+            ("counting.spark.spark_session", "from pyspark.sql import SparkSession"),
+            ("pipeline.api", "from deniable.counting.spark.spark_engine import SparkEngine"),
         ],
     ),
     late_imports: (

@@ -63,9 +63,12 @@ def values_of(option: Option) -> str:
         kind = "whole number" if option.kind is int else "number"
         low, high = option.bounds
         return f"{kind}, at least {low:g}" if high >= 2**31 else f"{kind}, {low:g} to {high:g}"
-    return {"omega": "`auto`, `9`, `9-11`", "graph": "names to lists of names"}.get(
-        option.name, "list of names"
-    )
+    described = {
+        "omega": "`auto`, `9`, `9-11`",
+        "graph": "names to lists of names",
+        "master": "URL",
+    }
+    return described.get(option.name, "list of names")
 
 
 def row_of(option: Option) -> str:

@@ -20,6 +20,7 @@ Mode = Literal["one-shot", "seedless", "tested", "randomized"]
 DataUse = Literal["whole", "split"]
 Profile = Literal["default", "paper"]
 Parameters = Literal["mean", "drawn"]
+EngineName = Literal["local", "spark"]
 Estimator = Literal["pairs", "back-off", "norm-sub", "clip"]
 
 # The default of ``max_cost``: for the pairwise model, and for the tables of a graph.
@@ -221,6 +222,22 @@ class Config:
     workers: int | None = option_field(
         None, "Number of threads.", "Execution", default_label="one for each core", bounds=(1, 1024)
     )
+    engine: EngineName = option_field(
+        "local", "Where rows are counted: on this machine, or on a Spark cluster.", "Execution"
+    )
+    master: str | None = option_field(
+        None,
+        "URL of the Spark cluster, such as spark://HOST:7077, yarn, or sc://HOST.",
+        "Execution",
+        default_label="none",
+        applies_to="engine spark",
+    )
+    accept_open_cluster: bool = option_field(
+        False,
+        "Use a Spark session without encryption, or with a UI or an event log.",
+        "Execution",
+        applies_to="engine spark",
+    )
 
     def __post_init__(self) -> None:
         for option in options().values():
@@ -315,6 +332,9 @@ class Options(TypedDict, total=False):
     max_check_plausible: int
     max_attempts: int
     workers: int
+    engine: EngineName
+    master: str
+    accept_open_cluster: bool
 
 
 @cache

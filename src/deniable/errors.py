@@ -6,7 +6,8 @@
     │   ├── SchemaError       the schema
     │   ├── DataError         the table
     │   ├── ArtefactError     a saved artefact
-    │   └── OutputError       the path to write to
+    │   ├── OutputError       the path to write to
+    │   └── EngineError       Spark, or the cluster that it runs on
     ├── BudgetError           the guarantee cannot be met with this budget  exit code 3
     ├── VerificationError     a release that does not match its manifest    exit code 1
     └── InvariantError        a bug, fixed by the maintainers               exit code 4
@@ -46,6 +47,10 @@ class ArtefactError(InputError):
 
 class OutputError(InputError):
     """The output path cannot be written to."""
+
+
+class EngineError(InputError):
+    """Spark is not installed, not in reach or not set up as needed, or lost too many executors."""
 
 
 class BudgetError(DeniableError):

@@ -5,6 +5,7 @@ records do not depend on the number of workers. Privacy noise is *secret*: read 
 system, never seeded, logged or stored.
 """
 
+import hashlib
 import os
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, Self
@@ -42,6 +43,9 @@ _STAGE_NUMBERS: dict[Stage, int] = {
 }
 
 
+# The length of a secret that is expanded.
+_SECRET_BYTES = 32
+
 # Largest range of integers drawn from 32-bit words: at most one word in sixteen is rejected.
 _MAX_HALF_WORD_RANGE = 2**28
 
@@ -65,13 +69,16 @@ class Rng(Protocol):
 class SystemRng:
     """The operating system's CSPRNG. Stateless here, so a fork cannot repeat it."""
 
+    def _read(self, size: int) -> bytes:
+        return os.urandom(size)
+
     def words(self, size: int) -> Words:
         """Draw ``size`` uniform 64-bit words."""
-        return np.frombuffer(os.urandom(8 * size), dtype="<u8")
+        return np.frombuffer(self._read(8 * size), dtype="<u8")
 
     def half_words(self, size: int) -> HalfWords:
         """Draw ``size`` uniform 32-bit words."""
-        return np.frombuffer(os.urandom(4 * size), dtype="<u4")
+        return np.frombuffer(self._read(4 * size), dtype="<u4")
 
     def random(self, size: int) -> Reals:
         """Draw ``size`` uniform numbers in [0, 1), multiples of 2^-53."""
@@ -92,6 +99,18 @@ class SystemRng:
         while (rejected := np.flatnonzero(words > last)).size:
             words[rejected] = draw(rejected.size)
         return (words % words.dtype.type(high)).astype(np.int64)
+
+
+class ExpandedRng(SystemRng):
+    """A stream expanded from a secret by SHAKE-256: one output for each call, numbered."""
+
+    def __init__(self, address: bytes) -> None:
+        self._address = address
+        self._calls = 0
+
+    def _read(self, size: int) -> bytes:
+        self._calls += 1
+        return hashlib.shake_256(self._address + self._calls.to_bytes(8, "big")).digest(size)
 
 
 class KeyedRng:
@@ -141,6 +160,41 @@ class Secret:
 
 
 @dataclass(frozen=True)
+class Expanded:
+    """Secret randomness that several processes draw alike: a secret, expanded by SHAKE-256.
+
+    For what tasks on a cluster must draw: a task that is run again draws the same. The secret is
+    in memory and in the encrypted messages to tasks only; it is never stored, shown or logged.
+
+    Privacy:
+        Assumes: SHAKE-256 with a secret prefix of 32 bytes cannot be told from a random function.
+            What is drawn is then as good as the operating system's, against any adversary with
+            bounded computing power.
+    """
+
+    secret: bytes = field(repr=False)
+    is_secret: ClassVar[bool] = True
+
+    @classmethod
+    def fresh(cls) -> Self:
+        """Take a secret from the operating system."""
+        return cls(os.urandom(_SECRET_BYTES))
+
+    def __post_init__(self) -> None:
+        if len(self.secret) != _SECRET_BYTES:
+            raise ConfigError(f"a secret has {_SECRET_BYTES} bytes")
+
+    def at(self, stage: Stage, block: int = 0) -> Rng:
+        """Open the stream of one block of one stage."""
+        place = _STAGE_NUMBERS[stage].to_bytes(8, "big") + block.to_bytes(8, "big")
+        return ExpandedRng(self.secret + place)
+
+    def token(self, purpose: str) -> bytes:
+        """Derive 32 bytes for another purpose, such as the key of a hash."""
+        return hashlib.shake_256(self.secret + b"token" + purpose.encode()).digest(_SECRET_BYTES)
+
+
+@dataclass(frozen=True)
 class Keyed:
     """Reproducible randomness: the same key gives the same records, for any number of workers.
 
@@ -169,3 +223,16 @@ class Keyed:
         """Open the stream of one block of one stage."""
         address = np.random.SeedSequence(self.key, spawn_key=(_STAGE_NUMBERS[stage], block))
         return KeyedRng(np.random.Generator(np.random.SFC64(address)))
+
+
+def task_randomness(randomness: Randomness) -> Randomness:
+    """Return randomness that every task can draw alike: a secret of 32 bytes in place of the OS.
+
+    Privacy:
+        Covers: the split of rows, the rows of a unit that are used, and the candidates of mode
+            ``tested``, as the randomness of the operating system would, against adversaries with
+            bounded computing power.
+        Does not cover: noise, which the driver draws from the operating system.
+        Assumes: tasks, and the messages to them, are as confidential as the table.
+    """
+    return Expanded.fresh() if isinstance(randomness, Secret) else randomness

@@ -14,6 +14,7 @@ from deniable.audit.likelihood_ratio import ALL_TABLES
 from deniable.audit.mechanism import MechanismRuns, audit_mechanism, collect_blocks
 from deniable.audit.neighbours import all_cases, find_case
 from deniable.audit.planted_faults import FAULT_WORDS
+from deniable.counting import local
 from deniable.errors import ConfigError, OutputError
 from deniable.evaluation.checkpoints import CheckpointFolder
 from deniable.model.pairwise import measure, three_way
@@ -120,12 +121,12 @@ def test_seeds_without_noise_are_found(monkeypatch):
     """A fault in the source: the histogram of prefixes has exact counts."""
     learn_histogram = api.learn_histogram
 
-    def without_noise(rng, seeds, counts, **settings):
-        histogram, spent = learn_histogram(rng, seeds, counts, **settings)
+    def without_noise(rng, counted, **settings):
+        histogram, spent = learn_histogram(rng, counted, **settings)
         levels = []
-        for level in histogram.levels:
-            alike = (seeds[:, :1][:, None] == level.prefixes[None]).all(axis=2).sum(axis=0)
-            levels.append(replace(level, counts=alike.astype(np.int64)))
+        for level, exact in zip(histogram.levels, counted, strict=True):
+            alike = (exact.prefixes[:, None] == level.prefixes[None]).all(axis=2)
+            levels.append(replace(level, counts=exact.counts @ alike))
         return replace(histogram, levels=tuple(levels)), spent
 
     monkeypatch.setattr(api, "learn_histogram", without_noise)
@@ -136,9 +137,9 @@ def test_seeds_without_noise_are_found(monkeypatch):
 def test_more_rows_of_a_person_than_promised_are_found(monkeypatch):
     """A fault in the source: all rows of a person are used, not three of them."""
     monkeypatch.setattr(
-        api,
+        local,
         "limit_rows_per_unit",
-        lambda codes, units, rng, max_rows: codes,  # noqa: ARG005
+        lambda codes, units, randomness, max_rows: codes,  # noqa: ARG005
     )
     result = result_of("people with many rows", blocks=5, complete=0.0)
     assert result.exceeded

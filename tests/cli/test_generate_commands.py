@@ -1,5 +1,7 @@
 """``generate`` with conditions and given rows, and ``verify`` with an artefact, as commands."""
 
+from pathlib import Path
+
 import pytest
 
 from conftest import PETS
@@ -65,3 +67,18 @@ def test_a_bad_cell_is_never_shown(deniable, artefact, tmp_path):
     result = deniable("generate", artefact, "--given", rows, "--out", "r.csv")
     assert result.complains(2, 'column "pet", line 3 of rows.csv')
     assert "walrus" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--master", "spark://h:7077"), "--master and --accept-open-cluster need --engine spark"),
+        (("--accept-open-cluster",), "--master and --accept-open-cluster need --engine spark"),
+        (("--format", "parquet"), "--format needs --engine spark"),
+    ],
+)
+def test_options_of_a_cluster_are_not_ignored(deniable, artefact, words, expected):
+    result = deniable("generate", artefact, "--records", 5, "--out", "n.csv", *words)
+    assert result.code == 2
+    assert expected in result.err
+    assert not Path("n.csv").exists()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import definitions
 from deniable.counting import prefix_counts as module
+from deniable.counting.local import distinct_prefixes
 from deniable.counting.prefix_counts import PrefixCounts, SeedGroups
 from worlds import codes_of, property_test, schemas, tables
 
@@ -60,25 +61,30 @@ def test_every_seed_has_the_count_of_its_own_prefix(tree, small):
 
 
 @property_test
-@given(trees(), st.booleans())
-def test_seed_groups_represent_every_seed_once(tree, few):
-    """Every kept prefix occurs as often as in the seeds, and k' is right on every level."""
+@given(trees(), st.integers(1, 3))
+def test_seed_groups_stand_for_every_seed_that_enough_share(tree, floor):
+    """On every level, each frequent prefix has as many ranks as seeds; other ranks have none."""
     sizes, order, levels, seeds, _ = tree
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MAX_DENSE_COMBINATIONS", 2**20 if few else 0)
-        found = SeedGroups.of(codes_of(seeds, len(sizes)), order, levels, sizes)
-    rows = found.row_of(np.arange(len(seeds)))
-    kept = list(order[: max(levels)])
-
-    def prefix(record):
-        return tuple(int(record[column]) for column in kept)
-
-    assert sorted(prefix(found.rows[row]) for row in rows) == sorted(map(prefix, seeds))
-    for at, length in enumerate(found.counts.levels):
+    codes, levels = codes_of(seeds, len(sizes)), sorted(levels)
+    counts = PrefixCounts.of(codes, order, levels, sizes)
+    frequent = [
+        distinct_prefixes(codes, counts, at, length).at_least(floor)
+        for at, length in enumerate(levels)
+    ]
+    groups = SeedGroups.of(frequent, order, columns=len(sizes), number=len(seeds))
+    for at, length in enumerate(levels):
+        found = groups.find(np.arange(len(seeds)), np.full(len(seeds), at))
         there = Counter(tuple(x[c] for c in order[:length]) for x in seeds)
-        for row in set(rows.tolist()):
-            own = tuple(int(found.rows[row][c]) for c in order[:length])
-            assert found.counts.of_seeds[at][row] == there[own]
+        expected = {prefix: n for prefix, n in there.items() if n >= floor}
+        drawn = Counter(
+            tuple(int(groups.rows[group][c]) for c in order[:length])
+            for group in found.tolist()
+            if group >= 0
+        )
+        assert drawn == expected
+        for group in set(found.tolist()) - {-1}:
+            own = tuple(int(groups.rows[group][c]) for c in order[:length])
+            assert groups.shared[group] == there[own]
 
 
 def test_levels_far_apart_in_a_sparse_domain():

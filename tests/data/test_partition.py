@@ -20,7 +20,7 @@ KEY = 31
 
 
 def rng(key=KEY):
-    return Keyed(key).at("split")
+    return Keyed(key)
 
 
 def numbered(n):
@@ -120,9 +120,7 @@ def one_column(rows):
 
 
 def kept_rows(units, most, key=1):
-    bounded = limit_rows_per_unit(
-        one_column(len(units)), units, Keyed(key).at("units"), max_rows=most
-    )
+    bounded = limit_rows_per_unit(one_column(len(units)), units, Keyed(key), max_rows=most)
     assert bounded.flags.f_contiguous
     return bounded[:, 0].tolist()
 
@@ -147,7 +145,7 @@ def test_every_choice_of_rows_is_equally_likely():
 
 def kept_two_of_five(units):
     numbers = np.asfortranarray(np.arange(len(units))[:, None])
-    return limit_rows_per_unit(numbers, units, Keyed(9).at("units"), max_rows=2)[:, 0].tolist()
+    return limit_rows_per_unit(numbers, units, Keyed(9), max_rows=2)[:, 0].tolist()
 
 
 def test_every_choice_of_scattered_rows_is_equally_likely():
@@ -179,6 +177,6 @@ def test_an_empty_table_stays_empty(most):
 
 def test_the_inputs_are_not_changed():
     codes, units = one_column(6), np.array([0, 0, 0, 1, 1, 2])
-    limit_rows_per_unit(codes, units, Keyed(1).at("units"), max_rows=1)
+    limit_rows_per_unit(codes, units, Keyed(1), max_rows=1)
     assert codes[:, 0].tolist() == list(range(6))
     assert units.tolist() == [0, 0, 0, 1, 1, 2]

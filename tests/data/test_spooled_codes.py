@@ -262,9 +262,9 @@ def test_some_rows_of_codes_in_a_file_are_those_of_codes_in_memory():
 def test_a_split_of_codes_in_a_file_is_that_of_codes_in_memory(monkeypatch):
     codes = some_codes(2_000)
     shares = {"seeds": 0.45, "structure": 0.35, "parameters": 0.04}
-    spooled = split_records(spool(codes), shares, Keyed(3).at("split"))
+    spooled = split_records(spool(codes), shares, Keyed(3))
     monkeypatch.undo()
-    plain = split_records(codes, shares, Keyed(3).at("split"))
+    plain = split_records(codes, shares, Keyed(3))
     assert [isinstance(part, SpooledCodes) for part in spooled.values()] == [True, True, False]
     for part, rows in plain.items():
         assert type(rows) is np.ndarray
@@ -273,8 +273,8 @@ def test_a_split_of_codes_in_a_file_is_that_of_codes_in_memory(monkeypatch):
 
 def test_rows_of_units_are_bounded_alike_in_a_file_and_in_memory():
     codes, units = some_codes(2_000), np.arange(2_000) % 90
-    spooled = limit_rows_per_unit(spool(codes), units, Keyed(3).at("units"), max_rows=4)
-    plain = limit_rows_per_unit(codes, units, Keyed(3).at("units"), max_rows=4)
+    spooled = limit_rows_per_unit(spool(codes), units, Keyed(3), max_rows=4)
+    plain = limit_rows_per_unit(codes, units, Keyed(3), max_rows=4)
     assert isinstance(spooled, SpooledCodes)
     assert len(plain) == 360
     assert np.array_equal(spooled, plain)

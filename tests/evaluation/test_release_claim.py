@@ -6,9 +6,12 @@ import shutil
 
 import pytest
 
-from deniable.evaluation.release_claim import read_claim
+from deniable.evaluation.evaluate import evaluate
+from deniable.evaluation.release_claim import find_released, read_claim
 from deniable.pipeline.api import generate, synthesize
+from deniable.release import generation, record_parts
 from deniable.release.artefact import load
+from deniable.verification import record_checks
 
 
 @pytest.fixture
@@ -75,3 +78,31 @@ def test_without_noise_nothing_is_claimed(small_files, small_schema, tmp_path):
     assert claim.epsilon is None
     assert not claim.holds
     assert claim.document()["epsilon"] == "inf"
+
+
+def test_a_release_in_parts_is_one_claim(release, tmp_path, monkeypatch):
+    for module in (generation, record_parts, record_checks):
+        monkeypatch.setattr(module, "BLOCK", 100)
+    folder = tmp_path / "parts"
+    generate(load(release / "artefact"), 250, key=1).write(folder, parts=True)
+    assert read_claim(folder).holds
+    assert read_claim(release).sentence == read_claim(folder).sentence
+    assert [path.name for path in find_released(folder)] == [f"part-0000{n}.csv" for n in range(3)]
+    assert find_released(tmp_path) == ()
+    (folder / "part-00001.csv").write_bytes((folder / "part-00000.csv").read_bytes())
+    expected = "the manifest describes another file than this part-00001.csv"
+    assert read_claim(folder).failures == (expected,)
+
+
+def test_a_release_in_parts_is_evaluated(release, tmp_path, small_schema, monkeypatch):
+    """All of its parts are read; those of the same records in one file are the same report."""
+    for module in (generation, record_parts, record_checks):
+        monkeypatch.setattr(module, "BLOCK", 100)
+    made = generate(load(release / "artefact"), 250, key=1)
+    made.write(tmp_path / "parts", parts=True)
+    found = evaluate(None, tmp_path / "parts", small_schema, edition="public")
+    made.write(tmp_path / "whole")
+    whole = evaluate(None, tmp_path / "whole" / "synthetic.csv", small_schema, edition="public")
+    assert found.records == 250
+    assert found.estimates is not None
+    assert found.document() == whole.document()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from deniable.config import Config
+from deniable.counting.local import LocalRows
 from deniable.model.learnt_model import LearntModel
 from deniable.model.pairwise.fit import fit_network
 from deniable.model.pairwise.measure import PairwiseMeasurements
@@ -19,7 +20,7 @@ from deniable.randomness import Keyed
 def learnt(schema, codes, **options) -> tuple[LearntModel, Run]:
     config = Config.assemble({"mode": "seedless", **options})
     run = Run(schema=schema, config=config, plan=plan_run(schema, config), randomness=Keyed(3))
-    return learn_model(dict.fromkeys(map(str, PARTS), codes), run), run
+    return learn_model(dict.fromkeys(map(str, PARTS), LocalRows(codes)), run), run
 
 
 def test_the_network_is_post_processing_of_the_evidence(small_schema, small_codes):

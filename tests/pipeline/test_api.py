@@ -641,3 +641,10 @@ def test_the_shares_of_the_budget_can_be_chosen_and_the_total_stays(small_schema
         assert 0.98 < run.cost.epsilon <= 1
     with pytest.raises(ConfigError, match="seeds_share"):
         api.plan(small_schema, seeds_share=1.5)
+
+
+def test_options_of_a_cluster_need_its_engine(small_schema):
+    """Before the table is read."""
+    for options in ({"master": "spark://h:7077"}, {"accept_open_cluster": True}):
+        with pytest.raises(ConfigError, match="need --engine spark"):
+            api.learn("/absent", small_schema, **options)

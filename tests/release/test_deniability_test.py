@@ -76,7 +76,7 @@ def own(world: World, y, omega: int) -> list[Fraction]:
 
 def look_up_own(run) -> np.ndarray:
     levels = np.array([run.model.kept.index(run.world.m - w) for w in run.omegas.tolist()])
-    return count_own_omega(run.counts, np.arange(len(run.omegas)), levels)
+    return count_own_omega(run.counts, run.world.codes, levels)
 
 
 def look_up_hidden(run, gamma: Fraction) -> np.ndarray:
@@ -294,8 +294,9 @@ def test_its_own_omega_does_not_make_a_record_deniable_if_omega_is_hidden():
     world, model = counter_example()
     counts = PrefixCounts.of(world.codes, (0, 1), model.kept, (2, 1))
     y, seed = codes_of([(0, 0)], 2), 2
+    own_seed = world.codes[[seed]]
     drew_all = np.array([model.kept.index(0)])
-    assert count_own_omega(counts, np.array([seed]), drew_all).tolist() == [3]
+    assert count_own_omega(counts, own_seed, drew_all).tolist() == [3]
 
     probabilities = hidden(world, model, (0, 0))
     assert probabilities == [Fraction(3, 4), Fraction(3, 4), Fraction(1, 4)]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from chance import assert_distribution, assert_rate
 from deniable.arrays import CODE
+from deniable.counting.local import distinct_prefixes
 from deniable.counting.prefix_counts import PrefixCounts
 from deniable.errors import InvariantError
 from deniable.model.bayesian_network import ConditionalTable, Network, empty_codes
@@ -52,13 +53,15 @@ class Listed:
 
 
 def prefix_counts(seeds, order, lengths, sizes):
-    return PrefixCounts.of(seeds, order, lengths, sizes)
+    """All prefixes, from the seeds themselves: not by way of their sorted combinations."""
+    counts = PrefixCounts.of(seeds, order, lengths, sizes)
+    return [distinct_prefixes(seeds, counts, at, length) for at, length in enumerate(counts.levels)]
 
 
 def learn(rng, table, sizes, order, lengths, *, k, law=LAW, records=100):
     seeds = codes_of(table, len(sizes))
     counts = prefix_counts(seeds, order, lengths, sizes)
-    return learn_histogram(rng, seeds, counts, k=k, law=law, records=records)
+    return learn_histogram(rng, counts, k=k, law=law, records=records)
 
 
 def kept_by_definition(words, table, sizes, order, length, *, k):
@@ -141,7 +144,7 @@ def test_a_prefix_is_kept_with_the_probability_of_the_table_of_noise(count):
     seeds = np.asfortranarray(np.stack([values // 256, values % 256], axis=1).astype(CODE))
     counts = prefix_counts(seeds, (0, 1), [2], (256, 256))
     rng = Keyed(KEY).at("noise", count)
-    histogram, _ = learn_histogram(rng, seeds, counts, k=k, law=LAW, records=1)
+    histogram, _ = learn_histogram(rng, counts, k=k, law=LAW, records=1)
     chance = sum(
         LAW.probability(z)
         for z in range(-LAW.radius, LAW.radius + 1)
@@ -156,7 +159,7 @@ def test_that_assertion_notices_a_threshold_one_too_low():
     values = np.repeat(np.arange(cells), count)
     seeds = np.asfortranarray(np.stack([values // 256, values % 256], axis=1).astype(CODE))
     counts = prefix_counts(seeds, (0, 1), [2], (256, 256))
-    histogram, _ = learn_histogram(Keyed(KEY).at("noise"), seeds, counts, k=k, law=LAW, records=1)
+    histogram, _ = learn_histogram(Keyed(KEY).at("noise"), counts, k=k, law=LAW, records=1)
     lower = sum(
         LAW.probability(z)
         for z in range(-LAW.radius, LAW.radius + 1)

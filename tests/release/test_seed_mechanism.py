@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import definitions
 from chance import assert_distribution
+from deniable.counting.local import LocalRows
 from deniable.errors import BudgetError
 from deniable.model.seed_based import NetworkModel
 from deniable.privacy.noise_laws import discrete_laplace
@@ -59,7 +60,7 @@ KEY = 77
 
 def mechanism(k: int) -> SeedMechanism:
     return SeedMechanism(
-        seeds=codes_of(SEEDS, 3),
+        seeds=LocalRows(codes_of(SEEDS, 3)),
         randomness=Keyed(KEY),
         passes=lambda plausible, _block: pass_deterministic_test(plausible, k=k),
     )
@@ -212,17 +213,17 @@ def test_secret_randomness_serves_as_well(name):
     """Also where nobody passes, and so nothing is drawn."""
     for k in (1, 100):
         secret = SeedMechanism(
-            seeds=codes_of(SEEDS, 3),
+            seeds=LocalRows(codes_of(SEEDS, 3)),
             randomness=Secret(),
             passes=mechanism(k).passes,
         )
-        kernel = {
+        kernels: dict[str, Callable[[SeedMechanism], Kernel]] = {
             "own": lambda m: own_omega_kernel(m, network_model()),
             "hidden": lambda m: hidden_omega_kernel(m, network_model(), gamma=3.0),
             "scan": lambda m: scan_kernel(m, network_model(), gamma=3.0, limits=ScanLimits()),
             "perturbed": lambda m: scan_kernel(m, perturbation(), gamma=3.0, limits=ScanLimits()),
-        }[name](secret)
-        assert len(kernel(0)) == (KERNELS[name][2] if k == 1 else 0)
+        }
+        assert len(kernels[name](secret)(0)) == (KERNELS[name][2] if k == 1 else 0)
 
 
 def test_a_mechanism_does_not_show_its_seeds():
@@ -238,7 +239,7 @@ def test_the_test_is_told_the_block_and_the_counts():
         calls.append((block, plausible.shape, int(plausible.min())))
         return plausible > 100
 
-    told = SeedMechanism(seeds=codes_of(SEEDS, 3), randomness=Keyed(1), passes=passes)
+    told = SeedMechanism(seeds=LocalRows(codes_of(SEEDS, 3)), randomness=Keyed(1), passes=passes)
     own_omega_kernel(told, network_model())(7)
     hidden_omega_kernel(told, network_model(), gamma=2.0)(8)
     scan_kernel(told, network_model(), gamma=2.0, limits=ScanLimits())(9)
@@ -284,7 +285,7 @@ def randomized_law(seeds: list, *, k: int, known: bool, dummies: int = DUMMIES) 
 def run_randomized(seeds: list, *, k: int, known: bool, key: int = KEY) -> Counter:
     randomness = Keyed(key)
     mechanism = SeedMechanism(
-        seeds=codes_of(seeds, 3),
+        seeds=LocalRows(codes_of(seeds, 3)),
         randomness=randomness,
         passes=lambda plausible, block: pass_randomized_test(
             plausible, randomness.at("threshold", block), k=k, law=NOISE
@@ -359,7 +360,7 @@ def test_the_randomized_mechanism_replaces_what_cannot_be(seeds):
     """Every candidate gives a record, and every record can be: false-alarm rate 1e-6, fixed key."""
     randomness = Keyed(KEY)
     told = SeedMechanism(
-        seeds=codes_of(seeds, 3),
+        seeds=LocalRows(codes_of(seeds, 3)),
         randomness=randomness,
         passes=lambda plausible, block: pass_randomized_test(
             plausible, randomness.at("threshold", block), k=3, law=NOISE
@@ -385,7 +386,10 @@ def test_the_thresholds_of_the_randomized_test_do_not_depend_on_constraints():
 
     for feasible in (always_feasible, constrained):
         told = SeedMechanism(
-            seeds=codes_of(SEEDS, 3), randomness=Keyed(KEY), passes=passes, feasible=feasible
+            seeds=LocalRows(codes_of(SEEDS, 3)),
+            randomness=Keyed(KEY),
+            passes=passes,
+            feasible=feasible,
         )
         randomized_kernel(told, network_model(), dummies=DUMMIES, gamma=None)(5)
     assert seen == [(5, BLOCK), (5, BLOCK)]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -224,6 +225,13 @@ def test_a_table_that_does_not_fit_the_schema_is_a_data_error(tmp_path):
     folder = make(tmp_path)
     with pytest.raises(DataError):
         verify(folder, against=TABLE.drop("home"))
+
+
+def test_a_manifest_that_claims_very_many_records_is_refused_at_once():
+    """No name is made for each part that they would have."""
+    claims = SimpleNamespace(parameters={"records": 10**15})
+    with pytest.raises(VerificationError, match="a part is missing"):
+        record_checks.require_all_parts(["part-00000.csv"], claims)
 
 
 def test_the_writer_is_in_the_manifest_for_parquet_only(release, parquet):

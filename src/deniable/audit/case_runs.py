@@ -28,6 +28,8 @@ from deniable.audit.planted_faults import (
 )
 from deniable.audit.released_facts import artefact_facts, draft_facts, record_facts
 from deniable.config import Config
+from deniable.counting.local import LocalRows
+from deniable.counting.rows import Rows
 from deniable.drafting.draft import draft_schema
 from deniable.errors import InvariantError
 from deniable.model.pairwise.measure import PairwiseMeasurements
@@ -168,9 +170,10 @@ class _ArtefactRun:
     def _counts(self, rows: Codes) -> PairwiseMeasurements:
         """Read the table and measure its counts: the shipped path, up to the fit."""
         run = self._run(rows)
+        present: Rows = LocalRows(rows)
         if self.reads_cells:
-            rows = read_rows(self.case.frame(self.present), run).codes
-        return measure_counts(partition_rows(rows, run), run, _laws_of_pairs(run.plan))[0]
+            present = read_rows(self.case.frame(self.present), run).rows
+        return measure_counts(partition_rows(present, run), run, _laws_of_pairs(run.plan))[0]
 
     def _artefact(self, rows: Codes) -> Artefact:
         """Learn the artefact: by the API, or with a planted fault by its steps."""
@@ -179,7 +182,7 @@ class _ArtefactRun:
             return learn(frame, self.case.schema, noise=self.noise, **self.case.options)
         run = self._run(rows)
         table = read_rows(frame, run)
-        parts = partition_rows(table.codes, run)
+        parts = partition_rows(table.rows, run)
         return make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
 
     def _unscored(self) -> Reals:

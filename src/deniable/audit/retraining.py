@@ -20,6 +20,7 @@ from deniable.audit.membership import (
     released_prefix_ratios,
 )
 from deniable.audit.query_attacks import QueryAttack
+from deniable.counting.local import LocalRows, local_codes
 from deniable.data.dataframes import FrameKind
 from deniable.model.graph import Graph
 from deniable.model.seed_based import NetworkModel
@@ -100,7 +101,7 @@ class Retrained:
 
 def retrain(audited: AuditedTable, codes: Codes, run: Run, *, key: int) -> Retrained:
     """Make a release of some rows, by the path of ``learn``, ``generate`` and ``synthesize``."""
-    parts = partition_rows(codes, run)
+    parts = partition_rows(LocalRows(codes, run.config.workers), run)
     learnt = learn_model(parts, run)
     if audited.has_artefact:
         artefact = make_artefact(learnt, parts["seeds"], audited.kind, run)
@@ -119,7 +120,7 @@ def retrain(audited: AuditedTable, codes: Codes, run: Run, *, key: int) -> Retra
     return Retrained(
         artefact=None,
         model=model,
-        seeds=parts["seeds"],
+        seeds=local_codes(parts["seeds"], purpose="the audit"),
         records=np.concatenate(list(released.blocks())),
         guarantee=certify(run, omegas=source.omegas, extra=extra).sentence,
     )
@@ -150,7 +151,8 @@ def pass_probability(run: Run) -> Callable[[float], float]:
 
 def measure_only(codes: Codes, run: Run) -> tuple[Evidence, Graph]:
     """Measure the noisy counts of the model, without the fit that follows from them."""
-    parts, laws = partition_rows(codes, run), run.plan.privacy.pairs
+    rows, laws = LocalRows(codes, run.config.workers), run.plan.privacy.pairs
+    parts = partition_rows(rows, run)
     if laws is None:
         learnt = learn_model(parts, run)
         return learnt.evidence, learnt.network.graph
@@ -231,6 +233,7 @@ def score_canaries(
     run = audited.run_number(number)
     coins = Keyed(number).at("split").random(len(canaries)) < 0.5
     known = audited.known(canaries, np.full(len(canaries), 0.5))
-    parts = partition_rows(audited.rows(canaries, coins), run)
+    rows = LocalRows(audited.rows(canaries, coins), run.config.workers)
+    parts = partition_rows(rows, run)
     artefact = make_artefact(learn_model(parts, run), parts["seeds"], audited.kind, run)
     return artefact_ratios(artefact, known, run).tolist(), coins.tolist()

@@ -14,6 +14,7 @@ import numpy as np
 from deniable.arrays import Codes, Counts, Indices, Reals
 from deniable.audit.holdout_rows import packed_rows
 from deniable.audit.retraining import AuditedTable, Retrained
+from deniable.counting.local import LocalRows
 from deniable.counting.prefix_counts import PrefixCounts
 from deniable.errors import InvariantError
 from deniable.model.seed_based import NetworkModel
@@ -170,7 +171,7 @@ def _confirm(
         run = audited.run_number(number + repetition)
         present = (np.arange(len(rows)) + repetition) % 2 == 0
         seeds = np.asfortranarray(np.delete(made.seeds, rows[~present], axis=0))
-        source = builtin_source(model, seeds, run, records=audited.records)
+        source = builtin_source(model, LocalRows(seeds), run, records=audited.records)
         released, _ = release_candidates(source, run, records=audited.records)
         records = np.concatenate(list(released.blocks()))[:, columns]
         found = np.isin(prefixes, packed_rows(records))

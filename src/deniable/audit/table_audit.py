@@ -38,6 +38,7 @@ from deniable.audit.retraining import (
 from deniable.audit.seed_posterior import SeedPosterior, measure_seed_posterior
 from deniable.audit.table_sections import table_report
 from deniable.config import Config, Options
+from deniable.counting.local import local_codes
 from deniable.data.dataframes import FrameKind
 from deniable.errors import ConfigError, DataError
 from deniable.evaluation.audit_link import AUDIT_FORMAT
@@ -235,11 +236,11 @@ def _settings(audited: AuditedTable, options: Options) -> dict[str, Any]:
 def _read(source: object, run: Run, what: str) -> tuple[Codes, FrameKind]:
     """Read a table as codes; refuse one with too few rows."""
     table = read_rows(source, run)
-    if len(table.codes) < MIN_ROWS:
+    if table.rows.number < MIN_ROWS:
         raise DataError(
             f"{what} has too few rows that fit the schema: an audit needs at least {MIN_ROWS}"
         )
-    return np.asfortranarray(table.codes), table.kind
+    return np.asfortranarray(local_codes(table.rows, purpose="the audit")), table.kind
 
 
 def _digest(codes: Codes) -> str:

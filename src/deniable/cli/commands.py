@@ -1,8 +1,7 @@
 """The commands, in the order people need them."""
 
-import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -11,6 +10,7 @@ from deniable.cli.generate_commands import generate, verify
 from deniable.cli.options import (
     OUTPUT_PANEL,
     DraftEpsilon,
+    FileFormat,
     Json,
     Key,
     Models,
@@ -21,10 +21,12 @@ from deniable.cli.options import (
     RowsPerUnit,
     Runs,
     SchemaPath,
+    TableFile,
     TablePath,
     TableRows,
     Target,
     Thorough,
+    UnitColumn,
     app,
     given_options,
     number_flag,
@@ -43,10 +45,7 @@ from deniable.cli.output import (
 from deniable.cli.plan_tables import show_plan
 from deniable.cli.query_command import query
 from deniable.cli.studio_command import studio
-from deniable.files import current_tracker
-
-if TYPE_CHECKING:
-    from deniable.reproduction.experiments import Setup
+from deniable.files import current_tracker, require_regular_file
 
 __all__ = ["app", "audit", "generate", "query", "studio", "verify"]
 
@@ -88,17 +87,14 @@ def demo(
 
 @app.command(cls=PanelCommand, short_help="Draft a schema from a table.")
 def init(
-    table: TablePath,
+    table: TableFile,
     *,
     out: Annotated[Path, typer.Option(help="Schema to write.")] = Path("schema.toml"),
     draft_epsilon: DraftEpsilon = None,
     draft_delta: Annotated[
         float, number_flag("--draft-delta", float, help="δ of a private draft.")
     ] = 1e-10,
-    unit: Annotated[
-        str | None,
-        typer.Option(help="Column that identifies the person, if a person has several rows."),
-    ] = None,
+    unit: UnitColumn = None,
     max_rows_per_unit: RowsPerUnit = None,
     sdv: Annotated[
         Path | None, typer.Option(help="SDV metadata (JSON, V1) to take the types from.")
@@ -115,10 +111,12 @@ def init(
     the data dictionary has checked each column and set confirmed = true.
     """
     from deniable.drafting.draft import draft_schema
+    from deniable.errors import DataError
     from deniable.interchange.sdv import merge_sdv, read_sdv
-    from deniable.release.atomic_files import write_text
+    from deniable.release.atomic_files import require_free, write_text
 
-    _require_input_then_output(table, out)
+    require_regular_file(table, DataError)  # first: its name may be misspelt, the output precious
+    require_free(out)
     with show_progress(quiet=quiet or as_json) as progress:
         draft = draft_schema(
             table,
@@ -180,10 +178,7 @@ def synthesize(
     schema: SchemaPath,
     records: RecordCount,
     out: Annotated[Path, output_option("Folder of the release; must not exist.")],
-    file_format: Annotated[
-        Literal["csv", "parquet"],
-        typer.Option("--format", help="Format of the records.", rich_help_panel=OUTPUT_PANEL),
-    ] = "csv",
+    file_format: FileFormat = "csv",
     key: Key = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -297,12 +292,13 @@ def reproduce(
     """
     from deniable.demo import demo_schema, demo_table
     from deniable.errors import ConfigError
+    from deniable.reproduction.experiments import Setup
     from deniable.reproduction.reproduce import reproduce as run
     from deniable.schema.schema import Schema
 
     if (data is None) != (schema is None) or (test is not None and data is None):
         raise ConfigError("--data requires --schema, and --test requires --data")
-    setup = _reproduction_setup(data, runs=runs, models=models, records=records)
+    setup = Setup.chosen(embedded=data is None, runs=runs, models=models, records=records)
     with show_progress(quiet=quiet or as_json) as progress:
         page = run(
             data or demo_table(),
@@ -320,21 +316,3 @@ def reproduce(
         if not data:
             print_text(_EMBEDDED_NOTE)
         print_text(f"Tables and figures in {page}; tables as text in {page.with_name('tables.md')}")
-
-
-def _require_input_then_output(table: Path, out: Path) -> None:
-    """Refuse an absent table first: its name may be misspelt, and the output may be precious."""
-    from deniable.errors import DataError
-    from deniable.files import require_regular_file
-    from deniable.release.atomic_files import require_free
-
-    require_regular_file(table, DataError)
-    require_free(out)
-
-
-def _reproduction_setup(data: Path | None, **chosen: int | None) -> "Setup":
-    """The sizes of a reproduction: the paper's, or smaller ones for the embedded table."""
-    from deniable.reproduction.experiments import Setup
-
-    given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
-    return dataclasses.replace(Setup() if data else Setup.embedded(), **given)

@@ -2,17 +2,21 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from deniable.cli.options import (
+    Engine,
     Json,
     Key,
+    Master,
+    OpenCluster,
+    PartFormat,
     Quiet,
+    RecordsPath,
     Workers,
     number_flag,
-    output_option,
 )
 from deniable.cli.output import (
     count_records,
@@ -27,7 +31,6 @@ from deniable.errors import ConfigError
 
 if TYPE_CHECKING:
     from deniable.answers.conditional_release import ConditionalRelease
-    from deniable.release.artefact import Artefact
 
 _CONDITION_PANEL = "Conditions"
 _GIVEN_WARNING = (
@@ -124,7 +127,8 @@ def generate(
     artefact: ArtefactPath,
     *,
     records: GeneratedCount = None,
-    out: Annotated[Path, output_option("File to write: .csv, .csv.gz or .parquet.")],
+    out: RecordsPath,
+    file_format: PartFormat = None,
     given: Given = None,
     records_each: RecordsEach = None,
     given_is_public: GivenIsPublic = False,
@@ -133,6 +137,9 @@ def generate(
     balance: BalanceShares = None,
     key: Key = None,
     workers: Workers = None,
+    engine: Engine = "local",
+    master: Master = None,
+    accept_open_cluster: OpenCluster = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -140,30 +147,36 @@ def generate(
 
     Records may satisfy a condition, have shares of a column's values, or complete given rows.
     """
-    from deniable.answers.conditional_release import generate_conditional
-    from deniable.cli.sealed_artefact import load_sealed
-
+    drawn: dict[str, Any] = {"key": key, "workers": workers}
+    shown: dict[str, Any] = {"quiet": quiet, "as_json": as_json}
     if given is None:
         _require_records(records, bool(records_each) or given_is_public or smooth_impossible)
-    loaded = load_sealed(artefact)
+    if engine == "local":
+        _require_no_cluster(file_format, master, accept_open_cluster)
     if given is None and where is None and balance is None:
-        _generate_plain(loaded, records or 0, out, key, workers, quiet=quiet, as_json=as_json)
+        drawn |= {"engine": engine, "master": master, "accept_open_cluster": accept_open_cluster}
+        _generate_plain(artefact, records or 0, out, file_format or "csv", drawn, **shown)
         return
-    release = generate_conditional(
-        loaded,
-        records,
-        given=given,
-        records_each=records_each or 1,
-        given_is_public=given_is_public,
-        smooth_impossible=smooth_impossible,
-        where=where,
-        balance=balance,
-        key=key,
-        workers=workers,
-    )
-    with show_progress(quiet=quiet or as_json) as progress:
-        path = release.write_file(out, progress=progress)
-    _show_conditional(release, path, quiet=quiet, as_json=as_json)
+    if engine != "local":
+        raise ConfigError("--given, --where and --balance need --engine local")
+    request: dict[str, Any] = {"given": given, "where": where, "balance": balance, **drawn}
+    if given is not None:
+        request |= {"records_each": records_each or 1, "given_is_public": given_is_public}
+        request |= {"smooth_impossible": smooth_impossible}
+    _generate_conditional(artefact, records, out, request, **shown)
+
+
+def _require_no_cluster(
+    file_format: str | None, master: str | None, accept_open_cluster: bool
+) -> None:
+    """Refuse options of a cluster that would have no effect."""
+    if file_format is not None:
+        raise ConfigError(
+            "--format needs --engine spark: on this machine, the format follows from the name in "
+            "--out"
+        )
+    if master is not None or accept_open_cluster:
+        raise ConfigError("--master and --accept-open-cluster need --engine spark")
 
 
 def _require_records(records: int | None, of_given: bool) -> None:
@@ -172,6 +185,24 @@ def _require_records(records: int | None, of_given: bool) -> None:
         raise ConfigError("--records-each, --given-is-public and --smooth-impossible need --given")
     if records is None:
         raise ConfigError("give --records: the number of records to generate")
+
+
+def _generate_conditional(
+    artefact: Path,
+    records: int | None,
+    out: Path,
+    request: dict[str, Any],
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    from deniable.answers.conditional_release import generate_conditional
+    from deniable.cli.sealed_artefact import load_sealed
+
+    release = generate_conditional(load_sealed(artefact), records, **request)
+    with show_progress(quiet=quiet or as_json) as progress:
+        path = release.write_file(out, progress=progress)
+    _show_conditional(release, path, quiet=quiet, as_json=as_json)
 
 
 def _show_conditional(
@@ -199,20 +230,25 @@ def _show_conditional(
 
 
 def _generate_plain(
-    loaded: "Artefact",
+    artefact: Path,
     records: int,
     out: Path,
-    key: int | None,
-    workers: int | None,
+    file_format: Literal["csv", "parquet"],
+    options: dict[str, Any],
     *,
     quiet: bool,
     as_json: bool,
 ) -> None:
+    from deniable.cli.sealed_artefact import load_sealed
     from deniable.pipeline import api
 
+    loaded = load_sealed(artefact)
     with show_progress(quiet=quiet or as_json) as progress:
-        release = api.generate(loaded, records, key=key, workers=workers)
-        release.write_file(out, progress=progress)
+        release = api.generate(loaded, records, **options)
+        if options["engine"] == "spark":
+            release.write(out, file_format=file_format, progress=progress)
+        else:
+            release.write_file(out, progress=progress)
     if as_json:
         print_json(records=records, file=str(out), **summarize_claim(release.certificate))
     elif not quiet:

@@ -138,8 +138,15 @@ def decimal_number(flag: str) -> Callable[[str], float]:
     return parse
 
 
-TablePath = Annotated[
+TableFile = Annotated[
     Path, typer.Argument(help="Confidential table: .csv, .csv.gz or .parquet.", show_default=False)
+]
+TablePath = Annotated[
+    Path,
+    typer.Argument(
+        help="Confidential table: .csv, .csv.gz or .parquet, or a folder of such files.",
+        show_default=False,
+    ),
 ]
 SchemaPath = Annotated[
     Path,
@@ -176,6 +183,19 @@ Key = Annotated[
         "--key",
         int,
         help="Key of the generation: same artefact and key, same records. [a fresh one]",
+        show_default=False,
+        rich_help_panel=OUTPUT_PANEL,
+    ),
+]
+FileFormat = Annotated[
+    Literal["csv", "parquet"],
+    typer.Option("--format", help="Format of the records.", rich_help_panel=OUTPUT_PANEL),
+]
+PartFormat = Annotated[
+    Literal["csv", "parquet"] | None,
+    typer.Option(
+        "--format",
+        help="Format of the parts, on Spark. [csv]",
         show_default=False,
         rich_help_panel=OUTPUT_PANEL,
     ),
@@ -239,6 +259,15 @@ def output_option(text: str) -> Any:
     return typer.Option("--out", help=text, show_default=False, rich_help_panel="Common")
 
 
+RecordsPath = Annotated[
+    Path, output_option("File to write: .csv, .csv.gz or .parquet; on Spark, folder of a release.")
+]
+UnitColumn = Annotated[
+    str | None,
+    typer.Option(help="Column that identifies the person, if a person has several rows."),
+]
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Declare the options of a run as flags of a command, which collects them as ``**options``."""
     signature = inspect.signature(command)
@@ -283,6 +312,16 @@ def _parameter(option: Option) -> inspect.Parameter:
     )
 
 
+def _declared(name: str) -> Any:
+    """The flag of an option of ``Config``, for a command that has only some of them."""
+    return _parameter(all_options()[name]).annotation
+
+
+Engine = _declared("engine")
+Master = _declared("master")
+OpenCluster = _declared("accept_open_cluster")
+
+
 def _panel_order(parameter: inspect.Parameter) -> int:
     """Arguments first, then the panels; within a panel the order of declaration."""
     panels = ["Common", "Privacy", "Model", "The paper's modes", "Execution", OUTPUT_PANEL]
@@ -299,7 +338,8 @@ def given_options(chosen: dict[str, Any]) -> dict[str, Any]:
     if chosen["omega_known"] is not None:
         chosen["omega_known"] = chosen["omega_known"] == "yes"
     chosen["target"] = chosen["target"] or None
-    chosen["accept_drafted_schema"] = chosen["accept_drafted_schema"] or None
+    for switch in ("accept_drafted_schema", "accept_open_cluster"):
+        chosen[switch] = chosen[switch] or None
     written = read_options(file) if file is not None else {}
     require_known(written)
     return written | {name: value for name, value in chosen.items() if value is not None}

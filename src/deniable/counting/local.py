@@ -6,12 +6,14 @@ own.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import chain, permutations
 from operator import add
 
 import numpy as np
+import polars as pl
 
 from deniable.arrays import CODE, Codes, Counts
 from deniable.counting.contingency import (
@@ -21,15 +23,19 @@ from deniable.counting.contingency import (
     count_cells,
     table_shape,
 )
-from deniable.counting.prefix_counts import PrefixCounts
+from deniable.counting.prefix_counts import FrequentPrefixes, PrefixCounts
+from deniable.counting.rows import Rows
+from deniable.data.partition import limit_rows_per_unit, split_records
 from deniable.data.spooled_codes import (
     MAX_DENSE_COMBINATIONS,
     SpooledCodes,
     count_distinct_rows,
     row_batches,
 )
+from deniable.errors import ConfigError, InvariantError
+from deniable.randomness import Randomness
 from deniable.schema.attribute import Attribute
-from deniable.workers import map_in_order
+from deniable.workers import count_cores, map_in_order
 
 # Small tables stay in the cache while rows are counted, and a cell index fits in 16 bits, like a
 # code. Larger tables are counted one at a time.
@@ -43,28 +49,140 @@ _MAX_MERGED_QUERIES = 1000
 _MAX_CELLS_PER_WORKER = 2**20
 
 
+@dataclass(frozen=True)
+class LocalRows:
+    """Rows on this machine: an array of codes, in memory or spooled to a file. See ``Rows``.
+
+    Attributes:
+        codes: The encoded rows.
+        workers: Threads that count; None: one for each core.
+        units: The unit of each row: equal numbers mean the same unit. None without a unit.
+    """
+
+    codes: Codes = field(repr=False)
+    workers: int | None = None
+    units: Counts | None = field(repr=False, default=None)
+
+    @property
+    def number(self) -> int:
+        """The number of rows."""
+        return len(self.codes)
+
+    def count(
+        self, attributes: Sequence[Attribute], queries: Sequence[Query]
+    ) -> list[ContingencyTable]:
+        """Count the rows for each query.
+
+        Raises:
+            ConfigError: A query has too many cells to index.
+        """
+        codes, workers = self.codes, self.workers or count_cores()
+        small, large = separate_queries(attributes, queries)
+        merged_query = assign_tables(attributes, small)
+        distinct = list(dict.fromkeys(merged_query.values()))
+        counted = _count_small_tables(attributes, codes, distinct, workers)
+        count_large = partial(_count_large_table, attributes, codes)
+        tables = dict(zip(large, map_in_order(count_large, large, workers=workers), strict=True))
+        for query, merged in merged_query.items():
+            table = counted[merged]
+            tables[query] = table if merged == query else extract_margin(table, merged, query)
+        return [tables[query] for query in queries]
+
+    def split(
+        self, fractions: Mapping[str, float], randomness: Randomness
+    ) -> dict[str, "LocalRows"]:
+        """Assign each row independently to one of the named parts, or to none."""
+        parts = split_records(self.codes, fractions, randomness)
+        return {part: LocalRows(codes, self.workers) for part, codes in parts.items()}
+
+    def limit_per_unit(self, randomness: Randomness, *, max_rows: int) -> "LocalRows":
+        """Keep at most ``max_rows`` rows of each unit, at random."""
+        if self.units is None:
+            raise InvariantError("the rows have no units")
+        codes = limit_rows_per_unit(self.codes, self.units, randomness, max_rows=max_rows)
+        return LocalRows(codes, self.workers)
+
+    def close(self) -> None:
+        """Do nothing: the array is freed with its last reference."""
+
+    def empty(self) -> "LocalRows":
+        """Return rows like these, but none of them."""
+        return LocalRows(self.codes[:0], self.workers)
+
+    def frequent_prefixes(
+        self, order: Sequence[int], lengths: Sequence[int], sizes: Sequence[int], *, floor: int
+    ) -> list[FrequentPrefixes]:
+        """Find the prefixes that at least ``floor`` rows share, for each length."""
+        seeds, counts = count_prefixes(self.codes, order, lengths, sizes)
+        return [
+            distinct_prefixes(seeds, counts, at, length).at_least(floor)
+            for at, length in enumerate(counts.levels)
+        ]
+
+    def ranked(
+        self, order: Sequence[int], levels: Sequence[int], sizes: Sequence[int]
+    ) -> "LocalRankedRows":
+        """Prepare to look up rows by rank, and the rows that share a prefix."""
+        return LocalRankedRows(self.codes, PrefixCounts.of(self.codes, order, levels, sizes))
+
+
+@dataclass(frozen=True)
+class LocalRankedRows:
+    """Rows on this machine by their ranks, with their prefix counts. See ``RankedRows``."""
+
+    codes: Codes = field(repr=False)
+    counts: PrefixCounts = field(repr=False)
+
+    @property
+    def number(self) -> int:
+        """The number of rows."""
+        return len(self.codes)
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The lengths of prefixes that are counted, ascending."""
+        return self.counts.levels
+
+    def at(self, ranks: Counts) -> Codes:
+        """Return the rows of these ranks."""
+        rows: Codes = self.codes[ranks]
+        return rows
+
+    def look_up(self, records: Codes) -> Counts:
+        """Count the rows that share each record's prefix, one column per level."""
+        return self.counts.look_up(records)
+
+
+class LocalEngine:
+    """Runs blocks in threads of this process. See ``BlockEngine``."""
+
+    def run_blocks(self, kernel: Callable[[int], bytes], blocks: int) -> Iterator[bytes]:
+        """Run the kernel for each block; yield what it returns."""
+        return map_in_order(kernel, range(blocks), workers=count_cores())
+
+    def frame(self, kernel: Callable[[int], pl.DataFrame], blocks: int) -> None:  # noqa: ARG002
+        """Return None: this engine has no data frames of its own."""
+        return
+
+
+def local_codes(rows: Rows, *, purpose: str) -> Codes:
+    """Return the codes of rows on this machine.
+
+    Raises:
+        ConfigError: The rows are on a cluster.
+    """
+    if not isinstance(rows, LocalRows):
+        raise ConfigError(
+            f"{purpose} is not available on Spark: it reads all rows one by one. Use --engine local"
+        )
+    return rows.codes
+
+
 def count(
     attributes: Sequence[Attribute], codes: Codes, queries: Sequence[Query], *, workers: int
 ) -> list[ContingencyTable]:
-    """Count the records of ``codes`` for each query.
-
-    Raises:
-        ConfigError: A query has too many cells to index.
-    """
-    small: list[Query] = []
-    large: list[Query] = []
-    for query in queries:
-        cells = math.prod(table_shape(attributes, query))
-        (small if cells <= _MAX_SMALL_TABLE_CELLS else large).append(query)
-    merged_query = _assign_tables(attributes, small)
-    distinct = list(dict.fromkeys(merged_query.values()))
-    counted = _count_small_tables(attributes, codes, distinct, workers)
-    count_large = partial(_count_large_table, attributes, codes)
-    tables = dict(zip(large, map_in_order(count_large, large, workers=workers), strict=True))
-    for query, merged in merged_query.items():
-        table = counted[merged]
-        tables[query] = table if merged == query else extract_margin(table, merged, query)
-    return [tables[query] for query in queries]
+    """Count the records of ``codes`` for each query. See ``LocalRows.count``."""
+    return LocalRows(codes, workers).count(attributes, queries)
 
 
 def count_prefixes(
@@ -86,7 +204,29 @@ def count_prefixes(
     return prefixes, counts
 
 
-def _assign_tables(attributes: Sequence[Attribute], queries: Sequence[Query]) -> dict[Query, Query]:
+def distinct_prefixes(seeds: Codes, counts: PrefixCounts, at: int, length: int) -> FrequentPrefixes:
+    """List the distinct prefixes of one length in ascending order, with their exact counts."""
+    groups = counts.groups[at]
+    sizes = counts.sizes[at]
+    representative = np.empty(len(sizes), dtype=np.intp)
+    representative[groups] = np.arange(len(seeds))
+    columns: Sequence[int] = counts.order[:length]
+    return FrequentPrefixes(seeds[representative][:, columns], sizes)
+
+
+def separate_queries(
+    attributes: Sequence[Attribute], queries: Sequence[Query]
+) -> tuple[list[Query], list[Query]]:
+    """Separate queries with few cells, which are merged, from those with many."""
+    small: list[Query] = []
+    large: list[Query] = []
+    for query in queries:
+        cells = math.prod(table_shape(attributes, query))
+        (small if cells <= _MAX_SMALL_TABLE_CELLS else large).append(query)
+    return small, large
+
+
+def assign_tables(attributes: Sequence[Attribute], queries: Sequence[Query]) -> dict[Query, Query]:
     """Map each query to the merged query that contains it, or to itself."""
     if len(queries) > _MAX_MERGED_QUERIES:
         return {query: query for query in queries}
@@ -177,7 +317,7 @@ def _count_small_tables(
     tables = {query: np.zeros(math.prod(shape), np.int64) for query, shape in shapes.items()}
 
     def run(job: tuple[Sequence[Query], int]) -> list[Counts]:
-        return _count_in_batches(attributes, codes, job[0], part=job[1], parts=parts)
+        return count_in_batches(attributes, codes, job[0], part=job[1], parts=parts)
 
     # A single job needs no thread, which would take longer to start than to count a small table.
     found = map(run, jobs) if len(jobs) == 1 else map_in_order(run, jobs, workers=workers)
@@ -191,7 +331,7 @@ def _count_small_tables(
     return sparse
 
 
-def _count_in_batches(
+def count_in_batches(
     attributes: Sequence[Attribute],
     codes: Codes,
     queries: Sequence[Query],

@@ -4,7 +4,6 @@ The deniability test then is a look-up. Attributes are kept in the order σ, so 
 kept is a prefix of that order.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,7 +12,7 @@ from typing import Self, cast
 import numpy as np
 
 from deniable.arrays import CODE, Codes, Counts, Indices
-from deniable.data.spooled_codes import MAX_DENSE_COMBINATIONS, SpooledCodes, count_distinct_rows
+from deniable.data.spooled_codes import SpooledCodes, count_distinct_rows
 
 # Up to this many possible children, a level of the tree is a dense array.
 _MAX_DENSE_CHILDREN = 2**22
@@ -108,15 +107,11 @@ class PrefixCounts:
         cls, seeds: SpooledCodes, order: Sequence[int], levels: Sequence[int], sizes: Sequence[int]
     ) -> Self:
         """Count seeds in a file, by way of their distinct longest prefixes."""
-        counts = SeedGroups.of(seeds, order, levels, sizes).counts
-        return cls(
-            order=counts.order,
-            levels=counts.levels,
-            groups=(),
-            sizes=counts.sizes,
-            _steps=counts._steps,
-            spooled=seeds,
-        )
+        columns = list(order[: max(levels)])
+        values = [sizes[column] for column in columns]
+        prefixes, multiplicity = count_distinct_rows(seeds, columns, values)
+        counts = cls.of_weighted(prefixes, multiplicity, range(len(columns)), levels, values)
+        return replace(counts, order=tuple(columns), groups=(), spooled=seeds)
 
     @classmethod
     def of_weighted(
@@ -156,43 +151,80 @@ class PrefixCounts:
         return counts
 
 
-@dataclass(frozen=True, kw_only=True)
-class SeedGroups:
-    """Seeds grouped by their longest kept prefix, one row per distinct prefix where these are few.
-
-    Candidates that keep the same prefix have the same distribution, whichever seed it came from.
+@dataclass(frozen=True)
+class FrequentPrefixes:
+    """Prefixes of one length that enough rows share, with their exact counts. Confidential.
 
     Attributes:
-        rows: Records; only the columns of the longest prefix are meaningful.
-        cumulative: Cumulative number of seeds that the rows represent; None if each row is a seed.
-        counts: The prefix counts of the rows.
+        prefixes: One row per prefix, one column per attribute in the order σ, ascending.
+        counts: The number of rows that share each prefix.
+    """
+
+    prefixes: Codes = field(repr=False)
+    counts: Counts = field(repr=False)
+
+    def at_least(self, floor: int) -> "FrequentPrefixes":
+        """Return the prefixes that at least ``floor`` rows share."""
+        frequent = self.counts >= floor
+        return FrequentPrefixes(self.prefixes[frequent], self.counts[frequent])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedGroups:
+    """Seeds grouped by the prefix that a candidate keeps, once for each length.
+
+    Candidates that keep the same prefix have the same distribution, whichever seed it came from. So
+    a seed is drawn as a rank among all seeds, and stands for the group that has this rank. Groups
+    of each length are numbered from rank 0; the ranks after them belong to seeds whose prefix too
+    few share, in any order.
+
+    Attributes:
+        rows: One row per group, all lengths one after the other; only the columns of its prefix
+            are meaningful.
+        shared: The number of seeds of each group. Confidential.
+        ends: For each length, the rank after the last of each group.
+        number: The number of seeds.
     """
 
     rows: Codes = field(repr=False)
-    cumulative: Counts | None = field(repr=False)
-    counts: PrefixCounts
+    shared: Counts = field(repr=False)
+    ends: tuple[Counts, ...] = field(repr=False)
+    number: int = field(repr=False)
 
     @classmethod
     def of(
-        cls, seeds: Codes, order: Sequence[int], levels: Sequence[int], sizes: Sequence[int]
+        cls, levels: Sequence[FrequentPrefixes], order: Sequence[int], *, columns: int, number: int
     ) -> Self:
-        """Group seeds by their longest prefix; arguments as for ``PrefixCounts.of``."""
-        columns = list(order[: max(levels)])
-        values = [sizes[column] for column in columns]
-        if math.prod(values) > MAX_DENSE_COMBINATIONS and not isinstance(seeds, SpooledCodes):
-            counts = PrefixCounts.of(seeds, order, levels, sizes)
-            return cls(rows=seeds, cumulative=None, counts=counts)
-        prefixes, multiplicity = count_distinct_rows(seeds, columns, values)
-        rows = np.zeros((len(prefixes), seeds.shape[1]), dtype=CODE, order="F")
-        rows[:, columns] = prefixes
-        counts = PrefixCounts.of_weighted(rows, multiplicity, order, levels, sizes)
-        return cls(rows=rows, cumulative=np.cumsum(multiplicity), counts=counts)
+        """Group seeds by their frequent prefixes.
 
-    def row_of(self, seeds: Indices) -> Indices:
-        """Return the row that represents each seed; seeds are numbered in the order of the rows."""
-        if self.cumulative is None:
-            return seeds
-        return np.searchsorted(self.cumulative, seeds, side="right")
+        Args:
+            levels: The prefixes of each length that enough seeds share.
+            order: σ.
+            columns: The number of columns of a record.
+            number: The number of seeds.
+        """
+        total = sum(len(level.counts) for level in levels)
+        rows, start = np.zeros((total, columns), dtype=CODE, order="F"), 0
+        for level in levels:
+            end = start + len(level.counts)
+            rows[start:end, list(order[: level.prefixes.shape[1]])] = level.prefixes
+            start = end
+        return cls(
+            rows=rows,
+            shared=np.concatenate([level.counts for level in levels]),
+            ends=tuple(np.cumsum(level.counts) for level in levels),
+            number=number,
+        )
+
+    def find(self, ranks: Counts, level_at: Indices) -> Indices:
+        """Return the group of each rank, for the length at each index; -1: too few share it."""
+        groups, start = np.full(len(ranks), -1, dtype=np.intp), 0
+        for at, ends in enumerate(self.ends):
+            which = slice(None) if len(self.ends) == 1 else np.flatnonzero(level_at == at)
+            found = np.searchsorted(ends, ranks[which], side="right")
+            groups[which] = np.where(found < len(ends), found + start, -1)
+            start += len(ends)
+        return groups
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Encode a table in batches; collect dropped rows, row owners, adjusted and invalid cells."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from queue import Full, Queue
@@ -14,7 +14,7 @@ from deniable.arrays import Codes, Counts, Indices, Mask
 from deniable.data.cell_faults import FAULT_KINDS, CellFault, find_faults
 from deniable.data.column_encoder import NO_CODE, ColumnEncoder, parse_cells, parse_exactly
 from deniable.data.typed_texts import has_text
-from deniable.errors import InvariantError
+from deniable.errors import DataError, InvariantError
 from deniable.schema.grid import Grid
 from deniable.schema.unmodelled_columns import Identifier
 
@@ -113,17 +113,54 @@ class RowOwners:
             self._collected.append(kept)
         self.rows += len(batch.codes)
 
+    @classmethod
+    def merge(cls, parts: "Sequence[RowOwners]") -> "RowOwners":
+        """Join the owners of several parts of a table, in their order.
+
+        Raises:
+            DataError: The column has another type in some parts, so that the same owner might look
+                like two.
+        """
+        merged = cls(parts[0].unit_column, rows=sum(part.rows for part in parts))
+        merged._collected = [series for part in parts for series in part._collected]
+        require_one_type({str(part.dtype) for part in parts if part.rows})
+        return merged
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """The type of the column of owners."""
+        return self._joined().dtype
+
+    def keys(self) -> pl.Series:
+        """Return a text for each row that names its owner; the same owner has the same text."""
+        owners = self._joined()
+        if owners.dtype.is_float():
+            owners = owners + 0.0  # so that -0 is 0
+        return owners.cast(pl.String)
+
     def labels(self) -> Counts:
         """Number the owners: rows of the same owner get the same number.
 
         If the owner is an attribute, its codes are used. Two owners in the same bin then count as
         one, which only bounds their rows more tightly.
         """
-        owners = pl.concat(self._collected) if self._collected else pl.Series([], dtype=pl.Int64)
+        owners = self._joined()
         self._collected.clear()
         if self.unit_column is None:
             owners = owners.rank("dense")
         return owners.cast(pl.Int64).to_numpy().copy()
+
+    def _joined(self) -> pl.Series:
+        return pl.concat(self._collected) if self._collected else pl.Series([], dtype=pl.Int64)
+
+
+def require_one_type(types: Collection[str]) -> None:
+    """Refuse a unit whose column has several types: the same unit might look like two."""
+    if len(types) > 1:
+        raise DataError(
+            "the column of the unit has different types in different parts: write all parts with "
+            "the same type"
+        )
 
 
 @dataclass

@@ -61,13 +61,17 @@ class EncodedTable:
 
     Attributes:
         codes: One row per record, one column per attribute; columns contiguous if in memory.
-        units: The unit of each record: equal numbers mean the same unit. None without a unit.
+        owners: The unit of each record; None without a unit.
         adjusted: Confidential: how many cells a fallback adjusted, by column.
     """
 
     codes: Codes = field(repr=False)
-    units: Counts | None = field(repr=False)
+    owners: RowOwners | None = field(repr=False)
     adjusted: AdjustedCounts = field(repr=False)
+
+    def take_units(self) -> Counts | None:
+        """Number the units, and free their names: equal numbers mean the same unit."""
+        return None if self.owners is None else self.owners.labels()
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Codec:
     @cached_property
     def constants(self) -> tuple[Constant, ...]:
         """The columns with a single fixed value."""
-        return tuple(column for column in self.columns if isinstance(column, Constant))
+        return tuple(column for column in self.schema.columns if isinstance(column, Constant))
 
     @property
     def owner(self) -> Identifier | None:
@@ -257,8 +261,8 @@ def encode_cells(codec: Codec, frame: pl.LazyFrame, source: CellSource) -> Encod
         adjusted.add(computed, batch.keep)
     if owners.first_unknown is not None:
         raise _missing_owner_error(codec, owners.first_unknown, owners.unknown, source)
-    units = None if codec.schema.unit is None else owners.labels()
-    return EncodedTable(spool.codes(), units, adjusted.counts)
+    of_units = None if codec.schema.unit is None else owners
+    return EncodedTable(spool.codes(), of_units, adjusted.counts)
 
 
 def _bytes_as_texts(codec: Codec, frame: pl.LazyFrame) -> pl.LazyFrame:

@@ -124,7 +124,7 @@ def _import_polars(
     ):
         names = source.lazy().collect_schema().names()
     require_columns(columns, names, table_name=UNNAMED_TABLE)
-    kind = PolarsKind(_output_names(columns, names), is_lazy=isinstance(source, pl.LazyFrame))
+    kind = PolarsKind(released_names(columns, names), is_lazy=isinstance(source, pl.LazyFrame))
     return _objects_as_texts(source.lazy(), columns), kind
 
 
@@ -161,7 +161,7 @@ def _import_pandas(
         ]
     )
     label_of = dict(zip(names, source.columns, strict=True))
-    labels = {name: label_of.get(name, name) for name in _output_names(columns, names)}
+    labels = {name: label_of.get(name, name) for name in released_names(columns, names)}
     dtypes = tuple(pandas_dtype(described[name], columns) for name in labels)
     return frame.lazy(), PandasKind(labels, dtypes)
 
@@ -174,12 +174,12 @@ def _import_arrow(
     described = {column.name: column for column in columns}
     declared = [name for name in source.column_names if name in described]
     frame = pl.DataFrame([_from_arrow(source.column(name), described[name]) for name in declared])
-    names = _output_names(columns, source.column_names)
+    names = released_names(columns, source.column_names)
     types = tuple(arrow_type(described[name], columns) for name in names)
     return frame.lazy(), ArrowKind(names, types)
 
 
-def _output_names(columns: Sequence[SchemaColumn], names: Sequence[str]) -> tuple[str, ...]:
+def released_names(columns: Sequence[SchemaColumn], names: Sequence[str]) -> tuple[str, ...]:
     """Order the released columns: those of the input first, in its order."""
     released = [column.name for column in released_columns(columns)]
     return tuple(dict.fromkeys([*(name for name in names if name in set(released)), *released]))

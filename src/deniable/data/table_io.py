@@ -21,6 +21,7 @@ from deniable.data.codec import CellSource, Codec, EncodedTable, encode_cells
 from deniable.data.complete_records import format_csv_cells, record_dtypes, released_columns
 from deniable.data.csv_reader import read_csv
 from deniable.data.dataframes import UNNAMED_TABLE, FrameKind, PolarsKind, import_frame
+from deniable.data.part_files import list_parts, read_parts
 from deniable.data.polars_errors import POLARS_ERRORS, polars_errors_as
 from deniable.errors import DataError, InputError, OutputError
 from deniable.files import require_regular_file
@@ -66,8 +67,8 @@ def read_table(source: object, schema: Schema) -> InputTable:
     """Read and encode a table, without the records that the schema drops.
 
     Args:
-        source: The path of a .csv, .csv.gz or .parquet file, a pandas DataFrame, a polars DataFrame
-            or LazyFrame, or an Arrow Table.
+        source: The path of a .csv, .csv.gz or .parquet file, or of a folder of such files; a pandas
+            DataFrame, a polars DataFrame or LazyFrame, or an Arrow Table.
         schema: The schema of the table.
 
     Raises:
@@ -84,12 +85,27 @@ def read_table(source: object, schema: Schema) -> InputTable:
     if not isinstance(source, str | Path):
         frame, kind = import_frame(source, schema.columns)
         records = Codec(schema).encode_frame(frame, table_name=UNNAMED_TABLE)
-        return InputTable(records.codes, kind, records.units, records.adjusted)
+        return InputTable(records.codes, kind, records.take_units(), records.adjusted)
     path = Path(source)
-    is_parquet = infer_format(path, DataError) == ".parquet"
-    records = _read_parquet(path, schema) if is_parquet else read_csv(path, Codec(schema))
-    names = tuple(record_dtypes(schema.columns))
-    return InputTable(records.codes, PolarsKind(names), records.units, records.adjusted)
+    if path.is_dir():
+        parts = list_parts(path)
+        read = file_reader(parts[0], schema)
+        records = read_parts(parts, read, columns=len(schema.attributes))
+    else:
+        records = file_reader(path, schema)(path)
+    return InputTable(records.codes, file_kind(schema), records.take_units(), records.adjusted)
+
+
+def file_kind(schema: Schema) -> PolarsKind:
+    """Return the kind of data frame for records of a table that was read from files."""
+    return PolarsKind(tuple(record_dtypes(schema.columns)))
+
+
+def file_reader(path: Path, schema: Schema) -> Callable[[Path], EncodedTable]:
+    """Return what reads and encodes a file of the format of ``path``. See ``read_table``."""
+    if infer_format(path, DataError) == ".parquet":
+        return partial(read_parquet, schema=schema)
+    return partial(read_csv, codec=Codec(schema))
 
 
 def read_codes(source: object, schema: Schema) -> tuple[Codes, FrameKind]:
@@ -106,7 +122,14 @@ def infer_format(path: Path, error: type[InputError]) -> FileFormat:
     raise error(f'{path}: the name of a table must end in ".csv", ".csv.gz" or ".parquet"')
 
 
-def _read_parquet(path: Path, schema: Schema) -> EncodedTable:
+def read_parquet(
+    path: Path, schema: Schema, *, start: int = 0, rows: int | None = None
+) -> EncodedTable:
+    """Read and encode a Parquet file, or ``rows`` of its rows from ``start``.
+
+    Raises:
+        DataError: See ``read_table``. Rows are numbered from ``start``.
+    """
     require_regular_file(path, DataError)
     with polars_errors_as(
         DataError,
@@ -115,6 +138,8 @@ def _read_parquet(path: Path, schema: Schema) -> EncodedTable:
         fix="Check that it is a complete Parquet file and that you may read it.",
     ):
         frame = pl.scan_parquet(path, glob=False)
+        if rows is not None:
+            frame = frame.slice(start, rows)
         return encode_cells(Codec(schema), frame, CellSource(table_name=path.name))
 
 

@@ -22,17 +22,19 @@ def find_estimates(
     """Describe the artefact of a release; None if there is none, or if it was not verified.
 
     Args:
-        synthetic: The released records. Their artefact is in the folder next to them.
+        synthetic: The released records, or their folder. Their artefact is in a folder next to
+            them.
         claim: The verified claim of the release.
         target: The column to compare; None: the schema's, or the last.
     """
     if claim is None or claim.failures or not isinstance(synthetic, str | Path):
         return None
-    folder = Path(synthetic).with_name("artefact")
-    is_release = Path(synthetic).with_name("manifest.json").is_file()
-    if not (is_release and (folder / "artefact.json").is_file()):
+    path = Path(synthetic)
+    release = path if path.is_dir() else path.parent
+    is_release = (release / "manifest.json").is_file()
+    if not (is_release and (release / "artefact" / "artefact.json").is_file()):
         return None
-    return describe_artefact(load(folder), target=target)
+    return describe_artefact(load(release / "artefact"), target=target)
 
 
 def estimates_section(found: ArtefactFindings) -> Markup:

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from deniable.arrays import Codes
-from deniable.data.table_io import read_codes
+from deniable.data.part_files import read_parts
+from deniable.data.table_io import file_reader, read_codes
 from deniable.errors import ConfigError, DataError
 from deniable.evaluation.classifiers import require_scikit_learn
 from deniable.evaluation.distances import Distances, compare_tables
@@ -20,7 +21,7 @@ from deniable.evaluation.metrics import Edition, Findings, Metrics
 from deniable.evaluation.ml_efficacy import measure_ml_efficacy, target_column
 from deniable.evaluation.reference_tables import EvaluationTables
 from deniable.evaluation.relations import measure_relations, strongest_associations
-from deniable.evaluation.release_claim import read_claim
+from deniable.evaluation.release_claim import find_released, read_claim
 from deniable.evaluation.report import write_report
 from deniable.evaluation.subgroups import measure_subgroups
 from deniable.evaluation.verdict import judge
@@ -64,7 +65,8 @@ def evaluate(
 
     Args:
         real: The confidential table: a path or a data frame. A public edition does not read it.
-        synthetic: The records to evaluate. If this is a path, the manifest next to it is read.
+        synthetic: The records to evaluate. If this is a path, the manifest next to it is read. The
+            folder of a release stands for its table, or for all of its parts.
         schema: The schema of all tables, or the path of its TOML file.
         holdout: Real rows that the release was not learnt from, used as the reference. Without
             them the reference is ``real``, and the metrics state so.
@@ -124,7 +126,7 @@ def _evaluate_public(
             "a public report shows the schema, and this is not the schema of the release: use the "
             "schema.toml next to its manifest"
         )
-    released = _read_rows(synthetic, schema)
+    released = _read_released(synthetic, schema)
     progress("read the records", 1, 1)
     return Metrics(
         edition="public",
@@ -154,7 +156,7 @@ def _evaluate_internal(
     claim = read_claim(synthetic)
     progress("verify the release", 1, 1)
     progress("read the tables", 0, 1)
-    codes, released = _read_rows(real, schema), _read_rows(synthetic, schema)
+    codes, released = _read_rows(real, schema), _read_released(synthetic, schema)
     other = None if holdout is None else _read_rows(holdout, schema)
     tables = EvaluationTables.of(codes, released, other, key=effort.key)
     progress("read the tables", 1, 1)
@@ -254,9 +256,22 @@ def distances_by_width(
     return found
 
 
+def _read_released(synthetic: object, schema: Schema) -> Codes:
+    """Read the records to evaluate; of a release's folder its table, or all of its parts."""
+    files = find_released(Path(synthetic)) if isinstance(synthetic, str | Path) else ()
+    if not files:
+        return _read_rows(synthetic, schema)
+    read = file_reader(files[0], schema)
+    return _require_rows(read_parts(files, read, columns=len(schema.attributes)).codes)
+
+
 def _read_rows(source: object, schema: Schema) -> Codes:
     """Read a table as codes; at least two rows must fit the schema."""
     codes, _ = read_codes(source, schema)
+    return _require_rows(codes)
+
+
+def _require_rows(codes: Codes) -> Codes:
     if len(codes) < 2:
         raise DataError("an evaluated table has fewer than two rows that fit the schema")
     return np.asfortranarray(codes)

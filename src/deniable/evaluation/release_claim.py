@@ -1,5 +1,6 @@
 """Privacy claim of the evaluated records: read from their manifest and verified."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 from deniable.errors import ArtefactError, DeniableError
 from deniable.release.atomic_files import file_hash
 from deniable.release.untrusted_files import read_json
+from deniable.verification.artefact_checks import MANIFEST_FILE
+from deniable.verification.record_checks import find_tables
 from deniable.verification.verify import verify
 
 
@@ -52,23 +55,31 @@ class ReleaseClaim:
 
 
 def read_claim(synthetic: object) -> ReleaseClaim | None:
-    """Read and verify the manifest of a file of records; None if there is no manifest.
+    """Read and verify the manifest of records; None if there is no manifest.
 
-    A release has manifest.json in its folder; generated records have FILE.manifest.json.
+    A release has manifest.json in its folder; generated records have FILE.manifest.json. The folder
+    of a release stands for its table, or for all of its parts.
     """
     if not isinstance(synthetic, str | Path):
         return None
     path = Path(synthetic)
+    if files := find_released(path):
+        return _read_manifest(path / MANIFEST_FILE, records=files, verified_path=path)
     for manifest, verified_path in (
         (path.with_name(f"{path.name}.manifest.json"), path),
-        (path.with_name("manifest.json"), path.parent),
+        (path.with_name(MANIFEST_FILE), path.parent),
     ):
         if manifest.is_file():
-            return _read_manifest(manifest, records=path, verified_path=verified_path)
+            return _read_manifest(manifest, records=(path,), verified_path=verified_path)
     return None
 
 
-def _read_manifest(manifest: Path, *, records: Path, verified_path: Path) -> ReleaseClaim:
+def find_released(path: Path) -> tuple[Path, ...]:
+    """Find the table of a release, or its parts by number; none if this is not its folder."""
+    return find_tables(path) if (path / MANIFEST_FILE).is_file() else ()
+
+
+def _read_manifest(manifest: Path, *, records: Sequence[Path], verified_path: Path) -> ReleaseClaim:
     try:
         document = read_json(manifest)
         claimed = document["guarantee"]
@@ -95,12 +106,13 @@ def _read_manifest(manifest: Path, *, records: Path, verified_path: Path) -> Rel
 
 
 def _find_failures(
-    document: dict[str, Any], *, records: Path, verified_path: Path
+    document: dict[str, Any], *, records: Sequence[Path], verified_path: Path
 ) -> tuple[str, ...]:
     """List the reasons not to trust a manifest: another file's hash, or failed checks."""
-    listed = document["files"].get(records.name)
-    if listed is None or not records.is_file() or listed != file_hash(records):
-        return (f"the manifest describes another file than this {records.name}",)
+    for file in records:
+        listed = document["files"].get(file.name)
+        if listed is None or not file.is_file() or listed != file_hash(file):
+            return (f"the manifest describes another file than this {file.name}",)
     try:
         report = verify(verified_path)
         doubted = (*report.failed, *report.inexact)

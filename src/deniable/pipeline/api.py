@@ -1,16 +1,16 @@
 """The Python API, and the order of a run: plan, read, learn, generate, certify, hand over."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack, get_args
 
-from deniable.arrays import Codes
-from deniable.config import Config, Options
-from deniable.counting.local import count_prefixes
+from deniable.config import Config, EngineName, Options
+from deniable.counting.local import LocalRows
+from deniable.counting.rows import Rows, TableRows
 from deniable.data.dataframes import FrameKind
-from deniable.data.partition import limit_rows_per_unit, split_records
-from deniable.data.table_io import InputTable, read_table
+from deniable.data.table_io import read_table
 from deniable.errors import BudgetError, ConfigError, SchemaError
 from deniable.model.learnt_model import LearntModel
 from deniable.model.protocol import GenerativeModel
@@ -28,6 +28,9 @@ from deniable.release.release import Release
 from deniable.release.seed_histogram import SeedHistogram, choose_omega, learn_histogram
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, no_progress
+
+if TYPE_CHECKING:
+    from deniable.counting.spark.spark_engine import SparkEngine
 
 SchemaSource = Schema | str | Path
 
@@ -59,7 +62,8 @@ def learn(
     """Learn an artefact from a confidential table, with noise.
 
     Args:
-        source: A path, or a pandas, polars or Arrow table.
+        source: A path of a file or a folder of parts; a pandas, polars or Arrow table; or a Spark
+            DataFrame.
         schema: The schema, or the path of its TOML file.
         noise: For tests only; nothing is guaranteed unless it is the system's randomness.
         progress: Called with a stage, the work done and the total.
@@ -75,14 +79,15 @@ def learn(
             "keep; use deniable synthesize"
         )
     schema = schema if isinstance(schema, Schema) else Schema.read(schema)
-    config = resolve_options(config, schema)
+    config = resolve_options(_with_engine(config, source), schema)
     planned = plan_run(schema, config)
     _require_confirmed(schema, config)
     run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
     table = read_rows(source, run)
     run.progress("learn the model", 0, 1)
-    parts = partition_rows(table.codes, run)
-    return make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
+    with closing(table.rows):
+        parts = partition_rows(table.rows, run)
+        return make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
 
 
 def generate(
@@ -91,6 +96,9 @@ def generate(
     *,
     key: int | None = None,
     workers: int | None = None,
+    engine: EngineName = "local",
+    master: str | None = None,
+    accept_open_cluster: bool = False,
 ) -> Release:
     """Generate records from an artefact, with their certificate. The table is not needed.
 
@@ -99,6 +107,9 @@ def generate(
         records: The number of records.
         key: Same key, same records; None: a fresh key. It is public, and in the manifest.
         workers: Threads; None: one for each core.
+        engine: ``spark``: tasks of a cluster generate the records, in parts.
+        master: The URL of the Spark cluster; None: the active session.
+        accept_open_cluster: Whether to use a session without encryption, with a UI or an event log.
     """
     if isinstance(artefact, str | Path):
         artefact = load(artefact)
@@ -107,7 +118,12 @@ def generate(
             f"artefact is a {type(artefact).__name__}: give a deniable.Artefact, or the path of "
             "the folder that deniable learn wrote"
         )
+    if engine not in get_args(EngineName):
+        raise ConfigError(f'engine = "{engine}": must be one of {", ".join(get_args(EngineName))}')
+    if engine == "local":
+        _require_no_cluster(master, accept_open_cluster)
     keyed = Keyed.fresh() if key is None else Keyed(key)
+    opened = open_engine(master, accept_open=accept_open_cluster) if engine == "spark" else None
     generated = artefact.records(records, keyed, workers=workers)
     certificate = artefact.certificate
     parameters = {**certificate.parameters, "records": records, "key": keyed.key}
@@ -119,6 +135,7 @@ def generate(
         artefact=artefact,
         kind=artefact.kind,
         internal={},
+        engine=opened,
     )
 
 
@@ -139,7 +156,8 @@ def synthesize(
     first row is read, and the recorded costs must equal the plan after the last.
 
     Args:
-        source: A path, or a pandas, polars or Arrow table.
+        source: A path of a file or a folder of parts; a pandas, polars or Arrow table; or a Spark
+            DataFrame.
         schema: The schema, or the path of its TOML file.
         records: The number of records. Not the number of rows, unless that is public.
         key: Same artefact and key, same records. Not accepted in modes ``tested`` and
@@ -155,18 +173,41 @@ def synthesize(
     config = Config.assemble(options)
     _require_request(config, records=records, key=key, model=model)
     schema = schema if isinstance(schema, Schema) else Schema.read(schema)
+    config = _with_engine(config, source, own_model=model is not None)
     config = resolve_options(config, schema)
     planned = plan_run(schema, config, records=records)
     _require_confirmed(schema, config)
     run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
     table = read_rows(source, run)
     run.progress("learn the model", 0, 1)
-    parts = partition_rows(table.codes, run)
-    if run.plan.mode in ("tested", "randomized"):
-        return _test_candidates(table, parts, run, records=records, model=model)
-    artefact = make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
+    with closing(table.rows):
+        parts = partition_rows(table.rows, run)
+        if run.plan.mode in ("tested", "randomized"):
+            return _test_candidates(table, parts, run, records=records, model=model)
+        internal = _confidential_counts(table)
+        artefact = make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
     release = generate(artefact, records, key=key, workers=config.workers)
-    return replace(release, internal=_confidential_counts(table))
+    return replace(release, internal=internal, engine=table.engine)
+
+
+def _require_no_cluster(master: str | None, accept_open_cluster: bool) -> None:
+    """Refuse options of a cluster that would have no effect."""
+    if master is not None or accept_open_cluster:
+        raise ConfigError("--master and --accept-open-cluster need --engine spark")
+
+
+def _with_engine(config: Config, source: object, *, own_model: bool = False) -> Config:
+    """Choose Spark for a Spark DataFrame; refuse what it does not have, before reading."""
+    modules = {base.__module__.partition(".")[0] for base in type(source).__mro__}
+    if config.engine == "local" and "pyspark" not in modules:
+        _require_no_cluster(config.master, config.accept_open_cluster)
+        return config
+    if own_model:
+        raise ConfigError(
+            "a model of your own is not available on Spark: its test reads all rows one by one. "
+            "Use engine local"
+        )
+    return replace(config, engine="spark")
 
 
 def _require_confirmed(schema: Schema, config: Config) -> None:
@@ -180,34 +221,60 @@ def _require_confirmed(schema: Schema, config: Config) -> None:
         )
 
 
-def read_rows(source: object, run: Run) -> InputTable:
+def read_rows(source: object, run: Run) -> TableRows:
     """Read and encode the table; of each unit, keep at most ``max_rows_per_unit`` rows."""
     run.progress("read the table", 0, 1)
-    table = read_table(source, run.schema)
+    if run.config.engine == "spark":
+        table = _open_engine(run.config, source).read(source, run.schema)
+    else:
+        encoded = read_table(source, run.schema)
+        rows = LocalRows(encoded.codes, run.config.workers, encoded.units)
+        table = TableRows(rows, encoded.kind, encoded.adjusted)
     run.progress("read the table", 1, 1)
-    if table.units is None:
+    if run.schema.unit is None:
         return table
-    rng, most = run.randomness.at("units"), run.schema.max_rows_per_unit
-    codes = limit_rows_per_unit(table.codes, table.units, rng, max_rows=most)
-    return replace(table, codes=codes, units=None)
+    most = run.schema.max_rows_per_unit
+    return replace(table, rows=table.rows.limit_per_unit(run.randomness, max_rows=most))
 
 
-def _confidential_counts(table: InputTable) -> dict[str, object]:
+def _open_engine(config: Config, source: object) -> "SparkEngine":
+    """Open the Spark engine on the session of a DataFrame, or else as ``open_engine`` does."""
+    if isinstance(source, str | Path):
+        return open_engine(config.master, accept_open=config.accept_open_cluster)
+    from deniable.counting.spark.spark_session import require_pyspark  # noqa: PLC0415 - an extra
+
+    require_pyspark()
+    from deniable.counting.spark.spark_engine import engine_of  # noqa: PLC0415
+
+    return engine_of(source, accept_open=config.accept_open_cluster)
+
+
+def open_engine(master: str | None, *, accept_open: bool) -> "SparkEngine":
+    """Open the Spark engine on the active session, or on a new one."""
+    from deniable.counting.spark.spark_session import open_session  # noqa: PLC0415 - an extra
+
+    session = open_session(master, accept_open=accept_open)
+    from deniable.counting.spark.spark_engine import SparkEngine  # noqa: PLC0415
+
+    return SparkEngine(session)
+
+
+def _confidential_counts(table: TableRows) -> dict[str, object]:
     """Return exact counts of the table, for the internal folder of a release."""
-    return {"rows": len(table.codes), "adjusted_cells": table.adjusted}
+    return {"rows": table.rows.number, "adjusted_cells": table.adjusted}
 
 
-def partition_rows(rows: Codes, run: Run) -> dict[str, Codes]:
+def partition_rows(rows: Rows, run: Run) -> dict[str, Rows]:
     """Return D_T, D_P and D_S: all rows each, or each row in at most one part."""
     fractions = run.plan.fractions
     if fractions is None:
         return dict.fromkeys(map(str, PARTS), rows)
-    empty = {str(part): rows[:0] for part in PARTS}
+    empty = {str(part): rows.empty() for part in PARTS}
     shares = {str(part): share for part, share in fractions.items()}
-    return empty | split_records(rows, shares, run.randomness.at("split"))
+    return {**empty, **rows.split(shares, run.randomness)}
 
 
-def make_artefact(learnt: LearntModel, seeds: Codes, kind: FrameKind, run: Run) -> Artefact:
+def make_artefact(learnt: LearntModel, seeds: Rows, kind: FrameKind, run: Run) -> Artefact:
     """Learn the seed histogram of a model; check the ledger against the plan; certify.
 
     Args:
@@ -244,7 +311,7 @@ def resolve_omegas(learnt: LearntModel, run: Run) -> tuple[int, ...]:
 
 
 def _learn_seeds(
-    rows: Codes, learnt: LearntModel, omegas: tuple[int, ...], run: Run
+    rows: Rows, learnt: LearntModel, omegas: tuple[int, ...], run: Run
 ) -> tuple[SeedHistogram, tuple[Spend, ...]]:
     """Learn the one-shot histogram of seed prefixes; empty in mode ``seedless``."""
     law, network = run.plan.privacy.seeds, learnt.network
@@ -253,35 +320,35 @@ def _learn_seeds(
     m = len(network.order)
     lengths = [m - omega for omega in reversed(omegas) if omega < m]
     sizes = [attribute.size for attribute in network.attributes]
-    seeds, counts = count_prefixes(rows, network.order, lengths, sizes)
+    counted = rows.frequent_prefixes(network.order, lengths, sizes, floor=run.config.k)
+    # Drawn after the rows were counted: an engine that counts again draws no second time.
     rng = run.randomness.at("noise", 1)
-    histogram, spent = learn_histogram(
-        rng, seeds, counts, k=run.config.k, law=law, records=learnt.seeds
-    )
+    histogram, spent = learn_histogram(rng, counted, k=run.config.k, law=law, records=learnt.seeds)
     run.progress("count shared combinations", 1, 1)
     return histogram, (spent,)
 
 
 def _test_candidates(
-    table: InputTable,
-    parts: Mapping[str, Codes],
+    table: TableRows,
+    parts: Mapping[str, Rows],
     run: Run,
     *,
     records: int,
     model: GenerativeModel | None,
 ) -> Release:
     """Release records that each passed a deniability test against the table: the paper's modes."""
-    if run.plan.mode == "tested" and not len(parts["seeds"]):
+    seeds = parts["seeds"]
+    if run.plan.mode == "tested" and not seeds.number:
         raise BudgetError("no record went to the seeds: use --data-use whole, or a larger table")
     if model is None:
         learnt = learn_model(parts, run)
         built_in = NetworkModel(learnt.network, resolve_omegas(learnt, run))
-        candidates = builtin_source(built_in, parts["seeds"], run, records=records)
+        candidates = builtin_source(built_in, seeds, run, records=records)
         Ledger((*learnt.spends, *candidates.spends)).require_equal(run.plan.privacy.spends)
     else:
-        candidates = own_model_source(model, parts["seeds"], run)
+        candidates = own_model_source(model, seeds, run)
     run.progress("learn the model", 1, 1)
-    released, attempts = release_candidates(candidates, run, records=records)
+    released, attempts = release_candidates(candidates, run, records=records, engine=table.engine)
     certificate = certify(
         run,
         omegas=candidates.omegas,
@@ -296,7 +363,8 @@ def _test_candidates(
         randomness=Keyed.derived(run.randomness.at("values")),
         artefact=None,
         kind=table.kind,
-        internal={**_confidential_counts(table), "seeds": len(parts["seeds"]), **attempts},
+        internal={**_confidential_counts(table), "seeds": seeds.number, **attempts},
+        engine=table.engine,
     )
 
 

@@ -37,7 +37,7 @@ def certify(
     plan, config, is_secret = run.plan, run.config, run.randomness.is_secret
     cost = claimed_cost(plan.cost, config) if is_secret and not own_model else NO_GUARANTEE
     claims_something = is_secret and (own_model or cost.epsilon < math.inf)
-    spends = () if own_model else plan.privacy.spends
+    extra = _row_draws(run) | dict(extra)
     sentence = _sentence(plan, config, cost, omegas, is_secret=is_secret, own_model=own_model)
     if claims_something:
         sentence += wording.schema_claim(
@@ -46,26 +46,35 @@ def certify(
             k=None if plan.mode in ("seedless", "randomized") else config.k,
             draft=plan.draft,
             drafted=run.schema.drafted,
+            row_draws="row_draws" in extra,
+            candidate_draws="candidate_draws" in extra,
         )
     return Certificate(
         mode=plan.mode,
         profile=config.profile,
         data_use=config.data_use,
-        parameters=_parameters(plan, config, omegas, own_model=own_model) | dict(extra),
+        parameters=_parameters(plan, config, omegas, own_model=own_model) | extra,
         sentence=sentence,
         cost=cost,
         assumptions=ASSUMPTIONS if claims_something else (),
         spends=[
-            ledger_entry(spend, compose_spends(spend.alone, delta=config.delta)) for spend in spends
+            ledger_entry(spend, compose_spends(spend.alone, delta=config.delta))
+            for spend in (() if own_model else plan.privacy.spends)
         ],
-        accountants=[
-            {
-                "name": ACCOUNTANT,
-                "epsilon": "inf" if cost.epsilon == math.inf else cost.epsilon,
-                "delta": cost.delta,
-            }
-        ],
+        accountants=[_accountant_entry(cost)],
     )
+
+
+def _accountant_entry(cost: Guarantee) -> dict[str, Any]:
+    epsilon = "inf" if cost.epsilon == math.inf else cost.epsilon
+    return {"name": ACCOUNTANT, "epsilon": epsilon, "delta": cost.delta}
+
+
+def _row_draws(run: Run) -> dict[str, Any]:
+    """The parameter that tasks of a cluster drew which rows are used, if they did."""
+    draws = run.plan.fractions is not None or run.plan.unit is not None
+    is_secret = run.config.engine == "spark" and run.randomness.is_secret
+    return {"row_draws": wording.ROW_DRAWS} if draws and is_secret else {}
 
 
 def claimed_cost(cost: Guarantee, config: Config) -> Guarantee:

@@ -6,7 +6,7 @@ from functools import partial
 
 from deniable.arrays import Codes
 from deniable.counting.contingency import CountQueries
-from deniable.counting.local import count
+from deniable.counting.rows import Rows
 from deniable.model.learnt_model import LearntModel
 from deniable.model.pairwise.denoise import table_weights
 from deniable.model.pairwise.fit import fit_network
@@ -22,10 +22,9 @@ from deniable.pipeline.run_plan import Run
 from deniable.privacy.ledger import Spend
 from deniable.privacy.pairwise_budget import PairNoise
 from deniable.schema.attribute import Attribute
-from deniable.workers import count_cores
 
 
-def learn_model(parts: Mapping[str, Codes], run: Run) -> LearntModel:
+def learn_model(parts: Mapping[str, Rows], run: Run) -> LearntModel:
     """Learn the model of the plan: the default, or the paper's graph and tables.
 
     The default counts single columns in D_T and pairs of columns in D_P, with noise, and fits a
@@ -65,7 +64,7 @@ def fit_to_prefixes(learnt: LearntModel, prefixes: Codes | None, run: Run) -> Le
 
 
 def measure_counts(
-    parts: Mapping[str, Codes], run: Run, laws: PairNoise
+    parts: Mapping[str, Rows], run: Run, laws: PairNoise
 ) -> tuple[PairwiseMeasurements, list[Spend]]:
     """Measure all noisy counts of the default model; no later step reads the rows but the seeds'.
 
@@ -75,16 +74,15 @@ def measure_counts(
         laws: The noise of each stage.
     """
     attributes = run.schema.attributes
-    workers = run.config.workers or count_cores()
     rng = run.randomness.at("noise")
-    count_values = partial(count, attributes, parts["structure"], workers=workers)
+    count_values = partial(parts["structure"].count, attributes)
     targets = [run.schema.names.index(name) for name in run.config.target or ()]
 
     run.progress("count single columns", 0, 1)
 
     def count_pairs(grouped: Sequence[Attribute]) -> CountQueries:
         run.progress("count single columns", 1, 1)
-        return partial(count, grouped, parts["parameters"], workers=workers)
+        return partial(parts["parameters"].count, grouped)
 
     measured, spends = measure_pairwise(
         rng,

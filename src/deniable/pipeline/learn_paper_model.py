@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from deniable.arrays import Codes, Counts
+from deniable.arrays import Counts
 from deniable.config import Config
 from deniable.counting.contingency import CountQueries
-from deniable.counting.local import count
+from deniable.counting.rows import Rows
 from deniable.errors import ConfigError
 from deniable.model.bayesian_network import ConditionalTable, Network
 from deniable.model.graph import Graph, check_order, drawing_order, learn_graph
@@ -31,7 +31,6 @@ from deniable.pipeline.run_plan import Run, RunPlan
 from deniable.privacy.ledger import Spend
 from deniable.randomness import Rng
 from deniable.schema.schema import Schema
-from deniable.workers import count_cores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +50,12 @@ class LearntStructure:
     spends: tuple[Spend, ...]
 
 
-def learn_paper_model(parts: Mapping[str, Codes], run: Run) -> LearntModel:
+def learn_paper_model(parts: Mapping[str, Rows], run: Run) -> LearntModel:
     """Learn the structure from D_T, then the parameters from D_P."""
-    workers = run.config.workers or count_cores()
     attributes, law = run.schema.attributes, run.plan.privacy.counts
     rng = run.randomness.at("noise")
-    count_t = partial(count, attributes, parts["structure"], workers=workers)
-    count_p = partial(count, attributes, parts["parameters"], workers=workers)
+    count_t = partial(parts["structure"].count, attributes)
+    count_p = partial(parts["parameters"].count, attributes)
 
     structure = learn_structure(rng, count_t, run)
     counts, spent = learn_counts(rng, count_p, attributes, structure.graph, law)

@@ -7,20 +7,32 @@ from typing import Any
 
 from deniable.arrays import Codes, Counts, Mask
 from deniable.config import Config
+from deniable.counting.rows import BlockEngine, Rows
 from deniable.model.protocol import GenerativeModel
 from deniable.model.seed_based import NetworkModel
 from deniable.pipeline.run_plan import Run
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise_laws import Law, exact
+from deniable.privacy.wording import ROW_DRAWS
+from deniable.randomness import task_randomness
 from deniable.release.deniability_test import (
     ScanLimits,
     pass_deterministic_test,
     pass_randomized_test,
 )
-from deniable.release.generation import BLOCK, Feasible, KeptRecords, Kernel, always_feasible
+from deniable.release.generation import (
+    BLOCK,
+    BlockRecords,
+    Feasible,
+    KeptRecords,
+    Kernel,
+    always_feasible,
+)
+from deniable.release.passed_records import PassedRecords
 from deniable.release.seed_mechanism import (
     SCAN_BLOCK,
     DeniabilityTest,
+    OwnOmegaKernel,
     SeedMechanism,
     collect,
     hidden_omega_kernel,
@@ -46,15 +58,25 @@ class CandidateSource:
     spends: tuple[Spend, ...] = ()
 
 
-def builtin_source(model: NetworkModel, seeds: Codes, run: Run, *, records: int) -> CandidateSource:
-    """Make the kernel of the built-in model: candidates are tested by their prefixes."""
+def builtin_source(model: NetworkModel, seeds: Rows, run: Run, *, records: int) -> CandidateSource:
+    """Make the kernel of the built-in model: candidates are tested by their prefixes.
+
+    Privacy:
+        Covers: as the mode's own kernel. On a cluster, tasks run the kernel of mode ``tested`` with
+            a known ω, and draw from an expanded secret (``randomness:task_randomness``): its
+            guarantee is then computational, which the sentence states. All other kernels run on
+            the driver and draw from the operating system.
+    """
     test = run.plan.test
     law = test.law if test is not None else exact()
+    is_secret = run.randomness.is_secret
+    drawn_by_tasks = run.config.engine == "spark" and not _runs_on_driver(model, run)
     mechanism = SeedMechanism(
         seeds=seeds,
-        randomness=run.randomness,
+        randomness=task_randomness(run.randomness) if drawn_by_tasks else run.randomness,
         passes=_deniability_test(run, law),
         feasible=_feasible(run.schema),
+        floor=run.config.k if run.plan.mode == "tested" else 1,
     )
     kernel = _kernel(model, mechanism, run)
     # The cost of the tests is computed from what the kernel was given: its k, law and records.
@@ -64,12 +86,15 @@ def builtin_source(model: NetworkModel, seeds: Codes, run: Run, *, records: int)
         block_size=BLOCK,
         omegas=model.omegas,
         # σ follows from noisy values; with it the data holder can test every record again.
-        parameters={"order": [run.schema.names[i] for i in model.network.order]},
+        parameters={
+            "order": [run.schema.names[i] for i in model.network.order],
+            **({"candidate_draws": ROW_DRAWS} if drawn_by_tasks and is_secret else {}),
+        },
         spends=spends,
     )
 
 
-def own_model_source(model: GenerativeModel, seeds: Codes, run: Run) -> CandidateSource:
+def own_model_source(model: GenerativeModel, seeds: Rows, run: Run) -> CandidateSource:
     """Make the kernel of a user's model: nothing is learnt, the test scans the seeds."""
     config = run.config
     mechanism = SeedMechanism(
@@ -90,13 +115,25 @@ def own_model_source(model: GenerativeModel, seeds: Codes, run: Run) -> Candidat
 
 
 def release_candidates(
-    source: CandidateSource, run: Run, *, records: int
-) -> tuple[KeptRecords, dict[str, int]]:
-    """Draw and test candidates on every core until enough have passed; keep those.
+    source: CandidateSource, run: Run, *, records: int, engine: BlockEngine | None = None
+) -> tuple[BlockRecords, dict[str, int]]:
+    """Draw and test candidates until enough have passed; keep those.
+
+    Args:
+        source: Proposes and tests candidates.
+        run: The run.
+        records: The number of records.
+        engine: The cluster, where there is one: its tasks run what does not read single seeds.
 
     Returns:
         The records, and the confidential numbers of candidates and of those that passed.
     """
+    limit = max(_MIN_ATTEMPTS, run.config.max_attempts * records)
+    if engine is not None and isinstance(source.kernel, OwnOmegaKernel):
+        passed = PassedRecords.count(
+            source.kernel, engine, records=records, max_attempts=limit, progress=run.progress
+        )
+        return passed, {"candidates": len(passed.ends) * BLOCK, "passed": int(passed.ends[-1])}
     tally = {"candidates": 0, "passed": 0}
 
     def counted(blocks: Iterator[Codes]) -> Iterator[Codes]:
@@ -106,23 +143,34 @@ def release_candidates(
             run.progress("candidates that passed", min(tally["passed"], records), records)
             yield block
 
-    proposed = map_in_order(source.kernel, count_up(), workers=run.config.workers or count_cores())
-    passed = collect(
-        counted(proposed),
-        records=records,
-        block_size=source.block_size,
-        max_attempts=max(_MIN_ATTEMPTS, run.config.max_attempts * records),
+    # On a cluster, a block asks for jobs: none is run ahead.
+    proposed = (
+        map_in_order(source.kernel, count_up(), workers=run.config.workers or count_cores())
+        if engine is None
+        else map(source.kernel, count_up())
     )
-    return KeptRecords.collect(passed, columns=len(run.schema.names)), tally
+    kept = collect(
+        counted(proposed), records=records, block_size=source.block_size, max_attempts=limit
+    )
+    return KeptRecords.collect(kept, columns=len(run.schema.names)), tally
+
+
+def _is_hidden(model: NetworkModel, run: Run) -> bool:
+    return not (run.config.omega_known or len(model.omegas) == 1)
+
+
+def _runs_on_driver(model: NetworkModel, run: Run) -> bool:
+    """Whether the kernel looks up single seeds, so that it cannot run in tasks."""
+    return run.plan.mode == "randomized" or _is_hidden(model, run)
 
 
 def _kernel(model: NetworkModel, mechanism: SeedMechanism, run: Run) -> Kernel:
     """Choose the kernel of the mode for the built-in model."""
     config, test = run.config, run.plan.test
-    hidden = not (config.omega_known or len(model.omegas) == 1)
+    hidden = _is_hidden(model, run)
     if run.plan.mode == "randomized":
         # Without noise nothing is guaranteed, but an empty table still needs a seed to draw.
-        dummies = test.dummies if test is not None else int(not len(mechanism.seeds))
+        dummies = test.dummies if test is not None else int(not mechanism.seeds.number)
         gamma = config.gamma if hidden else None
         return randomized_kernel(mechanism, model, dummies=dummies, gamma=gamma)
     if hidden:

@@ -14,8 +14,22 @@ UNIT = "one input row"
 NEIGHBOURS = "adding or removing one input row"
 # Reasons for ``no_claim``.
 WITHOUT_NOISE = "the model was learnt without noise (epsilon = inf)"
+ROW_DRAWS = "SHAKE-256"
 KNOWN_NOISE = "the noise came from a test source that can be repeated"
 
+# A computational claim, if tasks of a cluster drew which rows are used.
+_ROW_DRAWS_CLAIM = (
+    " Which rows each stage uses was drawn by tasks of a cluster from a secret of 256 bits, "
+    f"expanded by {ROW_DRAWS}: where the guarantee needs these draws, it holds against "
+    f"adversaries who cannot tell {ROW_DRAWS} from a random function."
+)
+# The same, if tasks drew the seed of each record and its other attributes.
+_CANDIDATE_DRAWS_CLAIM = (
+    " The row that each record was made from, and the attributes that were drawn anew, came from "
+    f"a secret of 256 bits, expanded by {ROW_DRAWS} in tasks of a cluster: that a record has "
+    f"plausible sources holds against adversaries who cannot tell {ROW_DRAWS} from a random "
+    "function."
+)
 _NOT_DP = (
     "This is not differential privacy: an adversary who knows the other rows may learn whether a "
     "row is present, and the guarantee does not compose over records."
@@ -152,7 +166,14 @@ def neighbouring_relation(unit: str | None) -> str:
 
 
 def schema_claim(
-    *, unit: str | None, rows: int, k: int | None, draft: Guarantee | None, drafted: Sequence[str]
+    *,
+    unit: str | None,
+    rows: int,
+    k: int | None,
+    draft: Guarantee | None,
+    drafted: Sequence[str],
+    row_draws: bool = False,
+    candidate_draws: bool = False,
 ) -> str:
     """Sentences about the schema, appended to any claim: privacy unit, draft cost, drafted columns.
 
@@ -162,6 +183,8 @@ def schema_claim(
         k: Minimum number of plausible seeds, if records keep attributes of a seed.
         draft: Cost of the schema, if it was drafted from the table with differential privacy.
         drafted: Columns whose description was read off the table and not confirmed.
+        row_draws: Whether tasks of a cluster drew which rows are used.
+        candidate_draws: Whether tasks of a cluster drew the seeds and the candidates.
     """
     sentences = ""
     if unit is not None:
@@ -182,7 +205,8 @@ def schema_claim(
             f" Given the schema: {len(drafted)} of its entries were read off this table and not "
             "confirmed; what they reveal about it is not covered."
         )
-    return sentences
+    sentences += _ROW_DRAWS_CLAIM if row_draws else ""
+    return sentences + (_CANDIDATE_DRAWS_CLAIM if candidate_draws else "")
 
 
 def units_claim(unit: str, *, rows: int, k: int) -> str:

@@ -12,8 +12,9 @@ import json
 import os
 import re
 import shutil
+import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,8 @@ from deniable.files import current_tracker, require_regular_file
 # Modes of confidential output. Other output has the modes that the umask leaves.
 _OWNER_FOLDER, _OWNER_FILE = 0o700, 0o600
 _GROUP_AND_OTHERS = 0o077
+# Attempts to remove a folder that a task is still writing to, and the pause between two.
+_MAX_REMOVALS, _REMOVAL_SECONDS = 20, 0.25
 # Errors of file systems that do not flush single files or folders.
 _CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 
@@ -129,6 +132,44 @@ def staged_folder(target: Path, *, confidential: bool = False) -> Iterator[Path]
     """Yield a new folder; rename it to ``target`` on success, remove it on failure."""
     with staged(Target(path=target, is_folder=True, confidential=confidential)) as (stage,):
         yield stage
+
+
+@contextmanager
+def new_folder(target: Path, *, confidential: bool) -> Iterator[None]:
+    """Create a folder that the block fills where it is; remove it if the block fails.
+
+    For folders that other machines write to: some file systems cannot rename a folder. What makes
+    the folder complete must be written last.
+    """
+    with as_output_error(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_dir():
+            target.rmdir()
+        _make_folder(target, confidential=confidential)
+    try:
+        yield
+        with as_output_error(target):
+            _flush_tree(target)
+        current_tracker().paths.append(target)
+    except BaseException:
+        _remove_folder(target)
+        raise
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove a folder that tasks may still be writing to."""
+    for _ in range(_MAX_REMOVALS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(_REMOVAL_SECONDS)
+
+
+def file_mode() -> int:
+    """The mode of a new file: what the umask leaves."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 @contextmanager
@@ -288,10 +329,11 @@ def pack_npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     return packed.getvalue()
 
 
-def hash_files(folder: Path) -> dict[str, str]:
+def hash_files(folder: Path, *, leave_out: Container[str] = ()) -> dict[str, str]:
     """Compute the SHA-256 hash of every file in a folder tree, by its relative path."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): file_hash(path) for path in paths}
+    named = {path.relative_to(folder).as_posix(): path for path in paths}
+    return {name: file_hash(path) for name, path in named.items() if name not in leave_out}
 
 
 def file_hash(path: Path) -> str:

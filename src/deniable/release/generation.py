@@ -68,6 +68,13 @@ class Records(Protocol):
         """Yield all records, block by block."""
 
 
+class BlockRecords(Records, Protocol):
+    """Records of which any block can be drawn alone."""
+
+    def draw_block(self, block: int) -> Codes:
+        """Draw the records of one block, of ``BLOCK`` records; the last may be longer."""
+
+
 @dataclass(frozen=True)
 class KeptRecords:
     """Records that cannot be drawn again, kept: in memory, or in a temporary file when many."""
@@ -89,7 +96,12 @@ class KeptRecords:
 
     def blocks(self) -> Iterator[Codes]:
         """Yield the records in blocks of equal size, unrelated to those they were drawn in."""
-        return row_batches(self.codes)
+        return row_batches(self.codes, BLOCK)
+
+    def draw_block(self, block: int) -> Codes:
+        """Return the records of one block."""
+        codes: Codes = self.codes[block * BLOCK : (block + 1) * BLOCK]
+        return codes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import polars as pl
 
+from deniable.counting.local import LocalEngine
+from deniable.counting.rows import BlockEngine
 from deniable.data.dataframes import Foreign, FrameKind
 from deniable.data.table_io import infer_format, write_table
 from deniable.errors import OutputError
@@ -15,17 +17,21 @@ from deniable.release.artefact import Artefact
 from deniable.release.atomic_files import (
     Target,
     file_hash,
+    file_mode,
     hash_files,
     make_folder,
     new_file,
+    new_folder,
     parquet_writer,
     require_free,
     staged,
+    staged_folder,
     write_files,
     write_json,
 )
-from deniable.release.generation import Records, decode_blocks
+from deniable.release.generation import BlockRecords, KeptRecords, decode_blocks
 from deniable.release.manifest import Certificate
+from deniable.release.record_parts import PartDecoder, PartWriter, collect_parts, count_parts
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, no_progress
 
@@ -56,15 +62,17 @@ class Release:
         artefact: The artefact the records were generated from, where the mode has one.
         kind: The kind of data frame that the table came in.
         internal: Confidential: numbers that depend on the data without noise.
+        engine: Runs a task for each block, where the release is written in parts.
     """
 
     schema: Schema
     certificate: Certificate
-    records: Records = field(repr=False)
+    records: BlockRecords = field(repr=False)
     randomness: Keyed = field(repr=False)
     artefact: Artefact | None
     kind: FrameKind = field(repr=False)
     internal: Mapping[str, Any] = field(repr=False)
+    engine: BlockEngine | None = field(repr=False, default=None)
 
     def __repr__(self) -> str:
         return f"Release({self.certificate.summary}, records={self.records.number})"
@@ -76,6 +84,11 @@ class Release:
 
     def frame(self, *, progress: Progress = no_progress) -> Foreign:
         """Return the records, in the kind of data frame that the table came in."""
+        if (
+            self.engine is not None
+            and (frame := self.engine.frame(*self._part_kernel())) is not None
+        ):
+            return frame
         return self.kind.restore(pl.concat(self._frames(progress)))
 
     def write(
@@ -83,6 +96,7 @@ class Release:
         folder: str | Path,
         *,
         file_format: Format = "csv",
+        parts: bool = False,
         progress: Progress = no_progress,
     ) -> None:
         """Write the release to a new folder, and what must not leave to ``folder``.internal.
@@ -90,9 +104,20 @@ class Release:
         ``folder`` gets the records, manifest.json, schema.toml and, in the modes that have one,
         artefact/. Only its owner can read ``folder``.internal and, where no
         privacy is claimed, ``folder`` itself. After a crash there is the whole release or none.
+
+        Args:
+            folder: The folder; must not exist.
+            file_format: The format of the records.
+            parts: Whether to write part-00000.csv and so on instead of one file, a task for each
+                block of records. Always so on a cluster. The manifest comes last: without it there
+                is no release.
+            progress: Called after each block.
         """
         target, internal = release_folders(folder)
         confidential = not self.certificate.claims_privacy
+        if parts or self.engine is not None:
+            self._write_parts(target, internal, file_format, progress)
+            return
         with staged(
             Target(path=internal, is_folder=True, confidential=True),
             Target(path=target, is_folder=True, confidential=confidential),
@@ -107,6 +132,43 @@ class Release:
             document = self._certificate_of(table).document(self.schema, hash_files(public))
             write_json(public / "manifest.json", document)
             write_json(private / "run.json", self.internal)
+
+    def _write_parts(
+        self, target: Path, internal: Path, file_format: Format, progress: Progress
+    ) -> None:
+        """Write the records as parts, then the rest, and the manifest last.
+
+        Parts are written where they stay: an object store cannot rename a folder. After an error
+        the folder is removed.
+        """
+        confidential = not self.certificate.claims_privacy
+        decode, number = self._part_kernel()
+        # Records that are kept here are not sent to tasks to be written.
+        kept = isinstance(self.records, KeptRecords)
+        engine = LocalEngine() if self.engine is None or kept else self.engine
+        with (
+            staged_folder(internal, confidential=True) as private,
+            new_folder(target, confidential=confidential),
+        ):
+            mode = (target.stat().st_mode & 0o666) if confidential else file_mode()
+            writer = PartWriter(decode=decode, folder=target, suffix=f".{file_format}", mode=mode)
+            progress("records", 0, self.records.number)
+            hashes = collect_parts(target, engine.run_blocks(writer, number), parts=number)
+            progress("records", self.records.number, self.records.number)
+            write_files(target, {"schema.toml": self.schema.text().encode()})
+            if self.artefact is not None:
+                make_folder(target / "artefact")
+                self.artefact.write(target / "artefact")
+            rest = hash_files(target, leave_out=hashes)
+            certificate = self._certificate_of(target / next(iter(hashes)))
+            files = dict(sorted({**hashes, **rest}.items()))
+            write_json(private / "run.json", self.internal)
+            write_json(target / "manifest.json", certificate.document(self.schema, files))
+
+    def _part_kernel(self) -> tuple[PartDecoder, int]:
+        """The kernel that makes a part's records, and the number of parts."""
+        decode = PartDecoder(records=self.records, schema=self.schema, randomness=self.randomness)
+        return decode, count_parts(self.records.number)
 
     def write_file(self, path: str | Path, *, progress: Progress = no_progress) -> None:
         """Write the records to a new file and their manifest next to it: both, or neither."""

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from deniable.arrays import Codes, Counts, Indices, Mask
-from deniable.counting.prefix_counts import PrefixCounts
+from deniable.counting.prefix_counts import FrequentPrefixes, PrefixCounts
 from deniable.errors import InvariantError
 from deniable.model.alias_sampling import random_permutation, stratified_words
 from deniable.model.bayesian_network import Network, empty_codes
@@ -138,13 +138,7 @@ class SeedHistogram:
 
 
 def learn_histogram(
-    rng: Rng,
-    seeds: Codes,
-    counts: PrefixCounts,
-    *,
-    k: int,
-    law: Law,
-    records: int,
+    rng: Rng, counted: Sequence[FrequentPrefixes], *, k: int, law: Law, records: int
 ) -> tuple[SeedHistogram, Spend]:
     """Measure the noisy seed histogram, with its privacy spend (guarantee.md, Theorem 7).
 
@@ -153,8 +147,8 @@ def learn_histogram(
 
     Args:
         rng: Source of the noise.
-        seeds: The records of D_S. Confidential.
-        counts: Prefix counts of the seeds, at the lengths to keep, each at least 1.
+        counted: For each length to keep, the prefixes of the seeds, all that at least k share;
+            with exact counts. Confidential.
         k: A prefix shared by fewer seeds is never kept.
         law: Bounded noise on -r … r.
         records: The noisy number of seeds, from an earlier spend.
@@ -168,39 +162,23 @@ def learn_histogram(
         Does not cover: the model that draws the other attributes; the exact counts.
         Assumes: lengths, k and the law were fixed without reading these seeds.
     """
-    exact: list[Counts] = []
-    labels: list[Codes] = []
-    for at, length in enumerate(counts.levels):
-        prefixes, shared = _distinct_prefixes(seeds, counts, at, length)
-        frequent = shared >= k
-        exact.append(shared[frequent])
-        labels.append(prefixes[frequent])
+    frequent = [level.at_least(k) for level in counted]
+    exact = [level.counts for level in frequent]
     noisy, spent = add_noise(
         rng,
         np.concatenate(exact),
         law,
         what="seed prefixes",
         part="seeds",
-        l0_sensitivity=len(counts.levels),
+        l0_sensitivity=len(frequent),
     )
     by_length = np.split(noisy, np.cumsum([len(shared) for shared in exact])[:-1])
     levels = []
-    for prefixes, counted in zip(labels, by_length, strict=True):
-        kept = counted >= k + law.radius
-        levels.append(KeptPrefixes(prefixes=prefixes[kept], counts=counted[kept], records=records))
+    for level, counts in zip(frequent, by_length, strict=True):
+        kept = counts >= k + law.radius
+        prefixes = level.prefixes[kept]
+        levels.append(KeptPrefixes(prefixes=prefixes, counts=counts[kept], records=records))
     return SeedHistogram(tuple(levels)), spent
-
-
-def _distinct_prefixes(
-    seeds: Codes, counts: PrefixCounts, at: int, length: int
-) -> tuple[Codes, Counts]:
-    """List the distinct prefixes of one length in ascending order, with their exact counts."""
-    groups = counts.groups[at]
-    sizes = counts.sizes[at]
-    representative = np.empty(len(sizes), dtype=np.intp)
-    representative[groups] = np.arange(len(seeds))
-    columns: Sequence[int] = counts.order[:length]
-    return seeds[representative][:, columns], sizes
 
 
 def choose_omega(

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from deniable.arrays import Codes, Counts, Mask
-from deniable.counting.prefix_counts import PrefixCounts, SeedGroups
+from deniable.arrays import CODE, Codes, Counts, Indices, Mask
+from deniable.counting.local import local_codes
+from deniable.counting.prefix_counts import FrequentPrefixes, SeedGroups
+from deniable.counting.rows import RankedRows, Rows
 from deniable.errors import BudgetError
 from deniable.model.protocol import GenerativeModel
 from deniable.model.seed_based import NetworkModel
@@ -48,48 +50,104 @@ class SeedMechanism:
         passes: The deniability test.
         feasible: The constraints. They look at a candidate alone, so filtering by them does not
             weaken the deniability of the others.
+        floor: No candidate with fewer plausible seeds passes; such seeds stay with the engine.
     """
 
-    seeds: Codes = field(repr=False)
+    seeds: Rows = field(repr=False)
     randomness: Randomness
     passes: DeniabilityTest
     feasible: Feasible = always_feasible
+    floor: int = 1
 
 
-def own_omega_kernel(mechanism: SeedMechanism, model: NetworkModel) -> Kernel:
-    """Make the kernel for the built-in model, each candidate tested under its own ω.
+@dataclass(frozen=True, kw_only=True)
+class OwnOmegaKernel:
+    """Kernel for the built-in model, each candidate tested under its own ω.
 
     Neither the test nor the candidate reads more of a seed than its prefix, so seeds that share a
     prefix are drawn as one group, weighted by its size. The test does not read the drawn
     attributes, so only candidates that pass are completed.
+
+    Tasks of a cluster can run it: it holds groups of seeds, not the seeds.
+
+    Attributes:
+        model: The built-in model.
+        groups: The seeds, by what candidates keep of them. Confidential.
+        randomness: Draws seeds and candidates; for tasks, the same in every task.
+        passes: The deniability test.
+        feasible: The constraints.
+
+    Privacy:
+        Covers: what ``passes`` covers of each candidate that is returned: its number of plausible
+            seeds is the exact size of its group. With draws from an expanded secret, against
+            adversaries with bounded computing power.
+        Does not cover: how many candidates of a block pass; the groups.
     """
+
+    model: NetworkModel = field(repr=False)
+    groups: SeedGroups = field(repr=False)
+    randomness: Randomness = field(repr=False)
+    passes: DeniabilityTest = field(repr=False)
+    feasible: Feasible = field(repr=False)
+
+    def __call__(self, block: int) -> Codes:
+        """Propose a block of candidates; return those that pass."""
+        groups, omegas = self._test(block)
+        rng = self.randomness.at("candidates", block)
+        drawn = self.model.propose_from(self.groups.rows, groups, omegas, rng)
+        return _select(drawn, self.feasible(drawn))
+
+    def count_passed(self, block: int) -> int:
+        """Count the candidates of a block that pass; without constraints, none is completed."""
+        return len(self._test(block)[0] if self.feasible is always_feasible else self(block))
+
+    def _test(self, block: int) -> tuple[Indices, Counts]:
+        """Draw and test the seeds of a block; return the group and ω of those that pass."""
+        rng = self.randomness.at("seeds", block)
+        ranks = rng.integers(self.groups.number, BLOCK)
+        omegas = self.model.choose_omegas(BLOCK, rng)
+        groups = self.groups.find(ranks, _level_of_omega(self.model)[omegas])
+        # Group -1 has fewer seeds than any that pass: it indexes the appended zero.
+        plausible = np.append(self.groups.shared, 0)[groups]
+        passed = np.flatnonzero(self.passes(plausible, block))
+        return groups[passed], omegas[passed]
+
+
+def own_omega_kernel(mechanism: SeedMechanism, model: NetworkModel) -> OwnOmegaKernel:
+    """Make the kernel for the built-in model, each candidate tested under its own ω."""
     _require_seeds(mechanism)
-    number, randomness = len(mechanism.seeds), mechanism.randomness
-    seeds = SeedGroups.of(mechanism.seeds, model.network.order, model.kept, _sizes(model))
-    levels = _level_of_omega(model)
+    seeds, order, sizes = mechanism.seeds, model.network.order, _sizes(model)
+    lengths = [length for length in model.kept if length > 0]
+    levels = (
+        seeds.frequent_prefixes(order, lengths, sizes, floor=mechanism.floor) if lengths else []
+    )
+    if model.kept[0] == 0:
+        levels = [_all_seeds(seeds.number, mechanism.floor), *levels]
+    return OwnOmegaKernel(
+        model=model,
+        groups=SeedGroups.of(levels, order, columns=len(order), number=seeds.number),
+        randomness=mechanism.randomness,
+        passes=mechanism.passes,
+        feasible=mechanism.feasible,
+    )
 
-    def kernel(block: int) -> Codes:
-        rng = randomness.at("seeds", block)
-        chosen = seeds.row_of(rng.integers(number, BLOCK))
-        omegas = model.choose_omegas(BLOCK, rng)
-        plausible = count_own_omega(seeds.counts, chosen, levels[omegas])
-        passed = np.flatnonzero(mechanism.passes(plausible, block))
-        drawn = model.propose_from(
-            seeds.rows, chosen[passed], omegas[passed], randomness.at("candidates", block)
-        )
-        return _select(drawn, mechanism.feasible(drawn))
 
-    return kernel
+def _all_seeds(number: int, floor: int) -> FrequentPrefixes:
+    """The prefix of length 0, which all seeds share."""
+    prefix, count = np.empty((1, 0), dtype=CODE), np.array([number], dtype=np.int64)
+    return FrequentPrefixes(prefix, count).at_least(floor)
 
 
 def hidden_omega_kernel(mechanism: SeedMechanism, model: NetworkModel, *, gamma: float) -> Kernel:
     """Make the kernel for the built-in model with a hidden ω: the test covers every ω."""
     _require_seeds(mechanism)
-    counts = _prefix_counts(mechanism, model)
+    seeds = _ranked(mechanism, model)
 
     def kernel(block: int) -> Codes:
-        own, candidates = _propose(mechanism, model, block, BLOCK)
-        plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
+        rng = mechanism.randomness.at("seeds", block)
+        own = seeds.at(rng.integers(seeds.number, BLOCK))
+        candidates = model.propose(own, mechanism.randomness.at("candidates", block))
+        plausible = count_hidden_omega(model, seeds, candidates, own, gamma=gamma)
         return _select(
             candidates, mechanism.passes(plausible, block) & mechanism.feasible(candidates)
         )
@@ -102,12 +160,14 @@ def scan_kernel(
 ) -> Kernel:
     """Make the kernel for any model: the test scans the seeds."""
     _require_seeds(mechanism)
+    seeds = local_codes(mechanism.seeds, purpose="a model of your own")
 
     def kernel(block: int) -> Codes:
-        own, candidates = _propose(mechanism, model, block, SCAN_BLOCK)
+        own = seeds[mechanism.randomness.at("seeds", block).integers(len(seeds), SCAN_BLOCK)]
+        candidates = model.propose(own, mechanism.randomness.at("candidates", block))
         rng = mechanism.randomness.at("scan", block)
         plausible = scan_plausible_seeds(
-            model, mechanism.seeds, candidates, own, rng, gamma=gamma, limits=limits
+            model, seeds, candidates, own, rng, gamma=gamma, limits=limits
         )
         return _select(
             candidates, mechanism.passes(plausible, block) & mechanism.feasible(candidates)
@@ -132,8 +192,7 @@ def randomized_kernel(
         dummies: The number of dummy seeds, at least t/γ for the t of the theorem.
         gamma: Width of the ranges if ω is hidden; None: each is tested under its own ω.
     """
-    seeds, randomness = mechanism.seeds, mechanism.randomness
-    counts = _prefix_counts(mechanism, model)
+    seeds, randomness = _ranked(mechanism, model), mechanism.randomness
     levels = _level_of_omega(model)
 
     def seedless(number: int, rng: Rng) -> Codes:
@@ -141,16 +200,16 @@ def randomized_kernel(
 
     def kernel(block: int) -> Codes:
         rng = randomness.at("seeds", block)
-        chosen = rng.integers(len(seeds) + dummies, BLOCK)
+        chosen = rng.integers(seeds.number + dummies, BLOCK)
         omegas = model.choose_omegas(BLOCK, rng)
-        real = np.flatnonzero(chosen < len(seeds))
+        real = np.flatnonzero(chosen < seeds.number)
+        own = seeds.at(chosen[real])
         draw = randomness.at("candidates", block)
-        candidates = model.propose_from(seeds, chosen[real], omegas[real], draw)
+        candidates = model.propose_from(own, np.arange(len(real)), omegas[real], draw)
         if gamma is None:
-            plausible = count_own_omega(counts, chosen[real], levels[omegas[real]])
+            plausible = count_own_omega(seeds, own, levels[omegas[real]])
         else:
-            own = seeds[chosen[real]]
-            plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
+            plausible = count_hidden_omega(model, seeds, candidates, own, gamma=gamma)
         # Dummies draw a threshold too, so that the number of draws does not reveal theirs.
         all_counts = np.zeros(BLOCK, dtype=np.int64)
         all_counts[real] = plausible
@@ -174,25 +233,16 @@ def _select(records: Codes, wanted: Mask) -> Codes:
 
 
 def _require_seeds(mechanism: SeedMechanism) -> None:
-    if not len(mechanism.seeds):
+    if not mechanism.seeds.number:
         raise BudgetError("there are no seeds to draw from: use --mode one-shot or seedless")
 
 
-def _prefix_counts(mechanism: SeedMechanism, model: NetworkModel) -> PrefixCounts:
-    return PrefixCounts.of(mechanism.seeds, model.network.order, model.kept, _sizes(model))
+def _ranked(mechanism: SeedMechanism, model: NetworkModel) -> RankedRows:
+    return mechanism.seeds.ranked(model.network.order, model.kept, _sizes(model))
 
 
 def _sizes(model: NetworkModel) -> list[int]:
     return [attribute.size for attribute in model.network.attributes]
-
-
-def _propose(
-    mechanism: SeedMechanism, model: GenerativeModel, block: int, size: int
-) -> tuple[Codes, Codes]:
-    """Draw a block of seeds, uniformly with replacement, and a candidate for each."""
-    chosen = mechanism.randomness.at("seeds", block).integers(len(mechanism.seeds), size)
-    own = mechanism.seeds[chosen]
-    return own, model.propose(own, mechanism.randomness.at("candidates", block))
 
 
 def collect(
@@ -214,7 +264,12 @@ def collect(
             return
         if attempts >= max_attempts:
             break
-    raise BudgetError(
+    raise too_few_passed(records, attempts)
+
+
+def too_few_passed(records: int, attempts: int) -> BudgetError:
+    """Make the error of a run in which too few candidates passed. Their number is confidential."""
+    return BudgetError(
         f"{records:,} records were requested, and too few of {attempts:,} candidates passed the "
         "deniability test and the constraints. Use a smaller k, draw more attributes (a larger "
         "omega), relax the constraints, or use a mode without seeds (--mode seedless)."

@@ -6,7 +6,7 @@ twice: with the authors' formulas (``--profile paper``), and with ours (the defa
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -77,6 +77,12 @@ class Setup:
     delta: float = 2.0**-30
     k: int = 50
     gamma: float = 4.0
+
+    @classmethod
+    def chosen(cls, *, embedded: bool, **given: int | None) -> Self:
+        """Choose the sizes: those given, then the paper's, or smaller ones if ``embedded``."""
+        sizes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        return replace(cls.embedded() if embedded else cls(), **sizes)
 
     @classmethod
     def embedded(cls) -> Self:

@@ -4,7 +4,8 @@ Records are generated again from the artefact and its key, and compared. Checks 
 confidential table are for its holder; no explanation has a cell or a count of it.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,13 +16,15 @@ import polars as pl
 from deniable.arrays import Codes, Counts
 from deniable.counting.prefix_counts import PrefixCounts
 from deniable.data.csv_reader import CsvFile
-from deniable.data.table_io import read_codes, write_table
+from deniable.data.part_files import read_parts
+from deniable.data.table_io import file_reader, write_table
 from deniable.errors import VerificationError
 from deniable.model.bayesian_network import empty_codes
 from deniable.randomness import Keyed
 from deniable.release.artefact import Artefact
 from deniable.release.atomic_files import file_hash, new_file
-from deniable.release.generation import decode_blocks
+from deniable.release.generation import BLOCK, decode_blocks
+from deniable.release.record_parts import PartDecoder, by_number, count_parts, part_name
 from deniable.release.seed_histogram import KeptPrefixes
 from deniable.schema.attribute import Attribute
 from deniable.schema.heaping import roundness_name
@@ -31,11 +34,13 @@ from deniable.verification.claims import Check, Inexact, ManifestClaims, run_che
 from deniable.verification.manifest_spend import require
 from deniable.verification.written_form import (
     check_written_form,
+    require_distinct_uuids,
     require_known_metadata,
     require_same_file,
 )
 
 TABLE_FILES = ("synthetic.csv", "synthetic.parquet")
+PART_NAME = re.compile(r"part-[0-9]{5}[0-9]*\.(csv|parquet)")
 _SAME_VALUES = "values; another version of polars wrote the file, so its bytes were not compared"
 _WRONG_NUMBER = "the number of records differs from the manifest"
 
@@ -57,13 +62,15 @@ def read_records(
     """
     found: list[Codes] = []
     regenerated: list[Check] = []
-    file = next((folder / name for name in TABLE_FILES if (folder / name).is_file()), None)
+    files = find_tables(folder)
 
     def check_records() -> str | Inexact:
-        if file is None:
+        if not files:
             raise VerificationError("there is no table of records")
-        _require_unchanged(file, claims)
-        codes, _ = read_codes(file, _strict_schema(schema))
+        for file in files:
+            _require_unchanged(file, claims)
+        read = file_reader(files[0], _strict_schema(schema))
+        codes = read_parts(files, read, columns=len(schema.attributes)).codes
         require(len(codes) == claims.parameters["records"], _WRONG_NUMBER)
         found.append(codes)
         if regenerate is not None:
@@ -71,12 +78,27 @@ def read_records(
         exact = any(check.passed and check.exact for check in regenerated)
         if not exact:
             writer = claims.parameters.get("writer")
-            exact = check_written_form(file, codes, schema, writer=writer)
+            exact = _check_forms(files, codes, schema, writer=writer)
         said = f"All {len(codes):,} records fit the schema; written again, they are identical"
         return f"{said} bytes." if exact else Inexact(f"{said} {_SAME_VALUES}.")
 
     checks = [run_check("records", check_records), *regenerated]
     return (found[0] if found else None), checks
+
+
+def _check_forms(
+    files: Sequence[Path], codes: Codes, schema: Schema, *, writer: str | None
+) -> bool:
+    """Check the written form of a single file, or of each part."""
+    if not is_part(files[0]):
+        return check_written_form(files[0], codes, schema, writer=writer)
+    exact = True
+    for at, file in enumerate(files):
+        first = at * BLOCK
+        part = codes[first : first + BLOCK]
+        exact &= check_written_form(file, part, schema, writer=writer, first_record=first + 1)
+    require_distinct_uuids(files, schema)
+    return exact
 
 
 def _require_unchanged(file: Path, claims: ManifestClaims) -> None:
@@ -97,22 +119,53 @@ def _strict_column(column: SchemaColumn) -> SchemaColumn:
     return column if isinstance(column, Computed) else replace(column, outside="error")
 
 
+def find_tables(folder: Path) -> tuple[Path, ...]:
+    """Find the files of the records: a single one, or the parts by number."""
+    whole = [folder / name for name in TABLE_FILES if (folder / name).is_file()]
+    return tuple(whole[:1] or sorted(filter(is_part, folder.iterdir()), key=by_number))
+
+
+def is_part(path: Path) -> bool:
+    """Whether a file is named as a part of a release."""
+    return PART_NAME.fullmatch(path.name) is not None
+
+
+def require_all_parts(names: Collection[str], claims: ManifestClaims) -> None:
+    """Require that there are exactly the parts of so many records, all of one format."""
+    suffix = Path(min(names)).suffix
+    number = count_parts(claims.parameters["records"])
+    wrong = "a part is missing, or one too many"
+    require(len(names) == number, wrong)  # first: a manifest may claim any number of records
+    require(set(names) == {part_name(part, suffix) for part in range(number)}, wrong)
+
+
 def check_regenerated(artefact: Artefact, claims: ManifestClaims, folder: Path) -> str | Inexact:
-    """Generate the file again from the artefact and the manifest's key, and compare."""
+    """Generate the file, or each part, again from the artefact and the key, and compare."""
     number, key = claims.parameters["records"], Keyed(claims.parameters["key"])
-    file = next(folder / name for name in TABLE_FILES if (folder / name).is_file())
+    records = artefact.records(number, key)
+    decode = PartDecoder(records=records, schema=artefact.schema, randomness=key)
+    exact = True
+    for at, file in enumerate(find_tables(folder)):
+        frames = iter([decode(at)]) if is_part(file) else None
+        frames = frames or decode_blocks(records, artefact.schema, key)
+        exact &= _is_written_again(file, frames, artefact.schema, claims)
+    said = f"Artefact and key generate the same {number:,} records again: identical"
+    return f"{said} bytes." if exact else Inexact(f"{said} {_SAME_VALUES}.")
+
+
+def _is_written_again(
+    file: Path, frames: Iterator[pl.DataFrame], schema: Schema, claims: ManifestClaims
+) -> bool:
+    """Write records to a temporary file and compare: true for the same bytes, else same values."""
     with TemporaryDirectory() as temporary:
         again = Path(temporary) / file.name
-        frames = decode_blocks(artefact.records(number, key), artefact.schema, key)
         with new_file(again):
-            write_table(again, frames, artefact.schema)
+            write_table(again, frames, schema)
         try:
-            exact = require_same_file(file, again, writer=claims.parameters.get("writer"))
+            return require_same_file(file, again, writer=claims.parameters.get("writer"))
         except VerificationError:
             why = "the artefact and the manifest's key generate another file"
             raise VerificationError(why) from None
-    said = f"Artefact and key generate the same {number:,} records again: identical"
-    return f"{said} bytes." if exact else Inexact(f"{said} {_SAME_VALUES}.")
 
 
 def check_columns(claims: ManifestClaims, file: Path) -> str:

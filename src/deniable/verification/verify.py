@@ -32,7 +32,9 @@ from deniable.verification.record_checks import (
     TABLE_FILES,
     check_columns,
     check_regenerated,
+    is_part,
     read_records,
+    require_all_parts,
     run_table_checks,
 )
 from deniable.verification.written_form import undetermined_cells
@@ -291,7 +293,10 @@ def _check_files(folder: Path, claims: ManifestClaims) -> str:
         expected = set(ARTEFACT_FILES)
     else:
         tables = [name for name in TABLE_FILES if name in found]
-        require(len(tables) == 1, f"there must be exactly one of {', '.join(TABLE_FILES)}")
+        if not tables and (tables := [name for name in found if is_part(Path(name))]):
+            require_all_parts(tables, claims)
+        else:
+            require(len(tables) == 1, f"there must be exactly one of {', '.join(TABLE_FILES)}")
         expected = {"schema.toml", *tables}
         if claims.mode in ARTEFACT_MODES:
             expected |= {f"artefact/{name}" for name in (*ARTEFACT_FILES, MANIFEST_FILE)}

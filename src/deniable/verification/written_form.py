@@ -5,7 +5,7 @@ the values without bins, constants, computed columns and numbered identifiers. V
 and UUIDs are taken from the file: any value of a bin, and any distinct UUIDs, are accepted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -35,6 +35,7 @@ _UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
 # A Parquet file of another version of polars may be larger than ours by this factor, and by this
 # many bytes. It bounds what could be hidden in parts of the file that hold no value.
 _MAX_GROWTH, _MAX_MORE_BYTES = 2, 4_096
+_REPEATED = '"{name}": an identifier is repeated'
 _OTHER_FORM = "not in the exact form that deniable writes"
 
 
@@ -44,7 +45,9 @@ def undetermined_cells(schema: Schema) -> tuple[str, ...]:
     return tuple(column.name for column in released_columns(schema.columns) if column.name in drawn)
 
 
-def check_written_form(file: Path, codes: Codes, schema: Schema, *, writer: str | None) -> bool:
+def check_written_form(
+    file: Path, codes: Codes, schema: Schema, *, writer: str | None, first_record: int = 1
+) -> bool:
     """Require the exact form that deniable writes; return whether all bytes were compared.
 
     Args:
@@ -52,6 +55,7 @@ def check_written_form(file: Path, codes: Codes, schema: Schema, *, writer: str 
         codes: The records in it.
         schema: Their schema.
         writer: The writer of a Parquet file according to the manifest.
+        first_record: The number of the first record in it, among those of all parts.
     """
     dtypes = record_dtypes(schema.columns)
     if file.suffix == ".parquet":
@@ -64,8 +68,15 @@ def check_written_form(file: Path, codes: Codes, schema: Schema, *, writer: str 
         source = csv.scan({name: pl.String() for name in csv.names})
     with TemporaryDirectory() as folder:
         again = Path(folder) / file.name
-        write_table(again, _written_again(source, codes, schema), schema)
+        write_table(again, _written_again(source, codes, schema, first_record), schema)
         return require_same_file(file, again, writer=writer)
+
+
+def require_distinct_uuids(files: Sequence[Path], schema: Schema) -> None:
+    """Require that no UUID is repeated in several files of one release."""
+    if uuids := _uuids(schema):
+        cells = pl.concat(_read_cells(file, uuids[:1]) for file in files)
+        require(cells.is_unique().all(), _REPEATED.format(name=uuids[0]))
 
 
 def require_same_file(file: Path, again: Path, *, writer: str | None) -> bool:
@@ -107,14 +118,18 @@ def _differing_columns(file: Path, again: Path) -> list[str]:
     return [name for name in one.columns if not one[name].equals(two[name], null_equal=True)]
 
 
-def _read_cells(path: Path) -> pl.DataFrame:
+def _read_cells(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
+    """Read some columns of a file, or all."""
     if path.suffix == ".parquet":
-        return pl.read_parquet(path, glob=False)
+        return pl.read_parquet(path, glob=False, columns=columns)
     csv = CsvFile.open(path)
-    return csv.scan({name: pl.String() for name in csv.names}).collect()
+    scanned = csv.scan({name: pl.String() for name in csv.names})
+    return scanned.select(columns or csv.names).collect()
 
 
-def _written_again(source: pl.LazyFrame, codes: Codes, schema: Schema) -> Iterator[pl.DataFrame]:
+def _written_again(
+    source: pl.LazyFrame, codes: Codes, schema: Schema, first_record: int
+) -> Iterator[pl.DataFrame]:
     """Yield the records as deniable writes them; values in bins and UUIDs are those of the file."""
     codec, dtypes, binned = Codec(schema), source.collect_schema(), _binned(schema)
     cells = [_position(attribute, dtypes[attribute.name]) for attribute in binned]
@@ -125,14 +140,14 @@ def _written_again(source: pl.LazyFrame, codes: Codes, schema: Schema) -> Iterat
         block = codes[done : done + batch.height]
         positions = _positions_in_bins(codec, block, batch)
         frame = codec.values(block, positions)
-        frame = add_unmodelled_columns(frame, schema.columns, first_record=done + 1)
+        frame = add_unmodelled_columns(frame, schema.columns, first_record=first_record + done)
         if uuids:
             seen.append(_require_uuids(batch, uuids))
         yield frame.with_columns(batch.get_column(name) for name in uuids)
         done += batch.height
     require(done == len(codes), "the number of records differs between two readings")
     if seen:
-        require(pl.concat(seen).is_unique().all(), f'"{uuids[0]}": an identifier is repeated')
+        require(pl.concat(seen).is_unique().all(), _REPEATED.format(name=uuids[0]))
 
 
 def _binned(schema: Schema) -> list[Attribute]:

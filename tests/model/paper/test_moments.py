@@ -390,7 +390,7 @@ def test_the_scan_and_the_exact_test_agree(small, omegas):
     last = PrefixCounts.of(codes, network.order, model.kept[-1:], schema.sizes)
     only = NetworkModel(network, omegas[:1])
     candidates = only.propose(codes[seeds], Keyed(2).at("records", 1))
-    np.testing.assert_array_equal(count_own_omega(last, seeds, at), scan(only))
+    np.testing.assert_array_equal(count_own_omega(last, codes[seeds], at), scan(only))
 
 
 @pytest.mark.parametrize("mode", ["seedless", "tested"])
