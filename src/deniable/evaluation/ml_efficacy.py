@@ -235,9 +235,9 @@ class LearningTask:
         predictions: dict[str, list[Reals]] = {source: [] for source in sources}
         for run in range(self.effort.runs):
             progress(run)
-            sources = self._training_rows(run)
-            predicted = self.predict(learner, list(sources.values()), run)
-            for source, own in zip(sources, predicted, strict=True):
+            training = self._training_rows(run)
+            predicted = self.predict(learner, list(training.values()), run)
+            for source, own in zip(training, predicted, strict=True):
                 predictions[source].append(own)
         agreement_with = {"half": "other half"}
         return {
