@@ -107,7 +107,7 @@ class OwnOmegaKernel:
         ranks = rng.integers(self.groups.number, BLOCK)
         omegas = self.model.choose_omegas(BLOCK, rng)
         groups = self.groups.find(ranks, _level_of_omega(self.model)[omegas])
-        # Group -1 has fewer seeds than any that pass: it indexes the appended zero, and never passes.
+        # Group -1 has fewer seeds than any that pass; it indexes the appended zero, never passes.
         plausible = np.append(self.groups.shared, 0)[groups]
         passed = np.flatnonzero(self.passes(plausible, block) & (groups >= 0))
         return groups[passed], omegas[passed]
