@@ -31,7 +31,7 @@ CONFIDENCE = 0.99
 def result_of(name, *, blocks=2, **settings):
     """The result of a few blocks of runs, all complete, with reproducible noise."""
     case = replace(find_case(name, OPTIONS), complete=settings.pop("complete", 1.0))
-    measured = [asdict(measure_block(case, at, key=11, **settings)) for at in range(blocks)]
+    measured = [asdict(measure_block(case, at, key=12, **settings)) for at in range(blocks)]
     return summarize_case(case, measured, confidence=CONFIDENCE)
 
 

@@ -26,7 +26,7 @@ _ROWS_MAX = 1_000
 # Rows of the base table behind each value, so that noise does not merge values into one bin.
 _ROWS_PER_VALUE = 330
 # Rows of the base table of two values a column that are enough for three-way interactions at ε = 1.
-_ROWS_WITH_TRIPLES = 2_400
+_ROWS_WITH_TRIPLES = 4_800
 # Targets, and values of each column, of the case with many targets.
 _MANY_TARGETS = 24
 # Rows that a unit may have, and has at most, in its case.

@@ -231,8 +231,8 @@ class LearningTask:
 
     def score_learner(self, learner: str, progress: Callable[[int], None]) -> dict[str, Score]:
         """Train and score a learner on every training source; report the number of each run."""
-        sources = (*TRAINING_SOURCES, "other half")
-        predictions: dict[str, list[Reals]] = {source: [] for source in sources}
+        names = (*TRAINING_SOURCES, "other half")
+        predictions: dict[str, list[Reals]] = {name: [] for name in names}
         for run in range(self.effort.runs):
             progress(run)
             training = self._training_rows(run)
