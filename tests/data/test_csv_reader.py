@@ -375,7 +375,7 @@ def test_the_code_of_a_cell_does_not_depend_on_the_pass(tmp_path, cell, missing)
         ),
     ]
     other = Attribute(name="b", kind="categorical", values=("x",))
-    for attribute, quote, last in itertools.product(kinds, ("", '"'), (False, True)):
+    for attribute, (quote, last) in itertools.product(kinds, (("", False), ('"', True))):
         written = f"{quote}{cell}{quote}"
         rows = ("b,a", f"x,{written}", "x,5") if last else ("a,b", f"{written},x", "5,x")
         path = tmp_path / "table.csv"
