@@ -156,7 +156,7 @@ def read_or_refuse(source, schema):
 
 
 @pytest.mark.parametrize("kind", DESCRIBED)
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=30, deadline=None, derandomize=True, database=None)
 @given(changed=st.dictionaries(st.sampled_from(KEYS), ANYTHING | SPECS, min_size=1, max_size=2))
 def test_a_schema_with_anything_in_it_is_read_or_refused(kind, changed):
     described = dict(line.split(" = ", 1) for line in DESCRIBED[kind].splitlines())
@@ -177,7 +177,7 @@ def test_a_schema_with_anything_in_it_is_read_or_refused(kind, changed):
 
 
 @pytest.mark.parametrize("kind", DESCRIBED)
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=30, deadline=None, derandomize=True, database=None)
 @given(data=st.data(), quote=st.booleans(), outside=st.sampled_from(["error", "drop"]))
 def test_any_text_is_read_or_refused_without_a_cell(kind, data, quote, outside):
     cells = data.draw(st.lists(CELLS, min_size=1, max_size=6))
@@ -196,7 +196,7 @@ def test_any_text_is_read_or_refused_without_a_cell(kind, data, quote, outside):
 
 
 @pytest.mark.parametrize("kind", DESCRIBED)
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=30, deadline=None, derandomize=True, database=None)
 @given(cells=SERIES, outside=st.sampled_from(["error", "drop"]))
 def test_a_column_of_any_type_is_read_or_refused_without_a_cell(kind, cells, outside):
     schema = schema_of(kind, outside)

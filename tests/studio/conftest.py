@@ -1,7 +1,7 @@
 """A studio on a folder with the small table, its schema, and a release of it."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +39,13 @@ def most_frequent(*_: object, labels: Codes, test: Codes, **__: object) -> Reals
     return np.full(len(test), float(np.bincount(labels).argmax()))
 
 
+def most_frequent_each(
+    *_: object, training: Sequence[tuple[Codes, Codes]], test: Codes, **__: object
+) -> list[Reals]:
+    """The same of several tables."""
+    return [most_frequent(labels=labels, test=test) for _features, labels in training]
+
+
 @pytest.fixture(scope="session")
 def made_release(tmp_path_factory: pytest.TempPathFactory, small_files: Path) -> Path:
     """A folder with a release of the small table, measured. Tests copy it."""
@@ -48,8 +55,8 @@ def made_release(tmp_path_factory: pytest.TempPathFactory, small_files: Path) ->
     effort = Effort(runs=1, rows=200, trees=2, game=100, test_rows=200)
     report = folder / "out.internal" / "report"
     with pytest.MonkeyPatch.context() as patch:
-        for learning in (ml_efficacy, distinguishability):
-            patch.setattr(learning, "fit_predict", most_frequent)
+        patch.setattr(ml_efficacy, "fit_predict_each", most_frequent_each)
+        patch.setattr(distinguishability, "fit_predict", most_frequent)
         evaluate(table, folder / "out" / "synthetic.csv", schema, out=report, effort=effort)
     return folder
 
