@@ -7,6 +7,7 @@ import numpy as np
 
 import deniable
 from deniable.config import Config
+from deniable.counting.local import LocalRows
 from deniable.data.codec import Codec
 from deniable.pipeline.learn_model import measure_counts
 from deniable.pipeline.run_plan import Run, plan_run
@@ -56,7 +57,7 @@ def measure(key, codes=None):
     """Measure the noisy counts of the toy table, by the code of ``learn``, under a key."""
     config, plan = _plan()
     run = Run(schema=SCHEMA, config=config, plan=plan, randomness=Keyed(key))
-    rows = toy_codes() if codes is None else codes
+    rows = LocalRows(toy_codes() if codes is None else codes)
     parts = {"structure": rows, "parameters": rows}
     return measure_counts(parts, run, plan.privacy.pairs)[0]
 
