@@ -1,6 +1,7 @@
 """The fifth screen: what may leave, what stays, the zip, and more records."""
 
 import io
+import shutil
 import zipfile
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from deniable.pipeline import api
 from deniable.studio.run_store import RunRecord, Step
 from deniable.verification.verify import verify
+from measured_release import without_training
 from studio_client import end_step, record_release, record_verdict, text_of
 
 
@@ -220,3 +222,17 @@ def test_an_artefact_alone_is_shown_and_makes_records(released):
     assert started[0].steps[0].arguments == (
         *("generate", "out/artefact", "--records", "7", "--out", "out/artefact-more-1.csv"),
     )
+
+
+def test_a_release_is_measured_by_one_click(released, folder, deniable, monkeypatch):
+    """The command that is started makes the report that the page shows."""
+    started = begun(released)
+    shutil.rmtree(folder / "out.internal" / "report")
+    assert "It has not been measured yet." in released.get("/result", release="out")
+    released.post("/check", release="out", what="measure")
+    monkeypatch.chdir(folder)
+    with without_training():
+        assert deniable(*started[0].steps[0].arguments, "--quiet").code == 0
+    page = released.get("/result", release="out")
+    assert page.count("<svg") == 5
+    assert 'src="/view/out.internal/report/report.html"' in page

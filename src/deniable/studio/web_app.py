@@ -5,6 +5,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -83,8 +84,9 @@ _REFUSALS = {
 }
 
 
+@lru_cache(maxsize=1)
 def make_templates() -> Environment:
-    """The templates. Every text in them is escaped, unless it is markup of our own plots."""
+    """The templates, compiled once. Every text is escaped, unless it is markup of our own plots."""
     found = Environment(
         loader=PackageLoader("deniable.studio"),
         autoescape=select_autoescape(default=True, default_for_string=True),
