@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import definitions
 from deniable.arrays import CODE, Codes
 from deniable.model.bayesian_network import Conditional, ConditionalTable, Network
+from deniable.model.effect_tables import JointEffect
 from deniable.model.graph import Graph
-from deniable.model.loglinear_conditional import JointEffect, LogLinearConditional
+from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.schema.attribute import Attribute
 
 # Same examples in every run: a failure can be repeated. No deadline: a busy machine is no fault.

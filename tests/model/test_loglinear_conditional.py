@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import definitions
 from chance import assert_distribution
 from deniable.errors import InvariantError
+from deniable.model import effect_tables
 from deniable.model import loglinear_conditional as module
 from deniable.model.bayesian_network import ConditionalTable, Network
 from deniable.model.graph import Graph
@@ -204,11 +205,11 @@ def test_draws_do_not_depend_on_batches_or_on_parents_looked_up_together(
     words = Keyed(2).at("records").half_words(2 * len(groups[0])).reshape(-1, 2)
     values = np.arange(len(words)) % 6
     expected = small().draw(groups, words), small().log_probability(groups, values)
-    monkeypatch.setattr(module, "_MAX_JOINT_CONFIGURATIONS", joined)
+    monkeypatch.setattr(effect_tables, "_MAX_CONFIGURATIONS", joined)
     monkeypatch.setattr(module, "_RECORDS_PER_BATCH", batch)
     other = small()
     other.prepare()
-    assert len(other._joint_effects) == {1: 3, 4: 3, 6: 2, 1024: 1}[joined]
+    assert len(other._tables) == {1: 3, 4: 3, 6: 2, 1024: 1}[joined]
     assert other.draw(groups, words).tobytes() == expected[0].tobytes()
     assert other.log_probability(groups, values).tobytes() == expected[1].tobytes()
     parts = [other.draw([g[at : at + 11] for g in groups], words[at : at + 11])
@@ -224,6 +225,21 @@ def test_draws_of_a_known_key_do_not_change():
         *(0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0),
         *(5, 5, 5, 5, 1, 0, 1, 0, 0, 3, 1, 3),
     ]
+
+
+@pytest.mark.parametrize("bins", [2, 256, 257, 300])
+def test_a_bin_is_found_however_many_there_are(bins):
+    """Each bin has the same weight, so that the threshold is known."""
+    conditional = LogLinearConditional(
+        base=np.zeros(bins, dtype=np.int32),
+        effects=(),
+        bins=np.arange(bins),
+        within=np.full(bins, 2**32),
+    )
+    middles = ((np.arange(bins) + 0.5) * 2**32 / bins).astype(np.uint32)
+    words = np.stack([middles, np.zeros_like(middles)], axis=1)
+    drawn = [conditional.draw([np.zeros(1, dtype=np.intp)], word[None, :]) for word in words]
+    assert np.concatenate(drawn).tolist() == list(range(bins))
 
 
 # Rounding a model to integers

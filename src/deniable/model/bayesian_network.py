@@ -202,10 +202,15 @@ class Network:
                 independent: not for candidates that are tested one by one. ``precise`` is for
                 candidates whose probability a test computes.
         """
-        if method == "independent" and self._has_tables_only:
-            self._sampling_plan(kept, until).fill(codes, rng)
-            return
+        if method == "independent":
+            # Tables first, in bundles. Log-linear distributions, of attributes with many values,
+            # mostly come after them.
+            bundled = self._first_log_linear(kept, until)
+            self._sampling_plan(kept, bundled).fill(codes, rng)
+            kept = bundled
         drawn = self.order[kept:until]
+        if not drawn:
+            return
         wide = {i: codes[:, i].astype(np.intp) for i in self.order[:kept]}
         methods = {
             "independent": self._draw_independent,
@@ -216,9 +221,12 @@ class Network:
         for i in drawn:
             codes[:, i] = wide[i]
 
-    @cached_property
-    def _has_tables_only(self) -> bool:
-        return all(isinstance(table, ConditionalTable) for table in self.tables)
+    def _first_log_linear(self, kept: int, until: int | None) -> int:
+        """Find the first attribute to draw that has no table, as a position in σ; or the end."""
+        end = len(self.order) if until is None else until
+        drawn = range(kept, end)
+        has_table = [isinstance(self.tables[self.order[at]], ConditionalTable) for at in drawn]
+        return kept + has_table.index(False) if False in has_table else end
 
     def _draw_independent(
         self, wide: dict[int, Indices], drawn: Sequence[int], rng: Rng, records: int

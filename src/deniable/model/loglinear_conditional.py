@@ -7,16 +7,23 @@ depend on all it is known to depend on. Logarithms, weights and draws are intege
 gives the same records on every computer.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.arrays import Counts, HalfWords, Indices, Reals
 from deniable.errors import InvariantError
+from deniable.model.effect_tables import (
+    EffectTable,
+    JointEffect,
+    JointEffectTables,
+    Logarithms,
+    sum_effects,
+)
 from deniable.model.pairwise.three_way_effects import TripleEffect
 
 # Logarithms to base 2 are integers in units of 2^-12.
@@ -30,61 +37,8 @@ _MAX_LOGARITHM = 2**20
 _MAX_SUM = 2**30
 # Weights of the values within a bin sum to 2^32.
 _LOG2_BIN_TOTAL = 32
-# Parents are looked up together while they have at most this many configurations.
-_MAX_JOINT_CONFIGURATIONS = 1024
 # Records that are handled at once: their logarithms stay in the cache.
 _RECORDS_PER_BATCH = 4096
-
-Logarithms = NDArray[np.int32]
-
-
-@dataclass(frozen=True)
-class JointEffect:
-    """What two parents together add.
-
-    Attributes:
-        first: Position of a parent.
-        second: Position of a later parent.
-        first_groups: A coarser group of each of the first parent's groups.
-        second_groups: A coarser group of each of the second parent's groups.
-        effects: What each pair of coarser groups adds, the second varying fastest: pairs by bins.
-    """
-
-    first: int
-    second: int
-    first_groups: Indices
-    second_groups: Indices
-    effects: Logarithms
-
-    @classmethod
-    def of(cls, triple: TripleEffect, bins: int) -> "JointEffect":
-        """Round a fitted effect to integers."""
-        parents = triple.parents
-        return cls(
-            first=parents.first,
-            second=parents.second,
-            first_groups=parents.first_groups,
-            second_groups=parents.second_groups,
-            effects=_to_units(triple.effect[:, parents.child_groups].reshape(-1, bins)),
-        )
-
-    def fits(self, sizes: Sequence[int], bins: int) -> bool:
-        """Test whether the shapes match, given the parents' numbers of groups and the bins."""
-        maps = (self.first_groups, self.second_groups)
-        if not 0 <= self.first < self.second < len(sizes) or any(m.ndim != 1 for m in maps):
-            return False
-        lengths = [sizes[self.first], sizes[self.second]]
-        if [len(own) for own in maps] != lengths or min(int(own.min()) for own in maps) < 0:
-            return False
-        pairs = math.prod(int(own.max()) + 1 for own in maps)
-        return self.effects.shape == (pairs, bins)
-
-    def index(self, groups: Sequence[Indices]) -> Indices:
-        """Number the pair of coarser groups of each record."""
-        size = int(self.second_groups.max()) + 1
-        first = self.first_groups.take(groups[self.first])
-        found: Indices = first * size + self.second_groups.take(groups[self.second])
-        return found
 
 
 @dataclass(frozen=True)
@@ -148,7 +102,7 @@ class LogLinearConditional:
             effects=tuple(_to_units(effect) for effect in effects),
             bins=bins,
             within=_to_bin_weights(bins, shares),
-            joint=tuple(JointEffect.of(triple, len(base)) for triple in triples),
+            joint=tuple(_round_joint_effect(triple, len(base)) for triple in triples),
         )
 
     @property
@@ -167,20 +121,14 @@ class LogLinearConditional:
         return np.cumsum(self.within)
 
     @cached_property
-    def _joint_effects(self) -> tuple[tuple[tuple[int, ...], Logarithms], ...]:
-        """Sums of the effects of several parents: the parents, and bins by joint configurations.
+    def _tables(self) -> tuple[EffectTable, ...]:
+        """Sums of the effects of single parents."""
+        return sum_effects(self.effects)
 
-        Sums of integers: the result is that of one parent after the other.
-        """
-        joined: list[tuple[tuple[int, ...], Logarithms]] = []
-        for parent, effect in enumerate(self.effects):
-            if joined and len(joined[-1][1]) * len(effect) <= _MAX_JOINT_CONFIGURATIONS:
-                parents, before = joined[-1]
-                both = before[:, None, :] + effect[None, :, :]
-                joined[-1] = (*parents, parent), both.reshape(-1, len(self.base))
-            else:
-                joined.append(((parent,), effect))
-        return tuple((parents, np.ascontiguousarray(table.T)) for parents, table in joined)
+    @cached_property
+    def _joint_tables(self) -> JointEffectTables | None:
+        """Sums of the effects of pairs of parents."""
+        return JointEffectTables.of(self.joint) if self.joint else None
 
     @property
     def cells(self) -> int:
@@ -192,17 +140,11 @@ class LogLinearConditional:
         """Number the joint configuration of the first parents: records to draw alike."""
         if not self.effects:
             return np.zeros(records, dtype=np.intp)
-        parents, _ = self._joint_effects[0]
-        return self._joint_index(parents, groups)
-
-    @cached_property
-    def _by_bin(self) -> tuple[Logarithms, ...]:
-        """The effects of pairs of parents: bins by pairs of groups."""
-        return tuple(np.ascontiguousarray(each.effects.T) for each in self.joint)
+        return self._tables[0].index(groups)
 
     def prepare(self) -> None:
         """Build the cached look-up tables now rather than at the first draw."""
-        self._joint_effects, self._by_bin, self._cumulative  # noqa: B018 - cached properties
+        self._tables, self._joint_tables, self._cumulative  # noqa: B018 - cached properties
 
     def draw(self, groups: Sequence[Indices], words: HalfWords) -> Indices:
         """Draw a value for each record, given the groups of its parents and two uniform words.
@@ -213,7 +155,7 @@ class LogLinearConditional:
         """
         drawn = np.empty(len(words), dtype=np.intp)
         for batch in _batches(len(words)):
-            cumulative = np.cumsum(self._weights([group[batch] for group in groups]), axis=0)
+            cumulative = self._cumulative_weights([group[batch] for group in groups])
             # Multiplied in two halves: the total may need 46 bits.
             total, word = cumulative[-1], words[batch, 0].astype(np.int64)
             threshold = ((total >> 16) * word + (((total & 0xFFFF) * word) >> 16)) >> 16
@@ -230,17 +172,21 @@ class LogLinearConditional:
         """
         drawn = np.empty(len(uniform), dtype=np.intp)
         for batch in _batches(len(uniform)):
-            cumulative = np.cumsum(self._weights([group[batch] for group in groups]), axis=0)
+            cumulative = self._cumulative_weights([group[batch] for group in groups])
             threshold = (uniform[batch] * cumulative[-1]).astype(np.int64)
             drawn[batch] = self._draw_within(cumulative, threshold, words[batch])
         return drawn
 
     def _draw_within(self, cumulative: Counts, threshold: Counts, words: HalfWords) -> Indices:
         """Find the bins that thresholds fall into, and draw a value within each bin."""
-        bins: Indices = (cumulative <= threshold).sum(axis=0)
+        # Counted in as few bytes as hold the number of bins: a count is added once per bin.
+        count_type = np.uint8 if len(self.base) <= 2**8 else np.uint16
+        bins = np.zeros(len(threshold), dtype=count_type)
+        for row in cumulative[:-1]:
+            np.add(bins, row <= threshold, out=bins, dtype=count_type)
         if len(self.bins) == len(self.base):
-            return bins
-        positions = (bins << _LOG2_BIN_TOTAL) + words.astype(np.int64)
+            return bins.astype(np.intp)
+        positions = (bins.astype(np.int64) << _LOG2_BIN_TOTAL) + words.astype(np.int64)
         values: Indices = np.searchsorted(self._cumulative, positions, side="right")
         return values
 
@@ -278,25 +224,26 @@ class LogLinearConditional:
             found[batch] = (weights / weights.sum(axis=0)).T[:, self.bins] * within
         return found
 
+    def _cumulative_weights(self, groups: Sequence[Indices]) -> Counts:
+        """Sum the weights of each bin and those before it: bins by records of one batch."""
+        weights = self._weights(groups)
+        # Row by row: NumPy's own sum along the first axis goes through memory in strides.
+        for before, row in itertools.pairwise(weights):
+            np.add(before, row, out=row)
+        return weights
+
     def _weights(self, groups: Sequence[Indices], records: int = 1) -> Counts:
         """Compute the integer weight of each bin: bins by records of one batch."""
         number = len(groups[0]) if groups else records
         logarithms = np.repeat(self.base[:, None], number, axis=1)
-        for parents, effects in self._joint_effects:
-            logarithms += effects.take(self._joint_index(parents, groups), axis=1)
-        for each, by_bin in zip(self.joint, self._by_bin, strict=True):
-            logarithms += by_bin.take(each.index(groups), axis=1)
-        deficit = np.minimum(logarithms.max(axis=0) - logarithms, _MAX_DEFICIT)
-        fraction = deficit & ((1 << _FRACTION_BITS) - 1)
-        weights: Counts = _powers_of_half().take(fraction) >> (deficit >> _FRACTION_BITS)
+        for table in self._tables:
+            logarithms += table.look_up(groups)
+        if self._joint_tables is not None:
+            self._joint_tables.add_to(logarithms, groups)
+        deficits = np.subtract(logarithms.max(axis=0), logarithms, out=logarithms)
+        # A larger deficit than any in the list has the weight of the last: 0.
+        weights: Counts = _weights_by_deficit().take(deficits, mode="clip")
         return weights
-
-    def _joint_index(self, parents: Sequence[int], groups: Sequence[Indices]) -> Indices:
-        """Number the joint configurations of some parents."""
-        index = groups[parents[0]]
-        for parent in parents[1:]:
-            index = index * len(self.effects[parent]) + groups[parent]
-        return index
 
 
 def _batches(records: int) -> list[slice]:
@@ -310,6 +257,18 @@ def _to_units(logarithms: Reals) -> Logarithms:
     return clipped
 
 
+def _round_joint_effect(triple: TripleEffect, bins: int) -> JointEffect:
+    """Round what a pair of parents adds to integers."""
+    parents = triple.parents
+    return JointEffect(
+        first=parents.first,
+        second=parents.second,
+        first_groups=parents.first_groups,
+        second_groups=parents.second_groups,
+        effects=_to_units(triple.effect[:, parents.child_groups].reshape(-1, bins)),
+    )
+
+
 def _to_bin_weights(bins: Indices, shares: Reals) -> Counts:
     """Round the shares of the values in each bin to integers that sum to 2^32."""
     total = 2**_LOG2_BIN_TOTAL
@@ -321,6 +280,15 @@ def _to_bin_weights(bins: Indices, shares: Reals) -> Counts:
     for start, end in zip(first, [*first[1:], len(bins)], strict=True):
         part = weights[start:end]
         part[part.argmax()] += total - part.sum()
+    return weights
+
+
+@cache
+def _weights_by_deficit() -> Counts:
+    """2^30 · 2^(-d / 4096) for d = 0 … 31 · 4096, rounded: the last is 0."""
+    deficit = np.arange(_MAX_DEFICIT + 1)
+    fraction = deficit & ((1 << _FRACTION_BITS) - 1)
+    weights: Counts = _powers_of_half().take(fraction) >> (deficit >> _FRACTION_BITS)
     return weights
 
 

@@ -16,7 +16,8 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 from deniable.arrays import Indices
 from deniable.errors import ArtefactError
 from deniable.model.bayesian_network import Conditional, ConditionalTable, Network
-from deniable.model.loglinear_conditional import JointEffect, LogLinearConditional
+from deniable.model.effect_tables import JointEffect
+from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise.kept_dependences import KeptDependences, find_kept_dependences
 from deniable.model.pairwise.measure import PairwiseMeasurements, Subset
 from deniable.model.pairwise.three_way import ThreeWay

@@ -14,12 +14,15 @@ from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise import loglinear
 from deniable.model.pairwise.denoise import table_weights
 from deniable.model.pairwise.fit import (
+    _divide_effects,
     _FitsAhead,
     fit_network,
     pool_records,
     refit_network,
 )
+from deniable.model.pairwise.loglinear import LogLinear
 from deniable.model.pairwise.measure import measure_pairwise, measure_tables, with_bins
+from deniable.model.pairwise.record_pool import Parent
 from deniable.privacy.pairwise_budget import pair_noise
 from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
@@ -410,3 +413,19 @@ def test_prefixes_do_not_change_their_own_distributions():
         assert [a.tobytes() for a in parts_of(one.tables[i])] == [
             b.tobytes() for b in parts_of(two.tables[i])
         ]
+
+
+def test_effects_of_finer_groups_and_more_parents_are_the_same_model():
+    """Parents are attributes 1 and 4 of four and three bins; 2 is new, and 4 gets finer groups."""
+    rng = np.random.default_rng(3)
+    parents = (
+        Parent(attribute=1, groups=np.array([0, 0, 1, 1]), group_count=2),
+        Parent(attribute=4, groups=np.array([1, 0, 1]), group_count=2),
+    )
+    fitted = LogLinear(base=rng.normal(size=3), effects=tuple(rng.normal(size=(2, 2, 3))))
+    groups = {1: parents[0].groups, 2: np.array([0, 1]), 4: np.array([2, 1, 0])}
+    divided = _divide_effects(fitted, parents, groups)
+    for one, two, four in product(range(4), range(2), range(3)):
+        own = [np.array([groups[j][bin_]]) for j, bin_ in ((1, one), (2, two), (4, four))]
+        before = [np.array([p.groups[bin_]]) for p, bin_ in zip(parents, (one, four), strict=True)]
+        np.testing.assert_array_equal(divided.logits(own), fitted.logits(before))

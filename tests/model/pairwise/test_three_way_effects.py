@@ -10,6 +10,7 @@ from deniable.model.pairwise.three_way_effects import (
     TripleDesign,
     TripleEvidence,
     TripleParents,
+    _centring_matrix,
     centre_axes,
 )
 
@@ -67,6 +68,30 @@ def known_logits():
     effect = centre_axes(draws.normal(size=(2, 3, 2))).reshape(6, 2)
     logits = draws.normal(size=4) + 0.3 * draws.normal(size=(4, 4))[GROUPS[0]]
     return logits + 2 * effect[PARENTS.joint(GROUPS)][:, PARENTS.child_groups]
+
+
+def test_the_table_of_a_model_has_its_effects_of_two_parents():
+    share, pairs, triple = evidence_of(known_logits())
+    model = fit_loglinear(share, pairs, WEIGHTS, triples=[triple])
+    assert model.triples
+    np.testing.assert_allclose(model.table(), softmax(model.logits(GROUPS)))
+
+
+def test_a_fit_starts_from_the_model_it_is_given_and_ends_where_others_end():
+    share, pairs, triple = evidence_of(known_logits())
+    start = fit_loglinear(share, pairs, WEIGHTS)
+    at_once = fit_loglinear(share, pairs, WEIGHTS, triples=[triple], start=start, iterations=0)
+    np.testing.assert_allclose(at_once.table(), start.table(), atol=1e-12)
+    far = fit_loglinear(share, pairs, WEIGHTS, triples=[triple])
+    near = fit_loglinear(share, pairs, WEIGHTS, triples=[triple], start=start)
+    np.testing.assert_allclose(near.table(), far.table(), atol=2e-3)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 2), (1, 4, 3), (5, 5, 5)])
+def test_the_matrix_that_centres_is_the_means_subtracted_along_each_axis(shape):
+    table = np.random.default_rng(1).normal(size=shape)
+    found = _centring_matrix(shape) @ table.ravel()
+    np.testing.assert_allclose(found.reshape(shape), centre_axes(table), atol=1e-12)
 
 
 def test_a_known_effect_is_recovered_and_pairs_alone_do_not_have_it():

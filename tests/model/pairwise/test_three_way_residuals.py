@@ -89,13 +89,17 @@ def test_an_attribute_of_one_group_has_none():
     assert find_residuals(tables, one, pool, child=2, earlier=(0, 1), bins=bins) == {}
 
 
+@pytest.mark.parametrize("max_cost", [1, 1_000])
 @pytest.mark.parametrize("parity", [True, False])
-def test_a_fitted_network_has_the_parity_of_its_table(parity):
-    """The order is by number of bins: the third column is a child of the first two."""
+def test_a_fitted_network_has_the_parity_of_its_table(parity, max_cost):
+    """The order is by number of bins: the third column is a child of the first two.
+
+    Its distribution is a table if all configurations of its parents fit, else log-linear.
+    """
     codes = table_of(parity=parity)
     measured = measured_of(codes)
     assert measured.three_way is not None
-    network = fit_network(measured, ATTRIBUTES, max_cost=1_000)
+    network = fit_network(measured, ATTRIBUTES, max_cost=max_cost)
     drawn = np.zeros((8_000, 4), dtype=np.uint16, order="F")
     network.draw(drawn, Keyed(2).at("records"), kept=0)
     has_parity = [
@@ -103,8 +107,7 @@ def test_a_fitted_network_has_the_parity_of_its_table(parity):
     ]
     assert has_parity[0] == pytest.approx(has_parity[1], abs=0.03)
     assert (has_parity[1] > 0.6) == parity
-    kinds = [isinstance(table, LogLinearConditional) for table in network.tables]
-    assert any(kinds) == parity
+    assert isinstance(network.tables[2], LogLinearConditional) == (max_cost == 1)
 
 
 def test_parents_are_added_and_their_groups_divided():

@@ -77,8 +77,7 @@ def fit_network(
 
     Post-processing: no cost. The drawing order is by number of bins, fewest first. An attribute
     depends on all earlier ones with which it shows a dependence: by a table if the configurations
-    of its parents are at most ``max_cost`` and it has no three-way interactions, else by a
-    log-linear distribution.
+    of its parents are at most ``max_cost``, else by a log-linear distribution.
 
     Args:
         measured: The noisy counts.
@@ -224,7 +223,7 @@ def _make_conditional(
         max_configurations: The largest number of rows of a table.
     """
     configurations = math.prod(len(effect) for effect in fitted.effects)
-    if fitted.triples or configurations > max_configurations:
+    if configurations > max_configurations:
         return LogLinearConditional.of(
             fitted.base, fitted.effects, bins, within_bin, triples=fitted.triples
         )
@@ -289,6 +288,7 @@ def _fit_attribute(
         return parents, fitted
     own = {parent.attribute: parent.groups for parent in parents}
     own = divide_groups(own, residuals, three_way.groups)
+    start = _divide_effects(fitted, parents, own)
     parents = tuple(
         Parent(attribute=j, groups=groups, group_count=int(groups.max()) + 1)
         for j, groups in own.items()
@@ -296,7 +296,19 @@ def _fit_attribute(
     evidence, weights = _parent_evidence(tables, child, parents, pool)
     configurations = [each.groups for each in evidence]
     triples = triple_evidence(residuals, three_way, child, own, configurations)
-    return parents, fit_loglinear(share, evidence, weights, iterations=iterations, triples=triples)
+    return parents, fit_loglinear(
+        share, evidence, weights, iterations=iterations, triples=triples, start=start
+    )
+
+
+def _divide_effects(
+    fitted: LogLinear, parents: Sequence[Parent], groups: Mapping[int, Indices]
+) -> LogLinear:
+    """Make a model of more parents, and of finer groups of them, with the same distribution."""
+    effects = {j: np.zeros((int(own.max()) + 1, len(fitted.base))) for j, own in groups.items()}
+    for parent, effect in zip(parents, fitted.effects, strict=True):
+        effects[parent.attribute][groups[parent.attribute]] = effect[parent.groups]
+    return LogLinear(base=fitted.base, effects=tuple(effects.values()))
 
 
 def _parent_evidence(

@@ -74,13 +74,15 @@ class LogLinear:
         return total
 
     def table(self) -> Reals:
-        """Compute the distribution given each configuration; the last parent varies fastest.
-
-        Of effects of single parents only.
-        """
+        """Compute the distribution given each configuration; the last parent varies fastest."""
         total = self.base[None, :]
         for effect in self.effects:
             total = (total[:, None, :] + effect[None, :, :]).reshape(-1, len(self.base))
+        if self.triples:
+            sizes = [len(effect) for effect in self.effects]
+            groups = np.unravel_index(np.arange(len(total)), sizes)
+            for triple in self.triples:
+                total += triple.logits(groups)
         return softmax(total)
 
 
@@ -91,6 +93,7 @@ def fit_loglinear(
     *,
     iterations: int = 60,
     triples: Sequence[TripleEvidence] = (),
+    start: LogLinear | None = None,
 ) -> LogLinear:
     """Fit the log-linear model by maximum penalised likelihood.
 
@@ -100,17 +103,19 @@ def fit_loglinear(
         weights: The number of records with each configuration of the parents.
         iterations: The largest number of steps.
         triples: One entry per effect of two parents.
+        start: A model of the same parents that may be near; its effects of two parents are not
+            used. The default is that of independence.
     """
     if not evidence:
         return LogLinear(base=np.log(share), effects=())
     design = TripleDesign.of(triples, weights) if triples else None
     problem = _Objective.of(share, evidence, weights, design)
-    start = np.zeros(problem.size)
+    first = np.zeros(problem.size) if start is None else problem.scaled(start)
     # Parameters are scaled to unit curvature of the total loss; the loss is per record.
     curvature = 1 / float(weights.sum())
     found = minimise(
         problem.loss,
-        start,
+        first,
         curvature=curvature,
         iterations=iterations,
         tolerance=_LOSS_TOLERANCE,
@@ -198,6 +203,12 @@ class _Objective:
         joint = scaled[self.pair_size :]
         joint = self.triples.parameters(joint) if self.triples else joint
         return self.base + rows[0] * self.base_scale, rows[1:] * self.scale, joint
+
+    def scaled(self, model: LogLinear) -> Reals:
+        """Scale the b and θ of a model; without effects of two parents."""
+        base, effects = (model.base - self.base) / self.base_scale, np.concatenate(model.effects)
+        pairs = np.concatenate([base, (effects / self.scale).ravel()])
+        return np.concatenate([pairs, np.zeros(self.size - self.pair_size)])
 
     def loss(self, scaled: Reals) -> tuple[float, Reals]:
         """Compute the loss per record and its gradient."""

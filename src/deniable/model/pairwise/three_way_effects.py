@@ -6,8 +6,10 @@
 that it adds nothing that two attributes alone could have.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -155,9 +157,18 @@ class TripleDesign:
     def _centre(self, rows: Reals) -> Reals:
         centred = np.empty(rows.shape)
         for each, start, end in zip(self.evidence, self.starts, self.starts[1:], strict=False):
-            table = centre_axes(rows[start:end].reshape(each.target.shape))
-            centred[start:end] = table.reshape(-1, rows.shape[1])
+            # One small matrix product is faster than the means along three axes.
+            flat = _centring_matrix(each.target.shape) @ rows[start:end].ravel()
+            centred[start:end] = flat.reshape(-1, rows.shape[1])
         return centred
+
+
+@cache
+def _centring_matrix(shape: tuple[int, ...]) -> Reals:
+    """The matrix that ``centre_axes`` multiplies a table of a shape by, flattened."""
+    size = math.prod(shape)
+    units = np.eye(size).reshape(size, *shape)
+    return np.stack([centre_axes(unit).ravel() for unit in units], axis=1)
 
 
 def centre_axes(table: Reals) -> Reals:

@@ -1,0 +1,169 @@
+"""Sums of the effects of several parents, so that one look-up replaces many.
+
+The effects of a log-linear distribution are integers: their sum is the same in any order. Effects
+are summed beforehand for parents that have few joint configurations.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.arrays import Indices
+
+# Parents are looked up together while they have at most this many configurations.
+_MAX_CONFIGURATIONS = 1024
+
+Logarithms = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class JointEffect:
+    """What two parents together add.
+
+    Attributes:
+        first: Position of a parent.
+        second: Position of a later parent.
+        first_groups: A coarser group of each of the first parent's groups.
+        second_groups: A coarser group of each of the second parent's groups.
+        effects: What each pair of coarser groups adds, the second varying fastest: pairs by bins.
+    """
+
+    first: int
+    second: int
+    first_groups: Indices
+    second_groups: Indices
+    effects: Logarithms
+
+    def fits(self, sizes: Sequence[int], bins: int) -> bool:
+        """Test whether the shapes match, given the parents' numbers of groups and the bins."""
+        maps = (self.first_groups, self.second_groups)
+        if not 0 <= self.first < self.second < len(sizes) or any(m.ndim != 1 for m in maps):
+            return False
+        lengths = [sizes[self.first], sizes[self.second]]
+        if [len(own) for own in maps] != lengths or min(int(own.min()) for own in maps) < 0:
+            return False
+        pairs = math.prod(int(own.max()) + 1 for own in maps)
+        return self.effects.shape == (pairs, bins)
+
+
+@dataclass(frozen=True)
+class EffectTable:
+    """What several parents add together.
+
+    Attributes:
+        parents: Their positions.
+        sizes: Their numbers of groups.
+        effects: What each joint configuration adds to each bin: bins by configurations, the last
+            parent varying fastest.
+    """
+
+    parents: tuple[int, ...]
+    sizes: tuple[int, ...]
+    effects: Logarithms = field(repr=False)
+
+    def index(self, groups: Sequence[Indices]) -> Indices:
+        """Number the joint configuration of each record, given the groups of all parents."""
+        index = groups[self.parents[0]]
+        for parent, size in zip(self.parents[1:], self.sizes[1:], strict=True):
+            index = index * size + groups[parent]
+        return index
+
+    def look_up(self, groups: Sequence[Indices]) -> Logarithms:
+        """Look up what is added to each bin: bins by records."""
+        return self.effects.take(self.index(groups), axis=1)
+
+
+def sum_effects(effects: Sequence[Logarithms]) -> tuple[EffectTable, ...]:
+    """Sum the effects of single parents, groups by bins, over consecutive parents."""
+    tables: list[tuple[list[int], Logarithms]] = []
+    for parent, effect in enumerate(effects):
+        if tables and len(tables[-1][1]) * len(effect) <= _MAX_CONFIGURATIONS:
+            parents, before = tables[-1]
+            both = before[:, None, :] + effect[None, :, :]
+            tables[-1] = [*parents, parent], both.reshape(-1, effect.shape[1])
+        else:
+            tables.append(([parent], effect))
+    return tuple(
+        EffectTable(tuple(own), tuple(len(effects[j]) for j in own), np.ascontiguousarray(table.T))
+        for own, table in tables
+    )
+
+
+@dataclass(frozen=True)
+class JointEffectTables:
+    """The effects of all pairs of parents, summed over several pairs.
+
+    Attributes:
+        coarsenings: A parent, and the coarser group of each of its groups. Pairs of parents use
+            the same few of these; the ``tables`` number them as their parents.
+        tables: What coarser groups add to each group of bins.
+        bin_groups: The group of each bin. The effects are equal within a group.
+    """
+
+    coarsenings: tuple[tuple[int, Indices], ...]
+    tables: tuple[EffectTable, ...]
+    bin_groups: Indices
+
+    @classmethod
+    def of(cls, effects: Sequence[JointEffect]) -> "JointEffectTables":
+        """Sum at least one effect."""
+        stacked = np.concatenate([each.effects for each in effects])
+        distinct, bin_groups = np.unique(stacked, axis=1, return_inverse=True)
+        ends = np.cumsum([len(each.effects) for each in effects])[:-1]
+        places: dict[tuple[int, bytes], int] = {}
+        coarsenings: list[tuple[int, Indices]] = []
+        by_pair = []
+        for each, own in zip(effects, np.split(distinct, ends), strict=True):
+            pair = []
+            sides = ((each.first, each.first_groups), (each.second, each.second_groups))
+            for parent, groups in sides:
+                key = (parent, groups.tobytes())
+                if key not in places:
+                    places[key] = len(coarsenings)
+                    coarsenings.append((parent, groups))
+                pair.append(places[key])
+            by_pair.append(((pair[0], pair[1]), own))
+        sizes = [int(groups.max()) + 1 for _, groups in coarsenings]
+        tables = tuple(_sum_pairs(pairs, sizes) for pairs in _gather_pairs(by_pair, sizes))
+        return cls(tuple(coarsenings), tables, bin_groups.ravel())
+
+    def add_to(self, logarithms: Logarithms, groups: Sequence[Indices]) -> None:
+        """Add the effects to logarithms, bins by records, given the groups of all parents."""
+        coarser = [own.take(groups[parent]) for parent, own in self.coarsenings]
+        added = self.tables[0].look_up(coarser)
+        for table in self.tables[1:]:
+            added += table.look_up(coarser)
+        for place, group in enumerate(self.bin_groups):
+            logarithms[place] += added[group]
+
+
+_PairEffects = list[tuple[tuple[int, int], Logarithms]]
+
+
+def _gather_pairs(effects: _PairEffects, sizes: Sequence[int]) -> list[_PairEffects]:
+    """Divide the effects of pairs so that the members of each part have few configurations."""
+    parts: list[tuple[set[int], _PairEffects]] = []
+    for pair, effect in effects:
+        for members, own in parts:
+            if math.prod(sizes[j] for j in members.union(pair)) <= _MAX_CONFIGURATIONS:
+                members.update(pair)
+                own.append((pair, effect))
+                break
+        else:
+            parts.append((set(pair), [(pair, effect)]))
+    return [own for _, own in parts]
+
+
+def _sum_pairs(effects: _PairEffects, sizes: Sequence[int]) -> EffectTable:
+    """Sum the effects of pairs over the joint configurations of all their members."""
+    members = sorted({j for pair, _ in effects for j in pair})
+    shape = tuple(sizes[j] for j in members)
+    configuration = np.unravel_index(np.arange(math.prod(shape)), shape)
+    total = np.zeros((math.prod(shape), effects[0][1].shape[1]), dtype=np.int32)
+    for (first, second), effect in effects:
+        one, two = (configuration[members.index(j)] for j in (first, second))
+        total += effect[one * sizes[second] + two]
+    return EffectTable(tuple(members), shape, np.ascontiguousarray(total.T))

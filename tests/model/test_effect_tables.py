@@ -1,0 +1,69 @@
+"""Effects looked up together: the sums of their definition, whatever is summed beforehand."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from deniable.model import effect_tables as module
+from deniable.model.effect_tables import JointEffect, JointEffectTables, sum_effects
+
+SIZES = (4, 3, 2, 5)
+BINS = 6
+# Of four distinct columns; the effects of pairs are those of groups of bins.
+BIN_GROUPS = np.array([2, 0, 1, 1, 3, 0])
+# The first parent in two divisions: pairs need not use the same.
+HALVES, ENDS = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2])
+CONFIGURATIONS = list(product(*map(range, SIZES)))
+GROUPS = [np.array(column) for column in zip(*CONFIGURATIONS, strict=True)]
+
+
+def joint_effect(key, first, second, first_groups, second_groups):
+    pairs = (first_groups.max() + 1) * (second_groups.max() + 1)
+    own = np.random.default_rng(key).integers(-9_000, 9_000, (pairs, 4))
+    effects = own[:, BIN_GROUPS].astype(np.int32)
+    return JointEffect(first, second, first_groups, second_groups, effects)
+
+
+def joint_effects():
+    whole = [np.arange(size) for size in SIZES]
+    return (
+        joint_effect(1, 0, 1, HALVES, whole[1]),
+        joint_effect(2, 0, 3, ENDS, whole[3] // 2),
+        joint_effect(3, 1, 2, whole[1], whole[2]),
+        joint_effect(4, 0, 2, HALVES, whole[2]),
+    )
+
+
+@pytest.mark.parametrize(("limit", "tables"), [(1, 4), (10, 3), (24, 2), (120, 1)])
+def test_sums_of_single_parents_are_their_effects_one_after_the_other(monkeypatch, limit, tables):
+    monkeypatch.setattr(module, "_MAX_CONFIGURATIONS", limit)
+    rng = np.random.default_rng(5)
+    effects = [rng.integers(-9_000, 9_000, (size, BINS)).astype(np.int32) for size in SIZES]
+    summed = sum_effects(effects)
+    assert len(summed) == tables
+    found = sum(table.look_up(GROUPS) for table in summed)
+    wanted = [
+        sum(effect[group] for effect, group in zip(effects, own, strict=True))
+        for own in CONFIGURATIONS
+    ]
+    assert found.T.tolist() == np.array(wanted).tolist()
+
+
+@pytest.mark.parametrize(("limit", "tables"), [(1, 4), (12, 2), (1_024, 1)])
+def test_sums_of_pairs_are_their_effects_one_after_the_other(monkeypatch, limit, tables):
+    monkeypatch.setattr(module, "_MAX_CONFIGURATIONS", limit)
+    effects = joint_effects()
+    summed = JointEffectTables.of(effects)
+    assert len(summed.tables) == tables
+    assert len(summed.coarsenings) == 5
+    assert len(set(summed.bin_groups.tolist())) == 4
+    start = np.arange(BINS * len(CONFIGURATIONS), dtype=np.int32).reshape(BINS, -1)
+    found = start.copy()
+    summed.add_to(found, GROUPS)
+    for place, own in enumerate(CONFIGURATIONS):
+        wanted = start[:, place].copy()
+        for each in effects:
+            one, two = each.first_groups[own[each.first]], each.second_groups[own[each.second]]
+            wanted += each.effects[one * (each.second_groups.max() + 1) + two]
+        assert found[:, place].tolist() == wanted.tolist()
