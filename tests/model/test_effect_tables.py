@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deniable.model import effect_tables as module
-from deniable.model.effect_tables import JointEffect, JointEffectTables, sum_effects
+from deniable.model.effect_tables import JointEffect, JointEffectTables, add_look_ups, sum_effects
 
 SIZES = (4, 3, 2, 5)
 BINS = 6
@@ -42,7 +42,7 @@ def test_sums_of_single_parents_are_their_effects_one_after_the_other(monkeypatc
     effects = [rng.integers(-9_000, 9_000, (size, BINS)).astype(np.int32) for size in SIZES]
     summed = sum_effects(effects)
     assert len(summed) == tables
-    found = sum(table.look_up(GROUPS) for table in summed)
+    found = add_look_ups(summed, GROUPS)
     wanted = [
         sum(effect[group] for effect, group in zip(effects, own, strict=True))
         for own in CONFIGURATIONS

@@ -95,6 +95,37 @@ def test_an_attribute_without_parents_has_a_form_too():
         require_near_table(table, moved, shape=[], bins=BINS)
 
 
+def three_parents(*, pairs: float, all_three: float = 0.0) -> np.ndarray:
+    """A table of three parents, with effects of pairs of them and of all three."""
+    rng = np.random.default_rng(4)
+    logits = sum(rng.normal(size=(*shape, 3)) for shape in ((2, 1, 1), (1, 3, 1), (1, 1, 2)))
+    of_pairs = [rng.normal(size=(*shape, 3)) for shape in ((2, 3, 1), (1, 3, 2), (2, 1, 2))]
+    logits = logits + pairs * sum(of_pairs) + all_three * rng.normal(size=(2, 3, 2, 3))
+    shares = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    return shares.reshape(12, 3)[:, BINS] * WITHIN
+
+
+@pytest.mark.parametrize(
+    ("pairs", "all_three", "order", "passes"),
+    [
+        (0.501, 0.0, 2, True),
+        (0.501, 0.0, 1, False),
+        (0.5, 1e-4, 2, False),
+        (0.7, 0.0, 2, False),
+    ],
+)
+def test_effects_of_two_parents_are_allowed_where_three_way_interactions_are(
+    pairs, all_three, order, passes
+):
+    own = three_parents(pairs=0.5)
+    other = three_parents(pairs=pairs, all_three=all_three)
+    if passes:
+        require_near_table(own, other, shape=[2, 3, 2], bins=BINS, order=order)
+        return
+    with pytest.raises(VerificationError, match="noisy counts"):
+        require_near_table(own, other, shape=[2, 3, 2], bins=BINS, order=order)
+
+
 # Log-linear distributions
 
 

@@ -56,8 +56,8 @@ class EffectTable:
     Attributes:
         parents: Their positions.
         sizes: Their numbers of groups.
-        effects: What each joint configuration adds to each bin: bins by configurations, the last
-            parent varying fastest.
+        effects: What each joint configuration adds to each bin: configurations by bins, the last
+            parent varying fastest. Rows are looked up faster than columns.
     """
 
     parents: tuple[int, ...]
@@ -72,8 +72,16 @@ class EffectTable:
         return index
 
     def look_up(self, groups: Sequence[Indices]) -> Logarithms:
-        """Look up what is added to each bin: bins by records."""
-        return self.effects.take(self.index(groups), axis=1)
+        """Look up what is added to each bin: records by bins."""
+        return self.effects.take(self.index(groups), axis=0)
+
+
+def add_look_ups(tables: Sequence[EffectTable], groups: Sequence[Indices]) -> Logarithms:
+    """Sum what at least one table adds: bins by records."""
+    total = tables[0].look_up(groups)
+    for table in tables[1:]:
+        total += table.look_up(groups)
+    return np.ascontiguousarray(total.T)
 
 
 def sum_effects(effects: Sequence[Logarithms]) -> tuple[EffectTable, ...]:
@@ -87,8 +95,7 @@ def sum_effects(effects: Sequence[Logarithms]) -> tuple[EffectTable, ...]:
         else:
             tables.append(([parent], effect))
     return tuple(
-        EffectTable(tuple(own), tuple(len(effects[j]) for j in own), np.ascontiguousarray(table.T))
-        for own, table in tables
+        EffectTable(tuple(own), tuple(len(effects[j]) for j in own), table) for own, table in tables
     )
 
 
@@ -133,9 +140,7 @@ class JointEffectTables:
     def add_to(self, logarithms: Logarithms, groups: Sequence[Indices]) -> None:
         """Add the effects to logarithms, bins by records, given the groups of all parents."""
         coarser = [own.take(groups[parent]) for parent, own in self.coarsenings]
-        added = self.tables[0].look_up(coarser)
-        for table in self.tables[1:]:
-            added += table.look_up(coarser)
+        added = add_look_ups(self.tables, coarser)
         for place, group in enumerate(self.bin_groups):
             logarithms[place] += added[group]
 
@@ -166,4 +171,4 @@ def _sum_pairs(effects: _PairEffects, sizes: Sequence[int]) -> EffectTable:
     for (first, second), effect in effects:
         one, two = (configuration[members.index(j)] for j in (first, second))
         total += effect[one * sizes[second] + two]
-    return EffectTable(tuple(members), shape, np.ascontiguousarray(total.T))
+    return EffectTable(tuple(members), shape, total)

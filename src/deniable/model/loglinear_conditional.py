@@ -22,6 +22,7 @@ from deniable.model.effect_tables import (
     JointEffect,
     JointEffectTables,
     Logarithms,
+    add_look_ups,
     sum_effects,
 )
 from deniable.model.pairwise.three_way_effects import TripleEffect
@@ -234,10 +235,11 @@ class LogLinearConditional:
 
     def _weights(self, groups: Sequence[Indices], records: int = 1) -> Counts:
         """Compute the integer weight of each bin: bins by records of one batch."""
-        number = len(groups[0]) if groups else records
-        logarithms = np.repeat(self.base[:, None], number, axis=1)
-        for table in self._tables:
-            logarithms += table.look_up(groups)
+        if self._tables:
+            logarithms = add_look_ups(self._tables, groups)
+            logarithms += self.base[:, None]
+        else:
+            logarithms = np.repeat(self.base[:, None], records, axis=1)
         if self._joint_tables is not None:
             self._joint_tables.add_to(logarithms, groups)
         deficits = np.subtract(logarithms.max(axis=0), logarithms, out=logarithms)

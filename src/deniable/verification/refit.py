@@ -7,7 +7,7 @@ near the one that is fitted here to the same noisy counts and earlier distributi
 """
 
 import re
-from itertools import chain, starmap
+from itertools import chain, combinations, starmap
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,10 @@ def compare_fit(
         one, two = near.tables[i], network.tables[i]
         if isinstance(one, ConditionalTable) and isinstance(two, ConditionalTable):
             shape = [int(groups.max()) + 1 for groups in network.groups[i]]
-            require_near_table(one.probabilities, two.probabilities, shape=shape, bins=bins)
+            order = 1 if measured.three_way is None else 2
+            require_near_table(
+                one.probabilities, two.probabilities, shape=shape, bins=bins, order=order
+            )
         else:
             require_near_distribution(near, network, i)
     return False
@@ -137,10 +140,12 @@ def _list_parts(table: LogLinearConditional) -> list[Any]:
     return parts
 
 
-def require_near_table(again: Reals, table: Reals, *, shape: list[int], bins: Indices) -> None:
+def require_near_table(
+    again: Reals, table: Reals, *, shape: list[int], bins: Indices, order: int = 1
+) -> None:
     """Require a table of the fitted model's form, near the one that was fitted here.
 
-    Both are log-linear: their logarithms are sums of one effect per parent, and values in one bin
+    Both are log-linear: their logarithms are sums of effects of few parents, and values in one bin
     have fixed shares of it. So is their ratio. This leaves a forger the effects, not every cell.
 
     Args:
@@ -148,6 +153,8 @@ def require_near_table(again: Reals, table: Reals, *, shape: list[int], bins: In
         table: The table of the artefact.
         shape: The number of groups of each parent.
         bins: The bin of each value.
+        order: The largest number of parents that an effect is of: 1, or 2 with three-way
+            interactions.
     """
     require(again.shape == table.shape and (table > 0).all(), _OTHER_TABLE)
     distances = np.abs(table - again).sum(axis=1) / 2
@@ -158,16 +165,26 @@ def require_near_table(again: Reals, table: Reals, *, shape: list[int], bins: In
     first = np.flatnonzero(np.diff(bins, prepend=-1))
     in_bins = np.abs(ratio - ratio[:, first[bins]]).max()
     effects = ratio[:, first].reshape(*shape, len(first))
-    form_error = np.abs(effects - _sum_of_effects(effects)).max()
+    form_error = np.abs(effects - _sum_of_effects(effects, order)).max()
     require(max(in_bins, form_error) <= _MAX_FORM_ERROR, _OTHER_TABLE)
 
 
-def _sum_of_effects(table: Reals) -> Reals:
-    """Compute the sum of one effect per axis, the last excepted, that is nearest to a table."""
+def _sum_of_effects(table: Reals, order: int) -> Reals:
+    """Compute the sum of effects of up to ``order`` axes each that is nearest to a table.
+
+    The last axis, the values, is part of every effect. As in an analysis of variance: the effect of
+    some axes is the mean over all others, less the effects of fewer of these axes.
+    """
     axes = range(table.ndim - 1)
-    mean = table.mean(axis=tuple(axes), keepdims=True)
-    total: Reals = np.broadcast_to(mean, table.shape).copy()
-    for axis in axes:
-        others = tuple(other for other in axes if other != axis)
-        total += table.mean(axis=others, keepdims=True) - mean
+    effects: dict[tuple[int, ...], Reals] = {}
+    for number in range(order + 1):
+        for chosen in combinations(axes, number):
+            others = tuple(axis for axis in axes if axis not in chosen)
+            own = table.mean(axis=others, keepdims=True)
+            for fewer in [each for each in effects if set(each) < set(chosen)]:
+                own = own - effects[fewer]
+            effects[chosen] = own
+    total: Reals = np.zeros(table.shape)
+    for effect in effects.values():
+        total += effect
     return total
