@@ -122,8 +122,8 @@ class JointEffectTables:
         ends = np.cumsum([len(each.effects) for each in effects])[:-1]
         places: dict[tuple[int, bytes], int] = {}
         coarsenings: list[tuple[int, Indices]] = []
-        by_pair = []
-        for each, own in zip(effects, np.split(distinct, ends), strict=True):
+        pairs = []
+        for each in effects:
             pair = []
             sides = ((each.first, each.first_groups), (each.second, each.second_groups))
             for parent, groups in sides:
@@ -132,9 +132,13 @@ class JointEffectTables:
                     places[key] = len(coarsenings)
                     coarsenings.append((parent, groups))
                 pair.append(places[key])
-            by_pair.append(((pair[0], pair[1]), own))
+            pairs.append((pair[0], pair[1]))
         sizes = [int(groups.max()) + 1 for _, groups in coarsenings]
-        tables = tuple(_sum_pairs(pairs, sizes) for pairs in _gather_pairs(by_pair, sizes))
+        of_pairs = np.split(distinct, ends)
+        tables = tuple(
+            _sum_pairs([pairs[at] for at in part], [of_pairs[at] for at in part], sizes)
+            for part in gather_pairs(pairs, sizes)
+        )
         return cls(tuple(coarsenings), tables, bin_groups.ravel())
 
     def add_to(self, logarithms: Logarithms, groups: Sequence[Indices]) -> None:
@@ -145,30 +149,37 @@ class JointEffectTables:
             logarithms[place] += added[group]
 
 
-_PairEffects = list[tuple[tuple[int, int], Logarithms]]
+def gather_pairs(pairs: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[list[int]]:
+    """Divide pairs so that the members of each part have few joint configurations.
 
+    Args:
+        pairs: The members of each pair.
+        sizes: The number of groups of every member.
 
-def _gather_pairs(effects: _PairEffects, sizes: Sequence[int]) -> list[_PairEffects]:
-    """Divide the effects of pairs so that the members of each part have few configurations."""
-    parts: list[tuple[set[int], _PairEffects]] = []
-    for pair, effect in effects:
+    Returns:
+        The places of the pairs in each part.
+    """
+    parts: list[tuple[set[int], list[int]]] = []
+    for place, pair in enumerate(pairs):
         for members, own in parts:
             if math.prod(sizes[j] for j in members.union(pair)) <= _MAX_CONFIGURATIONS:
                 members.update(pair)
-                own.append((pair, effect))
+                own.append(place)
                 break
         else:
-            parts.append((set(pair), [(pair, effect)]))
+            parts.append((set(pair), [place]))
     return [own for _, own in parts]
 
 
-def _sum_pairs(effects: _PairEffects, sizes: Sequence[int]) -> EffectTable:
+def _sum_pairs(
+    pairs: Sequence[tuple[int, int]], effects: Sequence[Logarithms], sizes: Sequence[int]
+) -> EffectTable:
     """Sum the effects of pairs over the joint configurations of all their members."""
-    members = sorted({j for pair, _ in effects for j in pair})
+    members = sorted({j for pair in pairs for j in pair})
     shape = tuple(sizes[j] for j in members)
     configuration = np.unravel_index(np.arange(math.prod(shape)), shape)
-    total = np.zeros((math.prod(shape), effects[0][1].shape[1]), dtype=np.int32)
-    for (first, second), effect in effects:
+    total = np.zeros((math.prod(shape), effects[0].shape[1]), dtype=np.int32)
+    for (first, second), effect in zip(pairs, effects, strict=True):
         one, two = (configuration[members.index(j)] for j in (first, second))
         total += effect[one * sizes[second] + two]
     return EffectTable(tuple(members), shape, total)

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from deniable.model import effect_tables
 from deniable.model.pairwise.loglinear import ParentEvidence, _Objective, fit_loglinear, softmax
 from deniable.model.pairwise.three_way_effects import (
     TripleDesign,
@@ -152,3 +153,40 @@ def test_loss_and_gradient_are_those_of_the_definition(penalty):
         difference = plain_loss(problem, pairs, triple, share, at + step)
         difference -= plain_loss(problem, pairs, triple, share, at - step)
         assert gradient[place] == pytest.approx(difference / 2e-3, rel=1e-3, abs=2e-6)
+
+
+@pytest.mark.parametrize(("limit", "parts"), [(1, 4), (12, 2), (1_024, 1)])
+def test_a_design_of_joint_groups_sums_the_row_of_each_effect(monkeypatch, limit, parts):
+    """Four pairs of four parents, whatever is numbered together."""
+    monkeypatch.setattr(effect_tables, "_MAX_CONFIGURATIONS", limit)
+    sizes, rng = (2, 3, 2, 4), np.random.default_rng(5)
+    groups = [rng.integers(size, size=50) for size in sizes]
+    evidence = []
+    for first, second in ((0, 1), (1, 2), (0, 3), (0, 2)):
+        parents = TripleParents(
+            first=first,
+            second=second,
+            first_groups=np.arange(sizes[first]),
+            second_groups=np.arange(sizes[second]),
+            child_groups=np.array([0, 1, 1]),
+        )
+        table = rng.random((sizes[first], sizes[second], 2))
+        joint = parents.joint(groups)
+        evidence.append(
+            TripleEvidence(
+                parents=parents, joint=joint, target=table, expected=table, penalty=table
+            )
+        )
+    design = TripleDesign.of(evidence, np.ones(50))
+    assert len(design.joint.places) == 50 * parts
+    effects = rng.normal(size=design.target.shape)
+    wanted = sum(
+        effects[start + each.joint] for start, each in zip(design.starts, evidence, strict=False)
+    )
+    np.testing.assert_allclose(design.logits(effects), wanted[:, [0, 1, 1]], atol=1e-5)
+    shares = rng.dirichlet([1.0] * 3, 50).astype(np.float32)
+    fitted = np.zeros_like(effects)
+    for start, each in zip(design.starts, evidence, strict=False):
+        np.add.at(fitted, start + each.joint, np.stack([shares[:, 0], shares[:, 1:].sum(1)], 1))
+    by_joint = design.joint.transposed_times(shares @ design.to_groups, design.weights)
+    np.testing.assert_allclose(design.members.transposed_times(by_joint), fitted, atol=1e-4)

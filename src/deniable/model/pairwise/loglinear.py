@@ -32,7 +32,7 @@ _MAX_LINE_SEARCH_STEPS = 20
 # Parents are looked up together while they have at most this many joint groups.
 _MAX_JOINT_GROUPS = 512
 # Columns up to which maxima of rows are found faster in a transposed copy.
-_MAX_SHORT_ROW = 40
+_MAX_SHORT_ROW = 64
 
 
 @dataclass(frozen=True, kw_only=True)
