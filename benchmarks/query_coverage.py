@@ -21,6 +21,7 @@ import deniable as dn
 from deniable.answers.noise_intervals import Chance
 from deniable.answers.query import ask_question, choose_cells, summarize_question
 from deniable.config import Config
+from deniable.counting.local import LocalRows
 from deniable.data.table_io import read_codes
 from deniable.model.pairwise.fit import fit_network
 from deniable.pipeline.learn_model import measure_counts
@@ -89,7 +90,8 @@ class Study:
         """Measure the noisy counts of rows; return an artefact with them."""
         run = Run(schema=self.schema, config=self.config, plan=self.plan, randomness=Secret())
         laws = self.plan.privacy.pairs
-        measured, _ = measure_counts({"structure": codes, "parameters": codes}, run, laws)
+        rows = LocalRows(codes)
+        measured, _ = measure_counts({"structure": rows, "parameters": rows}, run, laws)
         return replace(self.artefact, evidence=measured)
 
     def add(self, kind, *numbers):

@@ -71,16 +71,12 @@ class EffectTable:
             index = index * size + groups[parent]
         return index
 
-    def look_up(self, groups: Sequence[Indices]) -> Logarithms:
-        """Look up what is added to each bin: records by bins."""
-        return self.effects.take(self.index(groups), axis=0)
-
 
 def add_look_ups(tables: Sequence[EffectTable], groups: Sequence[Indices]) -> Logarithms:
     """Sum what at least one table adds: bins by records."""
-    total = tables[0].look_up(groups)
+    total = tables[0].effects.take(tables[0].index(groups), axis=0)
     for table in tables[1:]:
-        total += table.look_up(groups)
+        total += table.effects.take(table.index(groups), axis=0)
     return np.ascontiguousarray(total.T)
 
 
@@ -141,12 +137,9 @@ class JointEffectTables:
         )
         return cls(tuple(coarsenings), tables, bin_groups.ravel())
 
-    def add_to(self, logarithms: Logarithms, groups: Sequence[Indices]) -> None:
-        """Add the effects to logarithms, bins by records, given the groups of all parents."""
-        coarser = [own.take(groups[parent]) for parent, own in self.coarsenings]
-        added = add_look_ups(self.tables, coarser)
-        for place, group in enumerate(self.bin_groups):
-            logarithms[place] += added[group]
+    def coarser(self, groups: Sequence[Indices]) -> list[Indices]:
+        """Look up the coarser groups, given the groups of all parents."""
+        return [own.take(groups[parent]) for parent, own in self.coarsenings]
 
 
 def gather_pairs(pairs: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[list[int]]:

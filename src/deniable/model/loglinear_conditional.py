@@ -156,7 +156,7 @@ class LogLinearConditional:
         """
         drawn = np.empty(len(words), dtype=np.intp)
         for batch in _batches(len(words)):
-            cumulative = self._cumulative_weights([group[batch] for group in groups])
+            cumulative = _accumulate(self._weights([group[batch] for group in groups]))
             # Multiplied in two halves: the total may need 46 bits.
             total, word = cumulative[-1], words[batch, 0].astype(np.int64)
             threshold = ((total >> 16) * word + (((total & 0xFFFF) * word) >> 16)) >> 16
@@ -173,7 +173,7 @@ class LogLinearConditional:
         """
         drawn = np.empty(len(uniform), dtype=np.intp)
         for batch in _batches(len(uniform)):
-            cumulative = self._cumulative_weights([group[batch] for group in groups])
+            cumulative = _accumulate(self._weights([group[batch] for group in groups]))
             threshold = (uniform[batch] * cumulative[-1]).astype(np.int64)
             drawn[batch] = self._draw_within(cumulative, threshold, words[batch])
         return drawn
@@ -225,14 +225,6 @@ class LogLinearConditional:
             found[batch] = (weights / weights.sum(axis=0)).T[:, self.bins] * within
         return found
 
-    def _cumulative_weights(self, groups: Sequence[Indices]) -> Counts:
-        """Sum the weights of each bin and those before it: bins by records of one batch."""
-        weights = self._weights(groups)
-        # Row by row: NumPy's own sum along the first axis goes through memory in strides.
-        for before, row in itertools.pairwise(weights):
-            np.add(before, row, out=row)
-        return weights
-
     def _weights(self, groups: Sequence[Indices], records: int = 1) -> Counts:
         """Compute the integer weight of each bin: bins by records of one batch."""
         if self._tables:
@@ -240,12 +232,23 @@ class LogLinearConditional:
             logarithms += self.base[:, None]
         else:
             logarithms = np.repeat(self.base[:, None], records, axis=1)
-        if self._joint_tables is not None:
-            self._joint_tables.add_to(logarithms, groups)
+        joint = self._joint_tables
+        if joint is not None:
+            added = add_look_ups(joint.tables, joint.coarser(groups))
+            for place, group in enumerate(joint.bin_groups):
+                logarithms[place] += added[group]
         deficits = np.subtract(logarithms.max(axis=0), logarithms, out=logarithms)
         # A larger deficit than any in the list has the weight of the last: 0.
         weights: Counts = _weights_by_deficit().take(deficits, mode="clip")
         return weights
+
+
+def _accumulate(weights: Counts) -> Counts:
+    """Add to the weight of each bin those of the bins before it: bins by records; in place."""
+    # Row by row: NumPy's own sum along the first axis goes through memory in strides.
+    for before, row in itertools.pairwise(weights):
+        np.add(before, row, out=row)
+    return weights
 
 
 def _batches(records: int) -> list[slice]:
