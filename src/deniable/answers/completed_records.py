@@ -76,7 +76,7 @@ class CompletedRecords:
     def parameters(self) -> dict[str, Any]:
         """What was given, for a manifest: columns, never cells.
 
-        With the number of records it tells the number of rows, so it is as internal as they are.
+        With the number of records it reveals the number of rows, so it is as internal as they are.
         """
         condition = self.draw.condition
         found: dict[str, Any] = {} if condition is None else {"where": condition.text}

@@ -15,7 +15,7 @@ ROWS_PER_STREAM = 2**18
 
 
 def draw_row_words(randomness: Randomness, stage: Stage, start: int, stop: int) -> Words:
-    """Draw a word for each row from ``start`` to ``stop``, the same whoever asks for the row."""
+    """Draw a word for each row from ``start`` to ``stop``; it depends on the row's number only."""
     drawn = [np.empty(0, dtype=np.uint64)]
     for block in range(start // ROWS_PER_STREAM, -(-stop // ROWS_PER_STREAM)):
         first = block * ROWS_PER_STREAM

@@ -21,7 +21,7 @@ Logarithms = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class JointEffect:
-    """What two parents together add.
+    """Effect of two parents together, in addition to their single effects.
 
     Attributes:
         first: Position of a parent.
@@ -51,7 +51,7 @@ class JointEffect:
 
 @dataclass(frozen=True)
 class EffectTable:
-    """What several parents add together.
+    """Sum of the effects of several parents, by joint configuration.
 
     Attributes:
         parents: Their positions.
@@ -71,16 +71,12 @@ class EffectTable:
             index = index * size + groups[parent]
         return index
 
-    def look_up(self, groups: Sequence[Indices]) -> Logarithms:
-        """Look up what is added to each bin: records by bins."""
-        return self.effects.take(self.index(groups), axis=0)
-
 
 def add_look_ups(tables: Sequence[EffectTable], groups: Sequence[Indices]) -> Logarithms:
-    """Sum what at least one table adds: bins by records."""
-    total = tables[0].look_up(groups)
+    """Sum the effects that records have in at least one table: bins by records."""
+    total = tables[0].effects.take(tables[0].index(groups), axis=0)
     for table in tables[1:]:
-        total += table.look_up(groups)
+        total += table.effects.take(table.index(groups), axis=0)
     return np.ascontiguousarray(total.T)
 
 

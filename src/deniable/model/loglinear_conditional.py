@@ -2,9 +2,9 @@
 
     Pr{bin = b | z_1, …, z_p} ∝ 2^(base[b] + Σ_j effects_j[z_j, b] + Σ_jk joint_jk[z_j, z_k, b])
 
-A table has one row per configuration of the parents, so it holds few of them. Here an attribute may
-depend on all it is known to depend on. Logarithms, weights and draws are integers, so the same key
-gives the same records on every computer.
+A table has one row per configuration of the parents, so it can have only a few parents. Here an
+attribute can have any number. Logarithms, weights and draws are integers, so the same key gives the
+same records on every computer.
 """
 
 import itertools
@@ -138,7 +138,7 @@ class LogLinearConditional:
         return len(self.base) + sum(part.size for part in parts)
 
     def strata(self, groups: Sequence[Indices], records: int) -> Indices:
-        """Number the joint configuration of the first parents: records to draw alike."""
+        """Number the joint configuration of the first parents: the strata of stratified draws."""
         if not self.effects:
             return np.zeros(records, dtype=np.intp)
         return self._tables[0].index(groups)
@@ -156,7 +156,7 @@ class LogLinearConditional:
         """
         drawn = np.empty(len(words), dtype=np.intp)
         for batch in _batches(len(words)):
-            cumulative = self._cumulative_weights([group[batch] for group in groups])
+            cumulative = _accumulate(self._weights([group[batch] for group in groups]))
             # Multiplied in two halves: the total may need 46 bits.
             total, word = cumulative[-1], words[batch, 0].astype(np.int64)
             threshold = ((total >> 16) * word + (((total & 0xFFFF) * word) >> 16)) >> 16
@@ -173,7 +173,7 @@ class LogLinearConditional:
         """
         drawn = np.empty(len(uniform), dtype=np.intp)
         for batch in _batches(len(uniform)):
-            cumulative = self._cumulative_weights([group[batch] for group in groups])
+            cumulative = _accumulate(self._weights([group[batch] for group in groups]))
             threshold = (uniform[batch] * cumulative[-1]).astype(np.int64)
             drawn[batch] = self._draw_within(cumulative, threshold, words[batch])
         return drawn
@@ -225,14 +225,6 @@ class LogLinearConditional:
             found[batch] = (weights / weights.sum(axis=0)).T[:, self.bins] * within
         return found
 
-    def _cumulative_weights(self, groups: Sequence[Indices]) -> Counts:
-        """Sum the weights of each bin and those before it: bins by records of one batch."""
-        weights = self._weights(groups)
-        # Row by row: NumPy's own sum along the first axis goes through memory in strides.
-        for before, row in itertools.pairwise(weights):
-            np.add(before, row, out=row)
-        return weights
-
     def _weights(self, groups: Sequence[Indices], records: int = 1) -> Counts:
         """Compute the integer weight of each bin: bins by records of one batch."""
         if self._tables:
@@ -246,6 +238,14 @@ class LogLinearConditional:
         # A larger deficit than any in the list has the weight of the last: 0.
         weights: Counts = _weights_by_deficit().take(deficits, mode="clip")
         return weights
+
+
+def _accumulate(weights: Counts) -> Counts:
+    """Add to the weight of each bin those before it, in place: bins by records of one batch."""
+    # Row by row: NumPy's own sum along the first axis goes through memory in strides.
+    for before, row in itertools.pairwise(weights):
+        np.add(before, row, out=row)
+    return weights
 
 
 def _batches(records: int) -> list[slice]:

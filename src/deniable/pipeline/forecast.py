@@ -9,9 +9,13 @@ import numpy as np
 
 from deniable.config import Config
 from deniable.errors import ConfigError
-from deniable.model.pairwise.measure import apportion, choose_layout, count_measured_pairs
 from deniable.model.pairwise.noise_level import ColumnNoise, NoiseLevel, PairNoises, noise_level
-from deniable.model.pairwise.three_way import choose_three_way
+from deniable.model.pairwise.table_layout import (
+    apportion,
+    choose_layout,
+    choose_three_way,
+    count_measured_pairs,
+)
 from deniable.pipeline.run_plan import RunPlan, resolve_options
 from deniable.privacy.pairwise_budget import PairNoise, gaussian_sigma
 from deniable.schema.schema import Schema

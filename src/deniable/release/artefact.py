@@ -32,7 +32,7 @@ from deniable.model.pairwise.kept_dependences import KeptDependences
 from deniable.model.paper.parameters import TableCounts
 from deniable.privacy.wording import format_cost
 from deniable.randomness import Keyed, Randomness
-from deniable.release.answering import Answering, draw_conditional
+from deniable.release.answering import Answering, ConditionalRequest, draw_conditional
 from deniable.release.artefact_arrays import (
     Evidence,
     conditional_arrays,
@@ -54,7 +54,6 @@ from deniable.release.atomic_files import (
     write_files,
     write_json,
 )
-from deniable.release.conditional_request import ConditionalRequest
 from deniable.release.generation import (
     GeneratedRecords,
     always_feasible,

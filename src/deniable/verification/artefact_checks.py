@@ -16,12 +16,11 @@ from deniable.model.pairwise.denoise import table_weights
 from deniable.model.pairwise.fit import fit_network
 from deniable.model.pairwise.measure import (
     PairwiseMeasurements,
-    apportion,
-    choose_layout,
     count_paid_tables,
+    three_way_layout,
 )
-from deniable.model.pairwise.measure_three_way import three_way_layout
 from deniable.model.pairwise.one_way import value_distributions
+from deniable.model.pairwise.table_layout import apportion, choose_layout
 from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import TableCounts, count_variance, estimate_table
 from deniable.privacy.moment_budget import noise_deviation

@@ -14,8 +14,8 @@ from statistics import NormalDist, median
 import numpy as np
 
 from deniable.arrays import Indices, Reals
-from deniable.model.pairwise.measure import Pair
 from deniable.model.pairwise.one_way import sum_groups
+from deniable.model.pairwise.table_layout import Pair
 from deniable.schema.attribute import Attribute
 
 # A dependence stands out if its size exceeds the mean size of pure noise by this many standard
