@@ -138,7 +138,7 @@ class ReleasedLaw:
     def allowed_by(self, codes: Codes, position: int, given: Collection[int]) -> Mask | None:
         """Mark the values at ``position`` of σ that the pair masks allow with later given codes.
 
-        Records by codes; None if no mask says anything. Other values have probability 0 in the end.
+        Records by codes; None if no mask applies. Other values have probability 0 in the end.
         """
         i, found = self.order[position], None
         for j in self.order[position + 1 :]:

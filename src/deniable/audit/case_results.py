@@ -28,7 +28,7 @@ from deniable.audit.attack_bounds import (
 from deniable.audit.likelihood_ratio import charged_stages
 from deniable.audit.neighbours import NeighbourCase
 from deniable.audit.noise_checks import StageNoise, correlation_score, stage_noises
-from deniable.audit.released_facts import FactTest, most_telling_fact
+from deniable.audit.released_facts import FactTest, most_revealing_fact
 from deniable.audit.trade_off import (
     AllowedRates,
     allowed_by_guarantee,
@@ -233,7 +233,7 @@ def _measure_fact(
     if not all(side.any() and not side.all() for side in (here[second], here[~second])):
         return None
     chosen = [each for each, later in zip(facts, second, strict=True) if not later]
-    test = most_telling_fact(chosen, here[~second])
+    test = most_revealing_fact(chosen, here[~second])
     measured = [each for each, later in zip(facts, second, strict=True) if later]
     return test, Rates.of(test.calls(measured), here[second])
 

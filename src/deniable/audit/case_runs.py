@@ -186,7 +186,7 @@ class _ArtefactRun:
         return make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
 
     def _unscored(self) -> Reals:
-        """No score: other domains than the schema's, and no law says how likely they are."""
+        """No score: the domains are not the schema's, and their likelihood is unknown."""
         return np.zeros(len(self.present))
 
     def _known(self) -> KnownRows:

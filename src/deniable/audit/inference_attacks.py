@@ -1,7 +1,7 @@
 """Singling out, linkability and attribute inference: rows of the table against other rows.
 
-What an attacker learns of everybody is the purpose of a release. So each attack is also run on
-control rows, which were not in the table, and only the difference counts.
+A release is meant to teach facts about the population. So each attack is also run on control rows,
+which were not in the table, and only the difference counts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

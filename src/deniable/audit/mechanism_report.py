@@ -25,10 +25,10 @@ _READING = (
     "this row decided for each release which of the tables it was made from.",
     '"At least" is what these decisions prove with a confidence of 95 %. The promise is kept as '
     'long as it is not above "promised, at most".',
-    "ε and δ are the promise. μ says the same of Gaussian noise in one number: releases of the two "
-    "tables are as hard to tell apart as two normal distributions whose means are μ standard "
-    "deviations apart. Where μ measured is about 1.0 of μ charged, the attack finds all that is "
-    "charged: no other attack finds more, and no budget is wasted.",
+    "ε and δ are the promise. μ is the same promise for Gaussian noise, in one number: releases of "
+    "the two tables are as hard to tell apart as two normal distributions whose means are μ "
+    "standard deviations apart. Where μ measured is about 1.0 of μ charged, the attack finds all "
+    "that is charged: no other attack finds more, and no budget is wasted.",
 )
 
 

@@ -58,7 +58,7 @@ def studio(
 
 
 def _warn_of(host: str) -> None:
-    """Say what an address other than the default means."""
+    """Describe the risk of an address other than the default."""
     if host == "localhost":
         print_line(
             "WARNING: under this name your browser sends its cookie to every server on this "

@@ -9,8 +9,8 @@ from deniable.data.spooled_codes import CodeSpool, row_batches, select_rows
 from deniable.errors import ConfigError
 from deniable.randomness import Randomness, Rng, Stage
 
-# Rows that share one stream of random words. A task that has some rows of a table draws what one
-# machine draws for these rows.
+# Rows that share one stream of random words. So a task that has some rows of a table draws the
+# same words for them as a single machine.
 ROWS_PER_STREAM = 2**18
 
 

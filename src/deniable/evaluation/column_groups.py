@@ -59,7 +59,7 @@ class GroupedColumn:
 def group_columns(
     attributes: Sequence[Attribute], codes: Codes, *, skipped: Collection[str] = ()
 ) -> tuple[GroupedColumn, ...]:
-    """Cut every column of real rows into groups; skip columns in which there is no choice.
+    """Cut every column of real rows into groups; skip columns without groups to compare.
 
     Skipped are columns with a single value, listed ones with a value for every second row, and
     those of ``skipped``, which are no columns of the table.

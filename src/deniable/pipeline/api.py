@@ -23,7 +23,7 @@ from deniable.privacy.ledger import PARTS, Ledger, Spend
 from deniable.randomness import Keyed, Randomness, Secret
 from deniable.release.artefact import Artefact, load
 from deniable.release.generation import require_record_count
-from deniable.release.prefix_distribution import pool_of_longest
+from deniable.release.prefix_distribution import draw_prefix_pool
 from deniable.release.release import Release
 from deniable.release.seed_histogram import SeedHistogram, choose_omega, learn_histogram
 from deniable.schema.schema import Schema
@@ -286,7 +286,7 @@ def make_artefact(learnt: LearntModel, seeds: Rows, kind: FrameKind, run: Run) -
     omegas = resolve_omegas(learnt, run)
     histogram, spent = _learn_seeds(seeds, learnt, omegas, run)
     Ledger((*learnt.spends, *spent)).require_equal(run.plan.privacy.spends)
-    prefixes = pool_of_longest(learnt.network, histogram, run.schema.pair_masks)
+    prefixes = draw_prefix_pool(learnt.network, histogram, run.schema.pair_masks)
     learnt = fit_to_prefixes(learnt, prefixes, run)
     certificate = certify(run, omegas=omegas, extra={})
     run.progress("learn the model", 1, 1)

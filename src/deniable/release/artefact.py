@@ -150,9 +150,9 @@ class Artefact(Answering):
 
     @cached_property
     def kept(self) -> KeptDependences | None:
-        """What the model kept, by its own noisy counts; None without noise, or without pairs."""
-        part = self.certificate.parameters.get("fractions", {}).get("parameters", 1.0)
-        return find_kept(self.evidence, self.schema.attributes, part=part)
+        """Dependences that the model kept, by its noisy counts; None without noise or pairs."""
+        fraction = self.certificate.parameters.get("fractions", {}).get("parameters", 1.0)
+        return find_kept(self.evidence, self.schema.attributes, fraction=fraction)
 
     def generate(
         self,

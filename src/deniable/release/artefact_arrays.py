@@ -59,12 +59,12 @@ def describe_evidence(evidence: Evidence, names: Sequence[str]) -> dict[str, Any
 
 
 def find_kept(
-    evidence: Evidence, attributes: Sequence[Attribute], *, part: float
+    evidence: Evidence, attributes: Sequence[Attribute], *, fraction: float
 ) -> KeptDependences | None:
     """Find what a model of pairs kept, from its noisy counts; None for the tables of a graph."""
     if isinstance(evidence, TableCounts):
         return None
-    return find_kept_dependences(evidence, attributes, part=part)
+    return find_kept_dependences(evidence, attributes, fraction=fraction)
 
 
 def _describe_moments(evidence: TableCounts, names: Sequence[str]) -> dict[str, Any]:

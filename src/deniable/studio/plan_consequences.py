@@ -1,4 +1,4 @@
-"""What a plan means, in figures and in plain words. No row is read."""
+"""Consequences of a plan, in figures and in plain words. No row is read."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ class Consequences:
 
 
 def consequences(form: PlanForm, schema: Schema) -> Consequences:
-    """Work out what a plan means; an impossible one says why."""
+    """Compute the consequences of a plan; if it is impossible, explain why."""
     try:
         config, records = form.config(), form.records
         return _computed(schema.text(), config, records, form.rows)
@@ -145,7 +145,7 @@ def plain_words(report: Mapping[str, Any], schema: Schema) -> list[str]:
 
 
 def _likeness(epsilon: float) -> str:
-    """How much a release tells of one row, in words that are never stronger than its ε."""
+    """Describe how much a release reveals about one row, in words never stronger than its ε."""
     if epsilon <= _STRICT:
         return "would look almost the same"
     if epsilon <= _USUAL:

@@ -1,4 +1,4 @@
-"""Start, follow and cancel the processes of runs. They do not depend on the server's life."""
+"""Start, follow and cancel the processes of runs. They continue if the server stops."""
 
 import fcntl
 import hashlib

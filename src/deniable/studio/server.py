@@ -35,7 +35,7 @@ def open_workspace(table: Path | None, root: Path | None, access: Access) -> Wor
     Args:
         table: The table to begin with.
         root: The folder; None: that of the table, or the current one.
-        access: Who may talk to the studio.
+        access: The access control of the studio.
 
     Raises:
         ConfigError: The folder is not there, or cannot be written to.

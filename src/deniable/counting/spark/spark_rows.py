@@ -176,13 +176,13 @@ class SparkRows:
         return replace(self, blobs=blobs, rows=rows, cached=(*self.cached, kept, blobs))
 
     def close(self) -> None:
-        """Let the cluster forget the rows."""
+        """Free the memory and disk that the cluster uses for the rows."""
         with spark_errors("free the rows"):
             for frame in reversed(self.cached):
                 frame.unpersist()
 
     def empty(self) -> "SparkRows":
-        """Return rows like these, but none of them."""
+        """Return a table with the same columns and no rows."""
         reader = replace(self.reader, digests={})
         return replace(self, blobs=self.blobs.limit(0), reader=reader, rows={}, tasks=1)
 

@@ -64,14 +64,14 @@ MOSTLY_NOISE = (
 
 
 def find_kept_dependences(
-    measured: PairwiseMeasurements, attributes: Sequence[Attribute], *, part: float = 1.0
+    measured: PairwiseMeasurements, attributes: Sequence[Attribute], *, fraction: float = 1.0
 ) -> KeptDependences | None:
     """Find the dependences that a model kept, from its noisy counts; None if they have no noise.
 
     Args:
         measured: The noisy counts.
         attributes: The domain of each column.
-        part: The share of the rows in which pairs are counted.
+        fraction: The share of the rows in which pairs are counted.
 
     Privacy:
         Covers: everything, as post-processing of the noisy counts, at no cost.
@@ -94,7 +94,7 @@ def find_kept_dependences(
     tables = {pair: measured.table(pair)[1] for pair in measured.tables}
     pairs = PairNoises.of(columns, measured.interaction_sigmas, tables)
     records = measured.ratio * measured.records
-    level = noise_level(columns, pairs, records=records, ratio=measured.ratio, part=part)
+    level = noise_level(columns, pairs, records=records, ratio=measured.ratio, fraction=fraction)
     dependent, by_chance = _count_dependent(measured, columns, pairs, records)
     return KeptDependences(level=level, dependent=dependent, by_chance=by_chance)
 
