@@ -1,7 +1,7 @@
 """Statistics of one case: what the attacks found, next to what was promised.
 
-Printed bounds have 95 % confidence each. The verdict has a stricter level: all bounds of an audit
-together wrongly exceed a promise that is kept with probability of at most ``FALSE_ALARMS``. At
+Printed bounds have 95 % confidence each. The verdict has a stricter level: if a promise is kept,
+the probability that any bound of an audit exceeds it is at most ``FALSE_ALARM_PROBABILITY``. At
 95 %, one in twenty bounds of a tight promise would.
 """
 
@@ -42,7 +42,7 @@ from deniable.privacy.discrete_losses import DiscreteLoss
 from deniable.privacy.ledger import Spend, privacy_losses
 
 # Probability that an audit of a promise that is kept exceeds it somewhere.
-FALSE_ALARMS = 1e-3
+FALSE_ALARM_PROBABILITY = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,7 @@ from deniable.release.artefact import Artefact
 # Runs of a block: the unit of work of a process, and of a checkpoint.
 BLOCK_RUNS = 20
 # Share of complete runs beyond the default number, where the mode allows others.
-_LATER_COMPLETE = 0.02
+_LATER_COMPLETE_SHARE = 0.02
 SEEDS_STAGE = "seed prefixes"
 
 
@@ -117,7 +117,7 @@ def measure_block(
 
 def _is_complete(case: NeighbourCase, number: int) -> bool:
     """Whether a run goes all the way: by pairs of runs; fewer in runs beyond the default number."""
-    share = case.complete if number < 2 * case.runs else min(case.complete, _LATER_COMPLETE)
+    share = case.complete if number < 2 * case.runs else min(case.complete, _LATER_COMPLETE_SHARE)
     pair = number // 2
     return int(pair * share) != int((pair + 1) * share)
 

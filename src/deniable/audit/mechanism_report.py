@@ -11,7 +11,7 @@ from deniable.audit.attack_bounds import (
     mu_lower_bound,
 )
 from deniable.audit.audit_report import AuditReport, AuditSection, AuditTable
-from deniable.audit.case_results import FALSE_ALARMS, CaseResult
+from deniable.audit.case_results import FALSE_ALARM_PROBABILITY, CaseResult
 from deniable.audit.noise_checks import StageNoise
 from deniable.audit.planted_faults import FAULT_WORDS, Fault
 from deniable.audit.trade_off import allowed_by_guarantee, area_below
@@ -72,7 +72,7 @@ def mechanism_report(
             "options": {name: str(value) for name, value in options.items()},
             "plant": fault,
             "runs_to_find": needed,
-            "false_alarms": FALSE_ALARMS,
+            "false_alarms": FALSE_ALARM_PROBABILITY,
             "left_out": list(left_out),
         },
     )

@@ -25,7 +25,7 @@ def studio(
     root: Annotated[
         Path | None,
         typer.Option(
-            help="Folder that the pages may look at. [that of the table, or the current one]",
+            help="Folder that the studio may read. [that of the table, or the current one]",
             show_default=False,
         ),
     ] = None,

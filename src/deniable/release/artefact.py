@@ -378,7 +378,7 @@ def _read_facts(folder: Path) -> dict[str, Any]:
     except ArtefactError as fault:
         raise _broken(folder, str(fault)) from None
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
-        raise ArtefactError(f"{path} was not written by deniable: it does not say so")
+        raise ArtefactError(f"{path} was not written by deniable: it has another format")
     version = facts.get("format_version")
     if type(version) is not int or version != FORMAT_VERSION:
         raise ArtefactError(

@@ -32,12 +32,12 @@ _MAX_CODES = 2**22
 _TOLERANCE = 1e-6
 _MAX_ROUNDS = 30
 # Below it a probability counts as 0, so that no quotient overflows.
-_TINY = 1e-200
+_MIN_PROBABILITY = 1e-200
 # Prefixes that were not kept have at least this multiple of the model's probability: noisy counts
 # may sum to more than the noisy number of seeds.
 _MIN_REST = 0.01
 # Probabilities are integers in units of 2^-40.
-_UNITS = 2.0**40
+_WEIGHT_UNITS = 2.0**40
 # Later attributes are fitted again if the prefixes differ from the model's by at least this total
 # variation, except in tables of more attributes than this: they take long, and gain little.
 _MIN_DISTANCE = 0.02
@@ -112,7 +112,7 @@ def combine_prefixes(
     held = np.ravel_multi_index(tuple(kept.prefixes.T.astype(np.intp)), sizes)
     prefixes = grid[:, list(attributes)]
     adjusted = _adjust_pairs(_mix(model, held, kept), model, prefixes, sizes)
-    weights = np.rint(adjusted * _UNITS).astype(np.int64)
+    weights = np.rint(adjusted * _WEIGHT_UNITS).astype(np.int64)
     listed = np.flatnonzero(weights)
     if not len(listed):
         return None
@@ -201,7 +201,9 @@ def _adjust_pairs(mixed: Reals, model: Reals, prefixes: Codes, sizes: Sequence[i
         for cells, target in tables:
             found = np.bincount(cells, mixed)
             furthest = max(furthest, math.fsum(np.abs(found - target)) / 2)
-            factor = np.divide(target, found, out=np.zeros_like(found), where=found > _TINY)
+            factor = np.divide(
+                target, found, out=np.zeros_like(found), where=found > _MIN_PROBABILITY
+            )
             mixed = mixed * factor[cells]
         if furthest <= _TOLERANCE:
             break

@@ -68,7 +68,7 @@ def serve(
 
     Args:
         table: The table to begin with.
-        root: The folder that pages may look at.
+        root: The folder that the studio may read.
         host: The address to bind to.
         port: The port; 0: any free one.
         opens_browser: Whether to open the link in a browser.

@@ -16,7 +16,7 @@ class Workspace:
     """State that all screens share.
 
     Attributes:
-        root: The folder that the studio may look at.
+        root: The folder that the studio may read.
         store: The runs on disk.
         control: The processes of the runs.
         access: The access control of the studio.

@@ -166,7 +166,7 @@ class SparkRows:
             kept = kept.toDF("blob", *(_KEPT_COLUMNS[name] for name in kept.columns[1:]))
             # Chosen once: all later jobs read the same rows, whatever is computed again.
             kept = _persist(kept)
-        # One of them is no row, but says that the blob was seen.
+        # One of them is no row, but marks that the blob was seen.
         counted = kept.selectExpr("blob", "size(kept) - 1 as rows", "fault")
         rows = {row["blob"]: row["rows"] for row in self.collect(counted, "choose rows")}
         self.reader.require_all(rows)
