@@ -394,8 +394,8 @@ FAULTS = [
     Fault(
         "the number of seeds is at least the exact one",
         "pipeline/learn_model.py",
-        'seeds=round(measured.records * run.plan.ratio("seeds", "structure")),',
-        'seeds=max(parts["seeds"].number, round(measured.records)),',
+        'seed_count=round(measured.records * run.plan.ratio("seeds", "structure")),',
+        'seed_count=max(parts["seeds"].number, round(measured.records)),',
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[several omegas]",
     ),
     Fault(

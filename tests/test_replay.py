@@ -24,7 +24,7 @@ from chance import assert_rate
 from deniable.__main__ import run
 from deniable.drafting.draft import draft_schema
 from deniable.model.loglinear_conditional import LogLinearConditional
-from deniable.model.pairwise import measure, measure_three_way
+from deniable.model.pairwise import measure
 from deniable.model.pairwise.measure import FURTHER_TABLES, PairwiseMeasurements
 from deniable.pipeline import api
 from deniable.pipeline.api import learn, plan, synthesize
@@ -251,14 +251,14 @@ def test_the_noise_that_is_drawn_is_the_noise_of_the_plan(case, monkeypatch):
     monkeypatch.setattr(api, "release_candidates", lambda *_, **__: (nothing, {}))
     planned = plan(world.schema, records=2, **options).privacy.spends
     layouts: list[Any] = []
-    for module, function in ((measure, "choose_layout"), (measure_three_way, "choose_three_way")):
-        choose = getattr(module, function)
+    for function in ("choose_layout", "choose_three_way"):
+        choose = getattr(measure, function)
 
         def remember(*args, choose=choose, **keywords):
             layouts.append(choose(*args, **keywords))
             return layouts[-1]
 
-        monkeypatch.setattr(module, function, remember)
+        monkeypatch.setattr(measure, function, remember)
     with recording() as answers:
         synthesize(world.table(1, 400), world.schema, records=2, **options)
     adaptive = [answer for answer in answers if answer.what == "interactions"]

@@ -204,7 +204,7 @@ class Config:
     )
     max_check_plausible: int | None = option_field(
         None,
-        "Seeds that a scan looks at.",
+        "Largest number of seeds that a scan reads.",
         "The paper's modes",
         default_label="all",
         bounds=(1, _MAX_INTEGER),

@@ -1,8 +1,8 @@
 """Input and output files of a command.
 
-Inputs must be regular files: a pipe, device or socket may block or never end. A TOML document may
-be anyone's: what no document needs is refused. Outputs are tracked once they are in place, so that
-no message claims otherwise.
+Inputs must be regular files: a pipe, device or socket may block or never end. Anyone may have
+written a TOML document, so excessive ones are refused. Outputs are tracked once they are in place,
+so that no message claims otherwise.
 """
 
 import os
@@ -80,8 +80,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Parse a TOML document.
 
     Raises:
-        ValueError: The text is no TOML, or uses it to excess. The message says what is wrong, and
-            where, in the middle of a sentence: it has no capital and no full stop.
+        ValueError: The text is not TOML, or has excessive nesting, keys or numbers. The message
+            states the fault and its place. It is part of a sentence: no capital, no full stop.
     """
     for found in _LONG_KEY.finditer(text):
         if found["key"] is not None:

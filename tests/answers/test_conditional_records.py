@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_blocks_are_as_long_as_asked_for_and_do_not_depend_on_workers(rich, monkeypatch, exact):
-    monkeypatch.setattr(module, "_BLOCK", 500)
+    monkeypatch.setattr(module, "_RECORDS_PER_BLOCK", 500)
     monkeypatch.setattr(inference, "_MAX_ENTRIES", 2**22 if exact else 1)
     request = {"where": "weight >= 3.3 and age > 20", "key": 4}
     one = generate_conditional(rich, 1_700, workers=1, **request)

@@ -17,7 +17,7 @@ from deniable.audit.planted_faults import FAULT_WORDS
 from deniable.counting import local
 from deniable.errors import ConfigError, OutputError
 from deniable.evaluation.checkpoints import CheckpointFolder
-from deniable.model.pairwise import measure, three_way
+from deniable.model.pairwise import measure, table_layout
 from deniable.pipeline import api, learn_model
 from deniable.privacy.noise_tables import WeightTable
 from deniable.privacy.pairwise_budget import THREE_WAY_SPEND, PairNoise
@@ -74,18 +74,18 @@ def test_less_noise_than_drawn_is_found(monkeypatch):
 
 def test_scales_of_interactions_that_are_too_small_are_found(monkeypatch):
     """A fault in the source: σ of every pair is halved, and the ledger does not know."""
-    chosen = measure.interaction_sigmas
-    halved = lambda *given, mu: [sigma / 2 for sigma in chosen(*given, mu=mu)]  # noqa: E731
-    monkeypatch.setattr(measure, "interaction_sigmas", halved)
+    chosen = table_layout._pair_sigmas
+    halved = lambda *given: {pair: s / 2 for pair, s in chosen(*given).items()}  # noqa: E731
+    monkeypatch.setattr(table_layout, "_pair_sigmas", halved)
     result = result_of("many targets", blocks=1, complete=0.0)
     assert "interactions of pairs has μ" in " ".join(result.exceeded)
 
 
 def test_scales_of_three_way_interactions_that_are_too_small_are_found(monkeypatch):
     """A fault in the source: σ of every triple is halved, and the ledger does not know."""
-    chosen = three_way.interaction_sigmas
-    halved = lambda *given, mu: [sigma / 2 for sigma in chosen(*given, mu=mu)]  # noqa: E731
-    monkeypatch.setattr(three_way, "interaction_sigmas", halved)
+    chosen = table_layout._triple_sigmas
+    halved = lambda *given: {triple: s / 2 for triple, s in chosen(*given).items()}  # noqa: E731
+    monkeypatch.setattr(table_layout, "_triple_sigmas", halved)
     result = result_of("alone in its cells", blocks=3, complete=0.0)
     assert "three-way interactions has μ" in " ".join(result.exceeded)
 

@@ -11,7 +11,7 @@ from deniable.audit.released_facts import (
     artefact_facts,
     draft_facts,
     flatten,
-    most_telling_fact,
+    most_revealing_fact,
     record_facts,
 )
 from deniable.pipeline.api import learn
@@ -30,30 +30,30 @@ def test_a_document_is_flattened_to_its_leaves():
     }
 
 
-def test_an_exact_count_is_the_most_telling_fact():
+def test_an_exact_count_is_the_most_revealing_fact():
     rng = np.random.default_rng(1)
     runs = [{"noisy": float(rng.normal()), "rows": 10.0 + here} for here in PRESENT]
-    test = most_telling_fact(runs, PRESENT)
+    test = most_revealing_fact(runs, PRESENT)
     assert test == FactTest("rows", 11.0, present=True)
     assert Rates.of(test.calls(runs), PRESENT) == Rates(0, 20, 20, 20)
 
 
 def test_a_field_that_is_there_with_the_row_only_is_found():
     runs = [{"kept prefix [3]": 1.0} if here else {} for here in PRESENT]
-    test = most_telling_fact(runs, PRESENT)
+    test = most_revealing_fact(runs, PRESENT)
     assert test.name == "kept prefix [3]"
     assert (test.calls(runs) == PRESENT).all()
 
 
 def test_a_text_that_means_absence_is_found():
     runs = [{"shape": "(3,)" if here else "(2,)", "same": "x"} for here in PRESENT]
-    test = most_telling_fact(runs, PRESENT)
+    test = most_revealing_fact(runs, PRESENT)
     assert (test.calls(runs) == PRESENT).all()
     assert "shape" in str(test)
 
 
 def test_equal_facts_tell_nothing():
-    test = most_telling_fact([{"a": 1.0}] * 40, PRESENT)
+    test = most_revealing_fact([{"a": 1.0}] * 40, PRESENT)
     rates = Rates.of(test.calls([{"a": 1.0}] * 40), PRESENT)
     assert rates.true_positives == rates.false_positives
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import pytest
 import typer
 
-from deniable.cli.argument_conversion import convert_plainly
+from deniable.cli.argument_conversion import use_plain_conversion
 from deniable.cli.options import number_flag
 
 # What a user may type, and what only the library can refuse.
@@ -48,7 +48,7 @@ def parsed(arguments, *, plainly):
     found: dict[str, Any] = {}
     command = made(found)
     if plainly:
-        convert_plainly(command.get_params(typer.Context(command)))
+        use_plain_conversion(command.get_params(typer.Context(command)))
     try:
         command.main(arguments, prog_name="p", standalone_mode=False)
     except Exception as error:
@@ -85,7 +85,7 @@ def test_a_required_argument_that_is_missing_is_refused_by_the_library():
         raise AssertionError(table)
 
     made_command: Any = typer.main.get_command(program)
-    convert_plainly(made_command.params)
+    use_plain_conversion(made_command.params)
     with pytest.raises(Exception, match="Missing"):
         made_command.main([], standalone_mode=False)
 

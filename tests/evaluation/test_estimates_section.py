@@ -26,7 +26,7 @@ def test_a_public_report_shows_bars_and_says_which_differences_are_real(released
     out = tmp_path / "report"
     deniable.evaluate(None, released, SCHEMA, out=out, edition="public", target="sold")
     page = (out / "report.html").read_text()
-    assert "What the table says, with error bars" in page
+    assert "Estimates of the table, with error bars" in page
     assert "Which differences in sold are real?" in page
     assert "Bonferroni" in page
     document = json.loads((out / "metrics.json").read_text())

@@ -58,9 +58,11 @@ def test_sums_of_pairs_are_their_effects_one_after_the_other(monkeypatch, limit,
     assert len(summed.tables) == tables
     assert len(summed.coarsenings) == 5
     assert len(set(summed.bin_groups.tolist())) == 4
-    found = add_look_ups(summed.tables, summed.coarser(GROUPS))[summed.bin_groups]
+    start = np.arange(BINS * len(CONFIGURATIONS), dtype=np.int32).reshape(BINS, -1)
+    found = start.copy()
+    summed.add_to(found, GROUPS)
     for place, own in enumerate(CONFIGURATIONS):
-        wanted = np.zeros(BINS, dtype=np.int32)
+        wanted = start[:, place].copy()
         for each in effects:
             one, two = each.first_groups[own[each.first]], each.second_groups[own[each.second]]
             wanted += each.effects[one * (each.second_groups.max() + 1) + two]

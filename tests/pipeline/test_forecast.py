@@ -11,7 +11,7 @@ import pytest
 import deniable
 from deniable.config import Config
 from deniable.errors import ConfigError
-from deniable.model.pairwise.measure import apportion
+from deniable.model.pairwise.table_layout import apportion
 from deniable.pipeline import forecast as module
 from deniable.pipeline.forecast import MOSTLY_NOISE, forecast_run
 from deniable.pipeline.run_plan import plan_run

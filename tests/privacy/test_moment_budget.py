@@ -427,7 +427,7 @@ def test_the_number_of_seeds_comes_from_numbers_that_were_paid_for(monkeypatch):
     original = learn_paper_model.LearntModel
 
     def watch(**fields):
-        seen.append(fields["seeds"])
+        seen.append(fields["seed_count"])
         return original(**fields)
 
     monkeypatch.setattr(learn_paper_model, "LearntModel", watch)

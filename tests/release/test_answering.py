@@ -8,9 +8,8 @@ import pytest
 from deniable.answers.conditional_release import generate_conditional
 from deniable.answers.query import query
 from deniable.errors import ConfigError
-from deniable.release.answering import Answering
+from deniable.release.answering import Answering, ConditionalRequest
 from deniable.release.artefact import load
-from deniable.release.conditional_request import ConditionalRequest
 
 
 def test_every_argument_of_a_request_is_one_of_the_answer():
@@ -26,6 +25,11 @@ def test_every_argument_of_a_question_is_one_of_the_answer():
 def test_a_request_is_answered(artefact):
     found = load(artefact).generate(30, where="years >= 50", key=1)
     assert found["years"].min() >= 50
+
+
+def test_a_request_for_nothing_is_a_plain_call(artefact):
+    plain = load(artefact).generate(30, key=1)
+    assert load(artefact).generate(30, where=None, given=None, key=1).equals(plain)
 
 
 def test_a_question_is_answered(artefact):

@@ -20,7 +20,7 @@ from deniable.model.pairwise.fit import fit_network
 from deniable.pipeline.api import generate, learn
 from deniable.randomness import Keyed
 from deniable.release import prefix_distribution as module
-from deniable.release.prefix_distribution import combine_prefixes, pool_of_longest
+from deniable.release.prefix_distribution import combine_prefixes, draw_prefix_pool
 from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
 from deniable.schema.schema import Schema
 from deniable.verification.verify import verify
@@ -168,13 +168,13 @@ def test_the_rest_is_fitted_again_only_where_prefixes_differ_from_the_model(monk
     network = independent_network(5)
     carrying = SeedHistogram((kept_of(parity_of(4), 8_000),))
     as_model = SeedHistogram((kept_of(dict.fromkeys(product((0, 1), repeat=4), 500), 8_000),))
-    pool = pool_of_longest(network, carrying, {})
+    pool = draw_prefix_pool(network, carrying, {})
     assert pool is not None
     assert (pool.sum(axis=1) % 2 == 0).mean() > 0.99
-    assert pool_of_longest(network, as_model, {}) is None
-    assert pool_of_longest(network, SeedHistogram(), {}) is None
+    assert draw_prefix_pool(network, as_model, {}) is None
+    assert draw_prefix_pool(network, SeedHistogram(), {}) is None
     monkeypatch.setattr(module, "_MAX_FITTED_ATTRIBUTES", 4)
-    assert pool_of_longest(network, carrying, {}) is None
+    assert draw_prefix_pool(network, carrying, {}) is None
 
 
 def parity_table(rows: int) -> tuple[pl.DataFrame, Schema]:

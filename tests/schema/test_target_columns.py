@@ -3,8 +3,7 @@
 import pytest
 
 from deniable.errors import SchemaError
-from deniable.schema.schema import Schema
-from deniable.schema.target_columns import find_target_fault
+from deniable.schema.schema import Schema, find_target_fault
 
 COLUMNS = """
 [[attribute]]

@@ -1,4 +1,4 @@
-"""What an artefact says of its table: each column with intervals, and which differences are real.
+"""Findings of an artefact: each column with intervals, and which differences are real.
 
 The columns, the target and the bands of single columns are chosen by the schema alone. The target
 is compared between the groups of the artefact, which noisy one-way counts formed; interactions,

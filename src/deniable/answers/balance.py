@@ -12,7 +12,7 @@ from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 
-# Values of a column that may be balanced: each has a filter of its own.
+# Largest number of values of a balanced column: each needs a filter of its own.
 _MAX_VALUES = 100
 # Shares may miss 1 by this: decimals such as 0.333 are rounded.
 _TOLERANCE = 1e-6

@@ -28,7 +28,7 @@ from deniable.schema.schema import Schema
 from deniable.workers import Progress, count_cores, map_in_order
 
 # Records per block, where a row has fewer; rows of more records are split into such blocks.
-_BLOCK = 2**15
+_RECORDS_PER_BLOCK = 2**15
 
 
 class _Task(NamedTuple):
@@ -76,7 +76,7 @@ class CompletedRecords:
     def parameters(self) -> dict[str, Any]:
         """What was given, for a manifest: columns, never cells.
 
-        With the number of records it tells the number of rows, so it is as internal as they are.
+        With the number of records it reveals the number of rows, so it is as internal as they are.
         """
         condition = self.draw.condition
         found: dict[str, Any] = {} if condition is None else {"where": condition.text}
@@ -103,12 +103,12 @@ class CompletedRecords:
             progress("records", done, self.number)
 
     def _tasks(self) -> Iterator[_Task]:
-        rows = max(1, _BLOCK // self.records_each)
+        rows = max(1, _RECORDS_PER_BLOCK // self.records_each)
         number, first = 0, 1
         for block in self.given.blocks(rows):
             left = self.records_each
             while left:
-                times = left if len(block) > 1 else min(left, _BLOCK)
+                times = left if len(block) > 1 else min(left, _RECORDS_PER_BLOCK)
                 yield _Task(number, block, first, times)
                 number += 1
                 first += len(block) * times

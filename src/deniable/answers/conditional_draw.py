@@ -37,7 +37,7 @@ _MAX_REDRAWS = 500
 # Trials until plain values of a record's bins satisfy the constraints: more count as this number.
 _MAX_TRIALS = 64
 # Records whose maximum number of trials bounds that of the others.
-_PILOT = 2**12
+_PILOT_RECORDS = 2**12
 
 # Marks the records that are kept: codes, positions, given positions and a source of randomness.
 _Check = Callable[[Codes, Counts, Mapping[int, Counts], Rng], Mask]
@@ -155,7 +155,7 @@ class ConditionalDraw:
             return self._draw_once(posterior, cases, fixed, rng)
         checks: list[_Check] = [self._repair]
         if self.cuts_constrained(frozenset(fixed)):
-            some = slice(None, None, -(-len(cases) // _PILOT))
+            some = slice(None, None, -(-len(cases) // _PILOT_RECORDS))
             own = {i: column[some] for i, column in fixed.items()}
             pilot, _ = self._draw_once(posterior, cases[some], own, rng)
             checks.insert(0, self._accept_whole(pilot, rng))

@@ -25,7 +25,7 @@ from deniable.randomness import Randomness
 from deniable.workers import Progress, count_cores, map_in_order
 
 # Records per block: each block selects its own states where inference is approximate.
-_BLOCK = 2**16
+_RECORDS_PER_BLOCK = 2**16
 
 
 def _probability(posterior: Posterior) -> str:
@@ -145,7 +145,7 @@ class SelectedRecords:
 
     def frames(self, tally: InferenceTally, progress: Progress) -> Iterator[pl.DataFrame]:
         """Yield all records, and add up the errors of inference."""
-        blocks = range(-(-self.number // _BLOCK))
+        blocks = range(-(-self.number // _RECORDS_PER_BLOCK))
         progress("records", 0, self.number)
         done = 0
         for frame, own in map_in_order(self._frame, blocks, workers=self.workers or count_cores()):
@@ -155,8 +155,8 @@ class SelectedRecords:
             progress("records", done, self.number)
 
     def _frame(self, block: int) -> tuple[pl.DataFrame, InferenceTally]:
-        rng, first = self.randomness.at("records", block), block * _BLOCK
-        number = min(_BLOCK, self.number - first)
+        rng, first = self.randomness.at("records", block), block * _RECORDS_PER_BLOCK
+        number = min(_RECORDS_PER_BLOCK, self.number - first)
         posterior = self._exact
         if posterior is None:
             posterior = self._require_possible(

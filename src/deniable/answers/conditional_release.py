@@ -47,7 +47,7 @@ INTERNAL = ".internal"
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ConditionalRelease:
-    """Records drawn given something, with their certificate. Every reading gives the same.
+    """Records drawn given a condition, shares or rows, with their certificate.
 
     Attributes:
         artefact: The artefact they are drawn from.

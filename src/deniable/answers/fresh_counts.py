@@ -24,7 +24,8 @@ import numpy as np
 from deniable.answers.table_estimate import MarginEstimate, TableEstimate, TotalEstimate
 from deniable.arrays import Indices, Reals
 from deniable.errors import ArtefactError
-from deniable.model.pairwise.measure import Pair, PairwiseMeasurements
+from deniable.model.pairwise.measure import PairwiseMeasurements
+from deniable.model.pairwise.table_layout import Pair
 from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import TableCounts
 from deniable.privacy.ledger import Part

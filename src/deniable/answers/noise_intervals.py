@@ -13,7 +13,7 @@ from deniable.release.query_answer import Interval
 
 # Level of all intervals.
 CONFIDENCE = 0.95
-# Excess kurtosis above which an expansion around the Gaussian law says nothing: that of continuous
+# Excess kurtosis above which an expansion around the Gaussian law is not valid: that of continuous
 # Laplace noise is 3, that of integer noise which is mostly 0 has no bound.
 _MAX_EXPANDED_KURTOSIS = 6.0
 # Rounding errors of a count without noise.

@@ -185,7 +185,7 @@ def query(
 
 
 def _measured_basis(artefact: Artefact, source: Source) -> str:
-    """Say which counts answered, and whether they have noise."""
+    """Name the counts that answered, and whether they have noise."""
     if artefact.certificate.claims_privacy:
         return f"Computed from noisy {_BASES[source]}, and the law of their noise."
     return f"Computed from {_BASES[source]}."
@@ -388,7 +388,7 @@ def _model_answer(question: Question) -> QueryAnswer:
 
 
 def _why_model(question: Question) -> str:
-    """Say why no noisy count answers a question."""
+    """Explain why no noisy count answers a question."""
     if len(question.columns) > 2:
         return "no noisy table of three or more columns answers it."
     if len(question.columns) == 1:

@@ -21,7 +21,7 @@ from deniable.schema.pair_masks import PairMasks
 # Kept prefixes whose probabilities under the model are computed at once.
 _PREFIXES_PER_BATCH = 2**14
 # The floor of the smoothed law: below every probability that a conditional distribution can have.
-_FLOOR = 2.0**-80
+_SMOOTHING_FLOOR = 2.0**-80
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +67,7 @@ class ReleasedLaw:
         For evidence that has probability 0 otherwise: the limit of small floors. Pair masks still
         exclude values.
         """
-        return ReleasedLaw(self.records, floor=_FLOOR)
+        return ReleasedLaw(self.records, floor=_SMOOTHING_FLOOR)
 
     @property
     def network(self) -> Network:
@@ -138,7 +138,7 @@ class ReleasedLaw:
     def allowed_by(self, codes: Codes, position: int, given: Collection[int]) -> Mask | None:
         """Mark the values at ``position`` of σ that the pair masks allow with later given codes.
 
-        Records by codes; None if no mask says anything. Other values have probability 0 in the end.
+        Records by codes; None if no mask applies. Other values have probability 0 in the end.
         """
         i, found = self.order[position], None
         for j in self.order[position + 1 :]:

@@ -22,7 +22,7 @@ CURVE_POINTS = 25
 
 @dataclass(frozen=True)
 class Rates:
-    """How often an attack called a row present: of the times it was absent, and present.
+    """Counts of false and true positives: how often an attack called a row present.
 
     Attributes:
         false_hits: Times the row was called present though absent.

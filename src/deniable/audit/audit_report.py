@@ -74,7 +74,7 @@ class AuditSection:
         standards: Items of guidance and standards that this part answers.
         within: Whether everything found is within the promise; None if nothing is promised.
         results: The numbers, for audit.json.
-        fault: What to say, and to do, if the promise is exceeded.
+        fault: Message if the promise is exceeded: what is wrong, and what to do.
     """
 
     name: str

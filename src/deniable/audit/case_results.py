@@ -1,7 +1,7 @@
 """Statistics of one case: what the attacks found, next to what was promised.
 
-Printed bounds have 95 % confidence each. The verdict has a stricter level: all bounds of an audit
-together wrongly exceed a promise that is kept with probability of at most ``FALSE_ALARMS``. At
+Printed bounds have 95 % confidence each. The verdict has a stricter level: if a promise is kept,
+the probability that any bound of an audit exceeds it is at most ``FALSE_ALARM_PROBABILITY``. At
 95 %, one in twenty bounds of a tight promise would.
 """
 
@@ -28,7 +28,7 @@ from deniable.audit.attack_bounds import (
 from deniable.audit.likelihood_ratio import charged_stages
 from deniable.audit.neighbours import NeighbourCase
 from deniable.audit.noise_checks import StageNoise, correlation_score, stage_noises
-from deniable.audit.released_facts import FactTest, most_telling_fact
+from deniable.audit.released_facts import FactTest, most_revealing_fact
 from deniable.audit.trade_off import (
     AllowedRates,
     allowed_by_guarantee,
@@ -42,7 +42,7 @@ from deniable.privacy.discrete_losses import DiscreteLoss
 from deniable.privacy.ledger import Spend, privacy_losses
 
 # Probability that an audit of a promise that is kept exceeds it somewhere.
-FALSE_ALARMS = 1e-3
+FALSE_ALARM_PROBABILITY = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +233,7 @@ def _measure_fact(
     if not all(side.any() and not side.all() for side in (here[second], here[~second])):
         return None
     chosen = [each for each, later in zip(facts, second, strict=True) if not later]
-    test = most_telling_fact(chosen, here[~second])
+    test = most_revealing_fact(chosen, here[~second])
     measured = [each for each, later in zip(facts, second, strict=True) if later]
     return test, Rates.of(test.calls(measured), here[second])
 

@@ -44,7 +44,7 @@ from deniable.release.artefact import Artefact
 # Runs of a block: the unit of work of a process, and of a checkpoint.
 BLOCK_RUNS = 20
 # Share of complete runs beyond the default number, where the mode allows others.
-_LATER_COMPLETE = 0.02
+_LATER_COMPLETE_SHARE = 0.02
 SEEDS_STAGE = "seed prefixes"
 
 
@@ -117,7 +117,7 @@ def measure_block(
 
 def _is_complete(case: NeighbourCase, number: int) -> bool:
     """Whether a run goes all the way: by pairs of runs; fewer in runs beyond the default number."""
-    share = case.complete if number < 2 * case.runs else min(case.complete, _LATER_COMPLETE)
+    share = case.complete if number < 2 * case.runs else min(case.complete, _LATER_COMPLETE_SHARE)
     pair = number // 2
     return int(pair * share) != int((pair + 1) * share)
 
@@ -186,7 +186,7 @@ class _ArtefactRun:
         return make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
 
     def _unscored(self) -> Reals:
-        """No score: other domains than the schema's, and no law says how likely they are."""
+        """No score: the domains are not the schema's, and their likelihood is unknown."""
         return np.zeros(len(self.present))
 
     def _known(self) -> KnownRows:

@@ -1,7 +1,7 @@
 """Singling out, linkability and attribute inference: rows of the table against other rows.
 
-What an attacker learns of everybody is the purpose of a release. So each attack is also run on
-control rows, which were not in the table, and only the difference counts.
+A release is meant to teach facts about the population. So each attack is also run on control rows,
+which were not in the table, and only the difference counts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ _NEIGHBOURS = 5
 # Columns that are inferred; a random sample if there are more.
 _MAX_SECRETS = 24
 # A number is inferred if it is this close, as a share of its range.
-_CLOSE_ENOUGH = 0.05
+_MAX_INFERENCE_ERROR = 0.05
 # Attacked rows per matrix of distances, which bounds the memory.
 _ROWS_PER_BATCH = 100
 
@@ -207,7 +207,7 @@ def _infer(
         wrong = np.abs(released[nearest, secret].astype(np.int64) - rows[:, secret])
         tolerated = 0
         if has_order(attributes[secret]):
-            tolerated = int(_CLOSE_ENOUGH * (attributes[secret].size - 1))
+            tolerated = int(_MAX_INFERENCE_ERROR * (attributes[secret].size - 1))
         inferred[:, at] = wrong <= tolerated
     return inferred
 

@@ -78,7 +78,7 @@ class NoisyTable:
     def projections(self, noise: Reals, cells: Indices) -> Reals:
         """Scalar product of the noise with what a row in each of some cells adds.
 
-        A centred table of the noise has it in the row's cell: the rest says nothing of the row.
+        For a centred table, it is the centred noise in the row's cell.
         """
         if self.is_centred:
             noise = _centre(noise.reshape(self.numbers.shape)).ravel()

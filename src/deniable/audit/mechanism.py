@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from deniable.audit.audit_report import AuditReport, write_audit
-from deniable.audit.case_results import FALSE_ALARMS, CaseResult, summarize_case
+from deniable.audit.case_results import FALSE_ALARM_PROBABILITY, CaseResult, summarize_case
 from deniable.audit.case_runs import BLOCK_RUNS, measure_block
 from deniable.audit.mechanism_report import mechanism_report
 from deniable.audit.neighbours import NeighbourCase, find_case, possible_cases
@@ -52,7 +52,7 @@ class MechanismRuns:
 
     def results(self, *, share: float = 1.0) -> list[CaseResult]:
         """Statistics of all cases that have runs, or of a share of these."""
-        confidence = 1 - FALSE_ALARMS / (_BOUNDS_PER_CASE * len(self.cases))
+        confidence = 1 - FALSE_ALARM_PROBABILITY / (_BOUNDS_PER_CASE * len(self.cases))
         found = []
         for case in self.cases:
             blocks = self.blocks.get(case.name, [])

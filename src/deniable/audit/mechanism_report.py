@@ -11,7 +11,7 @@ from deniable.audit.attack_bounds import (
     mu_lower_bound,
 )
 from deniable.audit.audit_report import AuditReport, AuditSection, AuditTable
-from deniable.audit.case_results import FALSE_ALARMS, CaseResult
+from deniable.audit.case_results import FALSE_ALARM_PROBABILITY, CaseResult
 from deniable.audit.noise_checks import StageNoise
 from deniable.audit.planted_faults import FAULT_WORDS, Fault
 from deniable.audit.trade_off import allowed_by_guarantee, area_below
@@ -25,10 +25,10 @@ _READING = (
     "this row decided for each release which of the tables it was made from.",
     '"At least" is what these decisions prove with a confidence of 95 %. The promise is kept as '
     'long as it is not above "promised, at most".',
-    "ε and δ are the promise. μ says the same of Gaussian noise in one number: releases of the two "
-    "tables are as hard to tell apart as two normal distributions whose means are μ standard "
-    "deviations apart. Where μ measured is about 1.0 of μ charged, the attack finds all that is "
-    "charged: no other attack finds more, and no budget is wasted.",
+    "ε and δ are the promise. μ is the same promise for Gaussian noise, in one number: releases of "
+    "the two tables are as hard to tell apart as two normal distributions whose means are μ "
+    "standard deviations apart. Where μ measured is about 1.0 of μ charged, the attack finds all "
+    "that is charged: no other attack finds more, and no budget is wasted.",
 )
 
 
@@ -72,7 +72,7 @@ def mechanism_report(
             "options": {name: str(value) for name, value in options.items()},
             "plant": fault,
             "runs_to_find": needed,
-            "false_alarms": FALSE_ALARMS,
+            "false_alarms": FALSE_ALARM_PROBABILITY,
             "left_out": list(left_out),
         },
     )

@@ -24,7 +24,7 @@ from deniable.audit.retraining import AuditedTable, CoinRun
 FIXED, RATIO, PREFIXES = "noisy counts, rest fixed", "noisy counts", "released prefixes"
 DENSITY, LEARNED = "pairs in the records", "learned from answers"
 # Confidence of a bound that decides whether the promise is exceeded.
-PROOF = 1 - 1e-5
+PROOF_CONFIDENCE = 1 - 1e-5
 # Share of the canaries whose coin is guessed: half of them as present, half as absent.
 _GUESSED_SHARE = 0.2
 # Folds of the learned attack.
@@ -40,7 +40,7 @@ class OneRunResult:
         guesses: Coins that were guessed.
         correct: Correct guesses.
         epsilon: Lower bound on ε at 95 %.
-        proven: Lower bound on ε at ``PROOF``.
+        proven: Lower bound on ε at ``PROOF_CONFIDENCE``.
     """
 
     canaries: int
@@ -64,7 +64,7 @@ class OneRunResult:
                 delta=delta,
                 confidence=confidence,
             )
-            for confidence in (CONFIDENCE, PROOF)
+            for confidence in (CONFIDENCE, PROOF_CONFIDENCE)
         )
         return cls(
             canaries=len(order), guesses=2 * each, correct=correct, epsilon=bound, proven=proven
@@ -88,8 +88,8 @@ class MembershipResults:
         trials: The trials of each attack.
         targets: The targets with their exposure.
         one_run: The single run with coins; None without an artefact.
-        fixed_epsilon: Lower bounds on ε at 95 % and at ``PROOF``, from retrainings with the rest
-            fixed; None without these.
+        fixed_epsilon: Lower bounds on ε at 95 % and at ``PROOF_CONFIDENCE``, from retrainings with
+            the rest fixed; None without these.
         epsilon: ε of the promise; infinite if nothing is promised.
         delta: δ of the promise.
     """
@@ -236,4 +236,6 @@ def _epsilon_bounds(trials: AttackTrials, *, delta: float) -> tuple[float, float
     # Where nothing is seen, the median: the most accurate decision.
     best = int(np.argmax(bounds)) if max(bounds) > 0 else len(candidates) // 2
     threshold = float(candidates[best])
-    return bound_at(threshold, ~choosing, CONFIDENCE), bound_at(threshold, ~choosing, PROOF)
+    return bound_at(threshold, ~choosing, CONFIDENCE), bound_at(
+        threshold, ~choosing, PROOF_CONFIDENCE
+    )

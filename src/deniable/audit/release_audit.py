@@ -1,4 +1,4 @@
-"""What an outsider can say of a release (``deniable audit RELEASE``), without the table.
+"""Audit a release as an outsider (``deniable audit RELEASE``), without the table.
 
 The verdict of ``verify``, what the verified guarantee allows any attacker, and the public audit of
 the same mechanism, if there is one next to the release.
@@ -231,7 +231,7 @@ def _unbounded_words(manifest: Mapping[str, Any]) -> Sequence[str]:
         f"Of each record, at least {k} rows are equally plausible seeds. The presence of a row is "
         f"not hidden; {model}.",
         f"Someone who knows {k} - 1 of {k} rows that share a prefix sees from one record that the "
-        "last one is in the table. Many records together say more than each of them.",
+        "last one is in the table. Many records together reveal more than each of them.",
     )
 
 

@@ -110,7 +110,7 @@ class FactTest:
         return f'"{self.name}" {sign} {self.value}: the row is {negation}there'
 
 
-def most_telling_fact(runs: Sequence[Facts], present: Mask) -> FactTest:
+def most_revealing_fact(runs: Sequence[Facts], present: Mask) -> FactTest:
     """Find the field and value with the largest difference of rates between the two tables."""
     best, advantage = FactTest("nothing", _ABSENT, present=True), 0.0
     for name in sorted({name for facts in runs for name in facts}):

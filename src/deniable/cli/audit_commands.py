@@ -1,4 +1,4 @@
-"""The command ``audit``: attack the mechanism, the releases of a table, or look at one release."""
+"""The command ``audit``: attack the mechanism, the releases of a table, or one release."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from deniable.workers import Progress
 
 _USAGE = (
-    "say what to audit: --mechanism (no table), TABLE --schema S --out DIR (attacks on a table), "
-    "or RELEASE (what an outsider can say)"
+    "choose what to audit: --mechanism (no table), TABLE --schema S --out DIR (attacks on a table) "
+    "or RELEASE (what an outsider can find out)"
 )
 
 
@@ -89,7 +89,7 @@ def audit(
     """Attack our own promise, and print the result next to the bound. Exit code 1: exceeded.
 
     --mechanism: worst-case tables, the shipped code and the system's noise. TABLE --schema S:
-    attacks on this table; the report is confidential. RELEASE: what an outsider can say of it.
+    attacks on this table; the report is confidential. RELEASE: what an outsider can find out.
     """
     with show_progress(quiet=quiet or as_json) as progress:
         if mechanism:

@@ -1,4 +1,4 @@
-"""The commands ``generate`` and ``verify``: records of an artefact, and whether they hold."""
+"""The commands ``generate`` and ``verify``: generate records of an artefact, check a release."""
 
 import dataclasses
 from pathlib import Path

@@ -27,7 +27,7 @@ _NOTE = (
 
 @contextmanager
 def withheld_messages() -> Iterator[None]:
-    """Withhold what libraries print on standard error; say at the end that there was something.
+    """Withhold what libraries print on standard error; report at the end that there was something.
 
     ``sys.stderr`` still reaches standard error. If the environment sets DENIABLE_DEBUG, nothing is
     withheld.

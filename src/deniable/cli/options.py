@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_origin
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from deniable.cli.argument_conversion import convert_plainly
+from deniable.cli.argument_conversion import use_plain_conversion
 from deniable.cli.terminal import print_line
 from deniable.config import options as all_options
 from deniable.errors import ConfigError
@@ -40,7 +40,7 @@ class PanelCommand(TyperCommand):
         if any(each.startswith(f"{_JSON_FLAG}=") for each in given):
             raise ConfigError(_JSON_ADVICE)
         ctx.allow_extra_args = True  # or the library would complain first
-        convert_plainly(self.get_params(ctx))
+        use_plain_conversion(self.get_params(ctx))
         left: list[str] = super().parse_args(ctx, args)
         if left and not ctx.resilient_parsing:
             if _JSON_FLAG in given:
@@ -70,7 +70,7 @@ class CommandGroup(TyperGroup):
         """Parse the arguments; explain an option of commands before the command."""
         if args and args[0] in (_JSON_FLAG, _QUIET_FLAG):
             raise ConfigError(f"{args[0]} is an option of a command: write it after the command")
-        convert_plainly(self.get_params(ctx))
+        use_plain_conversion(self.get_params(ctx))
         left: list[str] = super().parse_args(ctx, args)
         return left
 

@@ -1,4 +1,4 @@
-"""Load an artefact whose manifest holds: what it claims is printed, and sealed again."""
+"""Load an artefact and check its manifest, before its claims are printed or written again."""
 
 from pathlib import Path
 

@@ -25,7 +25,7 @@ def studio(
     root: Annotated[
         Path | None,
         typer.Option(
-            help="Folder that the pages may look at. [that of the table, or the current one]",
+            help="Folder that the studio may read. [that of the table, or the current one]",
             show_default=False,
         ),
     ] = None,
@@ -58,7 +58,7 @@ def studio(
 
 
 def _warn_of(host: str) -> None:
-    """Say what an address other than the default means."""
+    """Describe the risk of an address other than the default."""
     if host == "localhost":
         print_line(
             "WARNING: under this name your browser sends its cookie to every server on this "

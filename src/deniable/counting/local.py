@@ -106,7 +106,7 @@ class LocalRows:
         """Do nothing: the array is freed with its last reference."""
 
     def empty(self) -> "LocalRows":
-        """Return rows like these, but none of them."""
+        """Return a table with the same columns and no rows."""
         return LocalRows(self.codes[:0], self.workers)
 
     def frequent_prefixes(

@@ -107,7 +107,7 @@ class Rows(Protocol):
         """Free what the engine holds for these rows; they are not read again."""
 
     def empty(self) -> Self:
-        """Return rows like these, but none of them."""
+        """Return a table with the same columns and no rows."""
 
     def frequent_prefixes(
         self, order: Sequence[int], lengths: Sequence[int], sizes: Sequence[int], *, floor: int

@@ -140,10 +140,10 @@ def _accepts_dtype(column: ColumnEncoder) -> bool:
 
 
 def _exceeds_floats(attribute: Attribute) -> bool:
-    """Whether some whole numbers that mean something in an attribute are not floats.
+    """Whether an attribute has whole numbers that floats cannot represent exactly.
 
-    A column of floats is refused for it: pandas makes a column of integers one of floats if a
-    single cell is missing, and the others may then be different numbers.
+    A column of floats is then refused: pandas converts a column of integers to floats if a single
+    cell is missing, which may change the other numbers.
     """
     if not (attribute.is_whole or attribute.kind == "boolean"):
         return False
@@ -335,7 +335,7 @@ def _encode_category(column: ColumnEncoder) -> pl.Expr:
 def _encode_other_type(column: ColumnEncoder) -> pl.Expr:
     """Encode typed cells by their texts, where the type does not fit; null if none is listed.
 
-    As in a column of text, which one row of another type makes of them.
+    The same as in a column of text, to which one row of another type would convert them.
     """
     attribute, cell, dtype = column.attribute, pl.col(column.attribute.name), column.dtype
     codes = [pl.when(_is_empty(column)).then(attribute.missing_code)]

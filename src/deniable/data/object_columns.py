@@ -32,8 +32,8 @@ _NO_TEXT = "\0unsupported"
 def has_uniform_objects(column: Any, attribute: Attribute | None) -> bool:
     """Whether all cells of a pandas column of objects are missing or of one type.
 
-    Times are so only for an attribute, which counts whole seconds: the first cell sets the
-    smallest fraction of a second of all.
+    Times count as such only for an attribute, which uses whole seconds: the first cell sets the
+    time resolution of the whole column.
     """
     kind = import_module("pandas").api.types.infer_dtype(column, skipna=True)
     return kind in _UNIFORM_KINDS or (kind == "datetime" and attribute is not None)
@@ -86,7 +86,7 @@ def _is_other_name(cell: Any) -> bool:
 def to_real_number(cell: Any) -> Any:
     """Convert complex numbers and long doubles that are real numbers to those of Python.
 
-    One such cell gives its type to a whole column, and the others must stay what they were.
+    One such cell decides the type of a whole column; the other cells must keep their meaning.
     """
     if isinstance(cell, complex | np.complexfloating):
         if np.isnan(cell):

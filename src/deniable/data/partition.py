@@ -9,13 +9,13 @@ from deniable.data.spooled_codes import CodeSpool, row_batches, select_rows
 from deniable.errors import ConfigError
 from deniable.randomness import Randomness, Rng, Stage
 
-# Rows that share one stream of random words. A task that has some rows of a table draws what one
-# machine draws for these rows.
+# Rows that share one stream of random words. So a task that has some rows of a table draws the
+# same words for them as a single machine.
 ROWS_PER_STREAM = 2**18
 
 
 def draw_row_words(randomness: Randomness, stage: Stage, start: int, stop: int) -> Words:
-    """Draw a word for each row from ``start`` to ``stop``, the same whoever asks for the row."""
+    """Draw a word for each row from ``start`` to ``stop``; it depends on the row's number only."""
     drawn = [np.empty(0, dtype=np.uint64)]
     for block in range(start // ROWS_PER_STREAM, -(-stop // ROWS_PER_STREAM)):
         first = block * ROWS_PER_STREAM

@@ -102,7 +102,7 @@ def file_kind(schema: Schema) -> PolarsKind:
 
 
 def file_reader(path: Path, schema: Schema) -> Callable[[Path], EncodedTable]:
-    """Return what reads and encodes a file of the format of ``path``. See ``read_table``."""
+    """Choose the function that reads and encodes a file, by the format of ``path``."""
     if infer_format(path, DataError) == ".parquet":
         return partial(read_parquet, schema=schema)
     return partial(read_csv, codec=Codec(schema))
@@ -174,9 +174,9 @@ def write_table(
     else:
         texts = records.with_columns(map(format_csv_cells, released_columns(schema.columns)))
         compression = "gzip" if file_format == ".csv.gz" else "uncompressed"
-        # Readers drop one mark of the byte order: what a name begins with needs another before it.
+        # Readers drop one byte order mark. If the first name begins with one, another precedes it.
         bom = next(iter(record_dtypes(schema.columns)), "").startswith(_BYTE_ORDER_MARK)
-        # The format is known, also where the name has another end.
+        # The format was given: the file name may end differently.
         sink_csv = partial(texts.sink_csv, path, check_extension=False)
         write = partial(sink_csv, compression=compression, include_bom=bom)
     with sink.running(write):
@@ -254,7 +254,7 @@ class _FrameSink:
 
 
 def _system_error(error: BaseException) -> str:
-    """Return the operating system's words for an error of polars, which may quote cells itself."""
+    """Describe an error of polars by its system error code; its own message may quote cells."""
     number = re.search(r"\(os error (\d+)\)", str(error))
     return os.strerror(int(number[1])) if number else f"polars: {type(error).__name__}"
 

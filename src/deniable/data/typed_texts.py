@@ -58,7 +58,7 @@ def decimal_texts(cell: pl.Expr, dtype: pl.DataType) -> pl.Expr:
 def texts_of_bytes(name: str) -> pl.Expr:
     """Decode a column of bytes; a cell that is not UTF-8 gets a text of its own.
 
-    One cell of bytes makes a column of texts one of bytes, and the others must stay what they were.
+    One cell of bytes turns a column of texts into bytes; the other cells must keep their meaning.
     """
     return pl.col(name).map_batches(_decode_cells, return_dtype=pl.String, is_elementwise=True)
 

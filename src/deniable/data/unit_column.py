@@ -45,8 +45,8 @@ def owner_expression(owner: Identifier, schema: pl.Schema, *, table_name: str) -
 def require_exact_owners(owners: pl.Series) -> None:
     """Raise an error if a unit is a float so large that it may have been another whole number.
 
-    pandas makes a column of integers one of floats if a single cell is missing. Units above 2^53
-    that were different may then be the same.
+    pandas converts a column of integers to floats if a single cell is missing. Different units
+    above 2^53 may then become equal.
     """
     if owners.dtype.is_float() and (owners.abs() >= FLOAT_INTEGER_LIMIT).any():
         raise DataError(

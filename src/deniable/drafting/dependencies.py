@@ -19,7 +19,8 @@ _SAMPLE_ROWS = 256
 _MIN_LOG_EVIDENCE = 30.0
 # Rows that a result needs, and rows without the most frequent result.
 _MIN_RESULT_ROWS = 30
-# A source has fewer values than this share of the rows, or each of its values says nothing.
+# Largest number of values of a source, as a share of the rows: with more, each value has too few
+# rows to be evidence.
 _MAX_SOURCE_SHARE = 0.1
 # A longer list of results is a measurement, not a group.
 _MAX_RESULTS = 1_000
@@ -202,7 +203,7 @@ def _step_pairs(
 
 
 def _may_be_chance(source: ColumnAxis, target: ColumnAxis, result: Indices) -> bool:
-    """Whether independent columns may agree so: each repeated source value repeats its result."""
+    """Whether independent columns could agree by chance: repeated source values repeat results."""
     shares = target.counts / len(target.codes)
     seen = result >= 0
     repeats = source.counts[seen] - 1

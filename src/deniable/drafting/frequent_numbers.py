@@ -6,7 +6,7 @@ import numpy as np
 
 from deniable.arrays import Counts
 from deniable.drafting.description import DRAFTED_PRIVATELY, DraftField, TomlScalar
-from deniable.drafting.measured_column import CLEARLY_SEEN, Details
+from deniable.drafting.measured_column import CLEARLY_SEEN_SIGMAS, Details
 from deniable.drafting.numeric_profile import MAX_EXACT_REAL
 from deniable.drafting.type_histogram import FRACTION_INTERVALS, WHOLE_INTERVALS
 from deniable.schema.bins import MAX_UNBINNED_POSITIONS, leading_digit_starts
@@ -23,7 +23,7 @@ BOUND_COMMENTS = DRAFTED_PRIVATELY, DRAFTED_PRIVATELY
 def seen_reasons(details: Details) -> dict[str, int]:
     """List the words for a missing number that were seen; they are the first cells."""
     counts = zip(REASONS, details.cells.tolist(), strict=False)
-    return {word: rows for word, rows in counts if rows > CLEARLY_SEEN * details.sigma}
+    return {word: rows for word, rows in counts if rows > CLEARLY_SEEN_SIGMAS * details.sigma}
 
 
 def is_skewed(counts: Counts, first: int, last: int) -> bool:

@@ -13,17 +13,17 @@ from deniable.drafting.noisy_histograms import HistogramMeasurer
 from deniable.drafting.type_histogram import ColumnTypes
 
 # In units of the noise: a cell that was not expected to hold rows does, if its count is above this.
-CLEARLY_SEEN = 4.5
+CLEARLY_SEEN_SIGMAS = 4.5
 # The same for one of the few texts that mean missing.
-_MISSING_SEEN = 4.5
+_MISSING_SEEN_SIGMAS = 4.5
 _LISTED_AS_TEXT = -1
 # Cells at the ends of a range are cut off if their sum is below this, in units of the noise, and
 # below this share of the rows and its noise, where the noise is below another share. Cells outside
 # a range are seen above the last.
-_EMPTY_NOISE = 1.5
+_MAX_EMPTY_SIGMAS = 1.5
 _MAX_CUT_SHARE = 0.005
 _MAX_CUT_NOISE_SHARE = 0.02
-_OUTSIDE_SEEN = 3.0
+_OUTSIDE_SEEN_SIGMAS = 3.0
 
 _FALLBACK_COMMENT = "replaces every cell that is not described here"
 CLIP_FIELD = DraftField("outside", "clip", "values outside are set to the nearest bound")
@@ -102,7 +102,7 @@ class MeasuredColumn:
 
     def missing_texts(self, details: Details) -> dict[str, int]:
         """Texts that mean missing and exceed the noise, with their noisy counts."""
-        limit = _MISSING_SEEN * details.sigma
+        limit = _MISSING_SEEN_SIGMAS * details.sigma
         counts = dict(zip(MISSING_TEXTS, details.missing.tolist(), strict=True))
         seen = {text: count for text, count in counts.items() if count > limit}
         if not seen and self.types.is_seen("missing"):
@@ -169,12 +169,12 @@ def _first_occupied(counts: Counts, sigma: float, rows: int, inside: int) -> int
     roots = np.sqrt(np.arange(1, len(counts) + 1))
     # Sums of the cells next to the range: from each of those outside to its edge.
     sums = np.cumsum(counts[:inside][::-1])[::-1]
-    noise = _OUTSIDE_SEEN * sigma * roots[:inside][::-1]
+    noise = _OUTSIDE_SEEN_SIGMAS * sigma * roots[:inside][::-1]
     seen = np.flatnonzero((sums > noise) & (counts[:inside] > sigma))
     if len(seen):
         return int(seen[0])
     inner, roots = np.cumsum(counts[inside:]), roots[: len(counts) - inside]
-    limit = np.minimum(_EMPTY_NOISE * sigma * roots, _MAX_CUT_SHARE * rows + sigma * roots)
+    limit = np.minimum(_MAX_EMPTY_SIGMAS * sigma * roots, _MAX_CUT_SHARE * rows + sigma * roots)
     shown = (inner <= limit) & (sigma * roots <= _MAX_CUT_NOISE_SHARE * rows)
     empty = np.flatnonzero(shown)
     return inside + (int(empty[-1]) + 1 if len(empty) else 0)

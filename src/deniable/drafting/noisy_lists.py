@@ -4,7 +4,7 @@ from deniable.arrays import Counts
 from deniable.drafting.cell_patterns import BOOLEAN_PAIRS
 from deniable.drafting.description import DRAFTED_PRIVATELY, ColumnDraft, DraftField
 from deniable.drafting.measured_column import (
-    CLEARLY_SEEN,
+    CLEARLY_SEEN_SIGMAS,
     MeasuredColumn,
     draft_unseen,
     fallback_fields,
@@ -15,7 +15,7 @@ from deniable.drafting.text_columns import describe_open_list
 _WORDS = tuple(word for pair in BOOLEAN_PAIRS for word in pair)
 # All values were found if the rows without one are below this, in units of the noise and as a
 # share of the rows.
-_REST_NOISE = 2.0
+_MAX_REST_SIGMAS = 2.0
 _MAX_REST_SHARE = 0.03
 
 
@@ -32,7 +32,7 @@ def draft_texts(measured: MeasuredColumn) -> ColumnDraft:
     if not values:
         return draft_unseen(measured.name, "no text is frequent enough", missing)
     rest = measured.rows - sum(values.values()) - sum(missing.values())
-    noise = _REST_NOISE * details.sigma * (len(values) + len(missing)) ** 0.5
+    noise = _MAX_REST_SIGMAS * details.sigma * (len(values) + len(missing)) ** 0.5
     is_complete = rest < noise <= _MAX_REST_SHARE * measured.rows
     for pair in BOOLEAN_PAIRS:
         if set(values) == set(pair) and is_complete:
@@ -44,7 +44,7 @@ def draft_texts(measured: MeasuredColumn) -> ColumnDraft:
 
 def _seen_words(counts: Counts, sigma: float) -> dict[str, int]:
     words = zip(_WORDS, counts.tolist(), strict=True)
-    return {word: count for word, count in words if count > CLEARLY_SEEN * sigma}
+    return {word: count for word, count in words if count > CLEARLY_SEEN_SIGMAS * sigma}
 
 
 def _draft_listed(

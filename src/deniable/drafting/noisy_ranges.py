@@ -30,7 +30,7 @@ from deniable.drafting.frequent_numbers import (
     with_spikes,
 )
 from deniable.drafting.measured_column import (
-    CLEARLY_SEEN,
+    CLEARLY_SEEN_SIGMAS,
     CLIP_FIELD,
     Details,
     MeasuredColumn,
@@ -57,7 +57,7 @@ from deniable.drafting.type_histogram import (
 # At most this many whole numbers are counted one by one.
 _MAX_COUNTED_CODES = 150
 # Codes are often numbered from 0 or 1 up to this.
-_SMALL_CODES = 9
+_MAX_SMALL_CODE = 9
 # A column of at most this many whole numbers is a category.
 _MAX_LISTED_CODES = 12
 # Fractions make a column real if they are this share of its rows.
@@ -110,7 +110,7 @@ def draft_numbers(measured: MeasuredColumn) -> ColumnDraft:
     types = measured.types
     if has_fractions(types):
         return draft_fractions(measured)
-    needed = max(types.score("whole"), CLEARLY_SEEN if types.seen_sentinels() else 0.0)
+    needed = max(types.score("whole"), CLEARLY_SEEN_SIGMAS if types.seen_sentinels() else 0.0)
     return _draft_whole_numbers(measured, "point" if types.score("point") > needed else "whole")
 
 
@@ -122,7 +122,7 @@ def has_fractions(types: ColumnTypes) -> bool:
     rows = {style: best_window(types.style(style)) for style in NUMBER_STYLES}
     sums = {style: s * (last - first + 1) ** 0.5 for style, (s, first, last) in rows.items()}
     is_frequent = sums["fraction"] > _MIN_FRACTION_SHARE * max(sums.values())
-    return is_frequent and scores["fraction"] > CLEARLY_SEEN
+    return is_frequent and scores["fraction"] > CLEARLY_SEEN_SIGMAS
 
 
 def _draft_whole_numbers(measured: MeasuredColumn, style: NumberStyle) -> ColumnDraft:
@@ -134,7 +134,7 @@ def _draft_whole_numbers(measured: MeasuredColumn, style: NumberStyle) -> Column
     details = measured.measure_details(cells.of(measured), cells.size, lists=True)
     missing = measured.missing_texts(details)
     words, fine = seen_reasons(details), cells.fine(details)
-    if codes and types.score(style) < CLEARLY_SEEN:
+    if codes and types.score(style) < CLEARLY_SEEN_SIGMAS:
         # Little else than these codes: noise hides the other numbers.
         most_frequent = max(codes, key=lambda code: codes[code])
         return _draft_codes(measured, [*codes], missing | words, most_frequent)
@@ -153,8 +153,8 @@ def _draft_whole_numbers(measured: MeasuredColumn, style: NumberStyle) -> Column
     unknown = [text for text in texts if text not in REASONS]
     are_values = unknown and not are_missing_reasons(unknown, numbers=high - low + 1)
     if are_values and cells.width == 1:
-        seen = [cells.low + int(i) for i in np.flatnonzero(fine > CLEARLY_SEEN * details.sigma)]
-        return draft_open_list(measured.name, sorted({*texts, *map(str, seen)}), missing)
+        seen = cells.low + np.flatnonzero(fine > CLEARLY_SEEN_SIGMAS * details.sigma)
+        return draft_open_list(measured.name, sorted({*texts, *map(str, seen.tolist())}), missing)
     missing |= texts
     if types.is_seen("text") and not missing:
         missing = {"": types.count("text")}
@@ -197,8 +197,8 @@ def _choose_cells(first: int, last: int, *, skewed: bool) -> _Cells:
     # One interval more at both ends, where rare codes may be.
     wide_low = WHOLE_INTERVALS[max(first - 1, 0)][0] if low else 0
     wide_high = WHOLE_INTERVALS[min(last + 1, len(WHOLE_INTERVALS) - 1)][1]
-    if low >= 0 and high <= _SMALL_CODES:
-        wide_low, wide_high = 0, max(wide_high, _SMALL_CODES)
+    if low >= 0 and high <= _MAX_SMALL_CODE:
+        wide_low, wide_high = 0, max(wide_high, _MAX_SMALL_CODE)
     for one, other in ((wide_low, wide_high), (low, wide_high), (wide_low, high), (low, high)):
         if other - one < _MAX_COUNTED_CODES:
             return _Cells(one, 1, other - one + 1)
@@ -220,7 +220,7 @@ def _split_sentinels(fine: Counts, cells: _Cells, sigma: float) -> tuple[Counts,
         return fine, found
     rest = fine.copy()
     inside = [code for code in SENTINELS if 0 <= code - cells.low < cells.count]
-    seen = [code for code in inside if fine[code - cells.low] > CLEARLY_SEEN * sigma]
+    seen = [code for code in inside if fine[code - cells.low] > CLEARLY_SEEN_SIGMAS * sigma]
     for code in seen:
         rest[code - cells.low] = 0
     if not seen:

@@ -29,12 +29,12 @@ FIRST_SECOND = (datetime(1000, 1, 1) - _EPOCH) // timedelta(seconds=1)
 LAST_SECOND = (datetime(9999, 12, 31, 23, 59, 59) - _EPOCH) // timedelta(seconds=1)
 
 # Attoseconds are the shortest unit of NumPy, so times of all libraries are whole numbers of them.
-_SECOND = 10**18
+_ATTOSECONDS_PER_SECOND = 10**18
 ATTOSECONDS: dict[str, int] = {
-    "W": 604_800 * _SECOND,
-    "D": 86_400 * _SECOND,
-    "h": 3_600 * _SECOND,
-    "m": 60 * _SECOND,
+    "W": 604_800 * _ATTOSECONDS_PER_SECOND,
+    "D": 86_400 * _ATTOSECONDS_PER_SECOND,
+    "h": 3_600 * _ATTOSECONDS_PER_SECOND,
+    "m": 60 * _ATTOSECONDS_PER_SECOND,
     # Seconds, and their thousandths down to attoseconds.
     **{f"{prefix}s": 10 ** (18 - 3 * n) for n, prefix in enumerate(["", *"munpfa"])},
 }
@@ -67,7 +67,7 @@ def text_of_date(days: int) -> str:
 
 def text_of_time(attoseconds: int) -> str:
     """Write a date with a time of day in UTC, given in attoseconds since 1970."""
-    seconds, fraction = divmod(attoseconds, _SECOND)
+    seconds, fraction = divmod(attoseconds, _ATTOSECONDS_PER_SECOND)
     if not FIRST_SECOND <= seconds <= LAST_SECOND:
         return _unsupported(f"time {attoseconds}")
     text = (_EPOCH + timedelta(seconds=seconds)).isoformat()

@@ -69,8 +69,9 @@ _STYLE_CLASSES = {
 
 # Neighbouring intervals that are tested together.
 _MAX_WINDOW = 8
-# In units of the noise. With some 200 cells a column, noise alone rarely reaches the last.
-_WEAK, _NEXT, _SEEN, _NEAR, _FAR = 1.0, 2.0, 3.5, 4.0, 5.0
+# Thresholds of evidence, in standard deviations of the noise. With some 200 cells a column, noise
+# alone rarely reaches the last.
+_WEAK_SIGMAS, _NEXT_SIGMAS, _SEEN_SIGMAS, _NEAR_SIGMAS, _FAR_SIGMAS = 1.0, 2.0, 3.5, 4.0, 5.0
 # Intervals of a range may be apart by at most this many empty ones to count as near.
 _MAX_GAP = 2
 
@@ -146,7 +147,7 @@ class ColumnTypes:
 
     def is_seen(self, cell: Literal["missing", "text"]) -> bool:
         """Whether there are more such cells than noise explains."""
-        return self.count(cell) > _SEEN * self.sigma
+        return self.count(cell) > _SEEN_SIGMAS * self.sigma
 
     def style(self, style: NumberStyle) -> Counts:
         """Noisy counts of the intervals of one style of numbers."""
@@ -170,7 +171,7 @@ class ColumnTypes:
     def seen_sentinels(self) -> dict[int, int]:
         """Numbers for "no answer" that were seen, with their noisy counts."""
         counts = zip(SENTINELS, self.counts[_FIRST_SENTINEL:].tolist(), strict=True)
-        return {code: rows for code, rows in counts if rows > _FAR * self.sigma}
+        return {code: rows for code, rows in counts if rows > _FAR_SIGMAS * self.sigma}
 
     def best_date_format(self) -> tuple[float, str, Literal["date", "datetime"]]:
         """Evidence for dates or times, the most likely format, and the type."""
@@ -209,9 +210,9 @@ def occupied_range(counts: Counts, sigma: float) -> tuple[int, int]:
     evidence than one far away, which noise alone would often provide somewhere.
     """
     _, first, last = best_window(counts)
-    while last > first and counts[first] < _WEAK * sigma:
+    while last > first and counts[first] < _WEAK_SIGMAS * sigma:
         first += 1
-    while last > first and counts[last] < _WEAK * sigma:
+    while last > first and counts[last] < _WEAK_SIGMAS * sigma:
         last -= 1
     last = _grow_right(counts, last, sigma)
     mirrored = _grow_right(counts[::-1], len(counts) - 1 - first, sigma)
@@ -221,17 +222,17 @@ def occupied_range(counts: Counts, sigma: float) -> tuple[int, int]:
 def _grow_right(counts: Counts, last: int, sigma: float) -> int:
     """Last cell with rows, at or after ``last``."""
     at = last + 1
-    if at < len(counts) and counts[at] > _NEXT * sigma:
+    if at < len(counts) and counts[at] > _NEXT_SIGMAS * sigma:
         last, at = at, at + 1
     while at < len(counts):
         is_near = at - last <= _MAX_GAP + 1
         lengths = range(1, min(_MAX_WINDOW, len(counts) - at) + 1) if is_near else range(1, 2)
-        limit = _NEAR if is_near else _FAR
+        limit = _NEAR_SIGMAS if is_near else _FAR_SIGMAS
         ends = [
             at + length - 1
             for length in lengths
             if counts[at : at + length].sum() > limit * sigma * length**0.5
-            and counts[at + length - 1] > _WEAK * sigma
+            and counts[at + length - 1] > _WEAK_SIGMAS * sigma
         ]
         last = min(ends, default=last)
         at = max(at, last) + 1

@@ -14,7 +14,7 @@ from deniable.arrays import Codes, Counts, Indices, Reals
 from deniable.schema.attribute import Attribute
 
 # Ranges of numbers have equally many rows; a value with at least this share has its own group.
-_RANGES = 10
+_RANGE_COUNT = 10
 _MIN_SHARE_OF_VALUE = 0.05
 # Values with their own group; all others are one group.
 _MAX_VALUES = 12
@@ -59,7 +59,7 @@ class GroupedColumn:
 def group_columns(
     attributes: Sequence[Attribute], codes: Codes, *, skipped: Collection[str] = ()
 ) -> tuple[GroupedColumn, ...]:
-    """Cut every column of real rows into groups; skip columns in which there is no choice.
+    """Cut every column of real rows into groups; skip columns without groups to compare.
 
     Skipped are columns with a single value, listed ones with a value for every second row, and
     those of ``skipped``, which are no columns of the table.
@@ -101,7 +101,9 @@ def _group_column(attribute: Attribute, column: int, counts: Counts) -> GroupedC
 
 def _ranges(centres: Reals, counts: Counts, rows: int) -> Indices:
     """Assign numbers to ranges of equally many rows; a frequent value at a cut is a range."""
-    cuts = np.unique(np.quantile(np.repeat(centres, counts), np.linspace(0, 1, _RANGES + 1)[1:-1]))
+    cuts = np.unique(
+        np.quantile(np.repeat(centres, counts), np.linspace(0, 1, _RANGE_COUNT + 1)[1:-1])
+    )
     frequent = centres[counts >= _MIN_SHARE_OF_VALUE * rows]
     after = np.nextafter(np.intersect1d(cuts, frequent), np.inf)
     return np.searchsorted(np.union1d(cuts, after), centres, side="right")

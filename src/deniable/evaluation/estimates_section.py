@@ -51,7 +51,7 @@ def estimates_section(found: ArtefactFindings) -> Markup:
         for answer in found.columns
     ]
     return section(
-        "What the table says, with error bars",
+        "Estimates of the table, with error bars",
         paragraph(
             "Estimates of the confidential table itself, from the artefact's noisy counts and the "
             "known law of their noise. No row was read, and the records are not used. A dot is the "
@@ -65,7 +65,7 @@ def estimates_section(found: ArtefactFindings) -> Markup:
 
 
 def _differences(found: ArtefactFindings) -> list[Markup]:
-    """Say which differences of the target are real, and draw its shares in all groups."""
+    """State which differences of the target are real, and draw its shares in all groups."""
     if not found.groups:
         return []
     sentences = []

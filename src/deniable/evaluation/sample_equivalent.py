@@ -20,7 +20,7 @@ from deniable.evaluation.relation_figures import choose_sets
 from deniable.randomness import Keyed
 
 # Random samples of each size, if there are enough rows; all of them disjoint.
-_SAMPLES = 8
+_SAMPLES_PER_SIZE = 8
 # From this number of samples, their spread is an estimate of their standard deviation.
 _MIN_SAMPLES_FOR_SPREAD = 4
 # The smallest sample that is measured.
@@ -78,7 +78,7 @@ def measure_sample_equivalent(
         GroupedRows.of(columns, codes) for codes in (take_rows(real, order), reference, released)
     )
     sizes = _sample_sizes(len(real))
-    total, distances = 0.0, [np.zeros(min(_SAMPLES, len(real) // size)) for size in sizes]
+    total, distances = 0.0, [np.zeros(min(_SAMPLES_PER_SIZE, len(real) // size)) for size in sizes]
     for pair in pairs:
         counts = compared.count(pair).ravel()
         total += total_variation(counts, records.count(pair).ravel())
@@ -120,7 +120,7 @@ def _locate(
     ]
     spread = float(np.median(spreads)) if spreads else 0.0
     # The release is one draw; the curve is the mean of several.
-    error = NORMAL_95 * spread * np.sqrt(1 + 1 / _SAMPLES)
+    error = NORMAL_95 * spread * np.sqrt(1 + 1 / _SAMPLES_PER_SIZE)
     rows, low, high = (
         _interpolate(value, sizes, means)
         for value in (distance, distance * (1 + error), distance * max(0.0, 1 - error))

@@ -20,10 +20,10 @@ DistancesByWidth = Mapping[str, Mapping[str, Distances]]
 # If pairs differ less than this from independent columns, there is no dependence to keep.
 _MIN_DEPENDENCE = 0.005
 # Records whose pairs are this close to the distance of independent columns are no better.
-_NO_BETTER = 0.95
+_INDEPENDENT_DISTANCE_RATIO = 0.95
 # Share of relations, above that of independent columns, below which records are no better; chance
 # adds about 1/√rows, the error of a strength.
-_NO_RELATIONS = 0.1
+_MIN_RELATIONS_ABOVE_CHANCE = 0.1
 # Kept shares of a good release, and those below which it is poor.
 _GOOD_RELATIONS, _MIN_RELATIONS = 0.8, 0.4
 _GOOD_DEPENDENCE, _MIN_KEPT_DEPENDENCE = 0.6, 0.3
@@ -148,9 +148,9 @@ def _is_independent(relations: Relations) -> bool:
     share, by_chance = relations.kept, relations.kept_by_chance
     if share is None or by_chance is None:
         return False
-    if share < by_chance + _NO_RELATIONS + relations.rows**-0.5:
+    if share < by_chance + _MIN_RELATIONS_ABOVE_CHANCE + relations.rows**-0.5:
         return True
-    is_far = relations.released.pairs >= _NO_BETTER * relations.independent.pairs
+    is_far = relations.released.pairs >= _INDEPENDENT_DISTANCE_RATIO * relations.independent.pairs
     return is_far and share < _MIN_RELATIONS
 
 
@@ -283,7 +283,7 @@ def _about_pairs(relations: Relations, kept: float | None) -> str:
     )
     if kept is None and relations.kept is None:
         return f"Pairs of columns: the columns are nearly independent in this table ({facts})."
-    if released >= _NO_BETTER * independent:
+    if released >= _INDEPENDENT_DISTANCE_RATIO * independent:
         return f"Pairs of columns: no better than independent columns would be ({facts})."
     if kept is None:
         return f"Pairs of columns: rows are too few to show how columns depend ({facts})."

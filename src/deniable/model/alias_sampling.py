@@ -14,7 +14,7 @@ from deniable.randomness import Rng
 
 # The golden ratio, as a fraction of 2^32.
 _GOLDEN_RATIO = np.uint32(2654435769)
-# Records with equal rows have a sequence of their own if there are this many, on average.
+# Records with equal rows have their own sequence if there are at least this many on average.
 _MIN_RECORDS_PER_STRATUM = 8
 _HALF_BITS = np.uint64(32)
 _LOW_HALF = np.uint64(2**32 - 1)
@@ -135,9 +135,9 @@ def stratified_words(rows: Indices, order: Indices, rng: Rng) -> HalfWords:
     to its probabilities than independent draws would give; so do those among them that are close
     in ``order``. The sequence is multiples of the golden ratio from a random start.
 
-    With few records of each row, all have one sequence in ``order``. Sorted by their rows, records
-    would be in nearly the same order for one attribute after the other, and so have the same words
-    but for a shift: attributes would seem to depend on each other.
+    If rows have few records each, all records share one sequence, in ``order``. Sorted by row, they
+    would be in nearly the same order for each attribute, and would get the same words except for a
+    shift: attributes would seem to depend on each other.
     """
     if np.count_nonzero(np.bincount(rows)) * _MIN_RECORDS_PER_STRATUM > len(rows):
         rows = np.zeros_like(rows)

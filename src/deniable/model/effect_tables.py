@@ -21,7 +21,7 @@ Logarithms = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class JointEffect:
-    """What two parents together add.
+    """Effect of two parents together, in addition to their single effects.
 
     Attributes:
         first: Position of a parent.
@@ -51,7 +51,7 @@ class JointEffect:
 
 @dataclass(frozen=True)
 class EffectTable:
-    """What several parents add together.
+    """Sum of the effects of several parents, by joint configuration.
 
     Attributes:
         parents: Their positions.
@@ -73,7 +73,7 @@ class EffectTable:
 
 
 def add_look_ups(tables: Sequence[EffectTable], groups: Sequence[Indices]) -> Logarithms:
-    """Sum what at least one table adds: bins by records."""
+    """Sum the effects that records have in at least one table: bins by records."""
     total = tables[0].effects.take(tables[0].index(groups), axis=0)
     for table in tables[1:]:
         total += table.effects.take(table.index(groups), axis=0)
@@ -137,9 +137,12 @@ class JointEffectTables:
         )
         return cls(tuple(coarsenings), tables, bin_groups.ravel())
 
-    def coarser(self, groups: Sequence[Indices]) -> list[Indices]:
-        """Look up the coarser groups, given the groups of all parents."""
-        return [own.take(groups[parent]) for parent, own in self.coarsenings]
+    def add_to(self, logarithms: Logarithms, groups: Sequence[Indices]) -> None:
+        """Add the effects to logarithms, bins by records, given the groups of all parents."""
+        coarser = [own.take(groups[parent]) for parent, own in self.coarsenings]
+        added = add_look_ups(self.tables, coarser)
+        for place, group in enumerate(self.bin_groups):
+            logarithms[place] += added[group]
 
 
 def gather_pairs(pairs: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[list[int]]:

@@ -15,11 +15,11 @@ class LearntModel:
     Attributes:
         network: The distribution of a record.
         evidence: The noisy counts that the network was estimated from.
-        seeds: The noisy number of seeds.
+        seed_count: The noisy number of seeds.
         spends: The privacy costs of learning it.
     """
 
     network: Network
     evidence: TableCounts | PairwiseMeasurements = field(repr=False)
-    seeds: int
+    seed_count: int
     spends: tuple[Spend, ...]

@@ -2,9 +2,9 @@
 
     Pr{bin = b | z_1, …, z_p} ∝ 2^(base[b] + Σ_j effects_j[z_j, b] + Σ_jk joint_jk[z_j, z_k, b])
 
-A table has one row per configuration of the parents, so it holds few of them. Here an attribute may
-depend on all it is known to depend on. Logarithms, weights and draws are integers, so the same key
-gives the same records on every computer.
+A table has one row per configuration of the parents, so it can have only a few parents. Here an
+attribute can have any number. Logarithms, weights and draws are integers, so the same key gives the
+same records on every computer.
 """
 
 import itertools
@@ -138,7 +138,7 @@ class LogLinearConditional:
         return len(self.base) + sum(part.size for part in parts)
 
     def strata(self, groups: Sequence[Indices], records: int) -> Indices:
-        """Number the joint configuration of the first parents: records to draw alike."""
+        """Number the joint configuration of the first parents: the strata of stratified draws."""
         if not self.effects:
             return np.zeros(records, dtype=np.intp)
         return self._tables[0].index(groups)
@@ -232,11 +232,8 @@ class LogLinearConditional:
             logarithms += self.base[:, None]
         else:
             logarithms = np.repeat(self.base[:, None], records, axis=1)
-        joint = self._joint_tables
-        if joint is not None:
-            added = add_look_ups(joint.tables, joint.coarser(groups))
-            for place, group in enumerate(joint.bin_groups):
-                logarithms[place] += added[group]
+        if self._joint_tables is not None:
+            self._joint_tables.add_to(logarithms, groups)
         deficits = np.subtract(logarithms.max(axis=0), logarithms, out=logarithms)
         # A larger deficit than any in the list has the weight of the last: 0.
         weights: Counts = _weights_by_deficit().take(deficits, mode="clip")
@@ -244,7 +241,7 @@ class LogLinearConditional:
 
 
 def _accumulate(weights: Counts) -> Counts:
-    """Add to the weight of each bin those of the bins before it: bins by records; in place."""
+    """Add to the weight of each bin those before it, in place: bins by records of one batch."""
     # Row by row: NumPy's own sum along the first axis goes through memory in strides.
     for before, row in itertools.pairwise(weights):
         np.add(before, row, out=row)

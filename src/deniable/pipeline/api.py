@@ -1,4 +1,4 @@
-"""The Python API, and the order of a run: plan, read, learn, generate, certify, hand over."""
+"""The Python API, and the order of a run: plan, read, learn, certify, generate, hand over."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -23,7 +23,7 @@ from deniable.privacy.ledger import PARTS, Ledger, Spend
 from deniable.randomness import Keyed, Randomness, Secret
 from deniable.release.artefact import Artefact, load
 from deniable.release.generation import require_record_count
-from deniable.release.prefix_distribution import pool_of_longest
+from deniable.release.prefix_distribution import draw_prefix_pool
 from deniable.release.release import Release
 from deniable.release.seed_histogram import SeedHistogram, choose_omega, learn_histogram
 from deniable.schema.schema import Schema
@@ -225,7 +225,7 @@ def read_rows(source: object, run: Run) -> TableRows:
     """Read and encode the table; of each unit, keep at most ``max_rows_per_unit`` rows."""
     run.progress("read the table", 0, 1)
     if run.config.engine == "spark":
-        table = _open_engine(run.config, source).read(source, run.schema)
+        table = _engine_of(source, run.config).read(source, run.schema)
     else:
         encoded = read_table(source, run.schema)
         rows = LocalRows(encoded.codes, run.config.workers, encoded.units)
@@ -237,8 +237,8 @@ def read_rows(source: object, run: Run) -> TableRows:
     return replace(table, rows=table.rows.limit_per_unit(run.randomness, max_rows=most))
 
 
-def _open_engine(config: Config, source: object) -> "SparkEngine":
-    """Open the Spark engine on the session of a DataFrame, or else as ``open_engine`` does."""
+def _engine_of(source: object, config: Config) -> "SparkEngine":
+    """Open the Spark engine for a source: on the session of a DataFrame; for a path, any."""
     if isinstance(source, str | Path):
         return open_engine(config.master, accept_open=config.accept_open_cluster)
     from deniable.counting.spark.spark_session import require_pyspark  # noqa: PLC0415 - an extra
@@ -265,7 +265,7 @@ def _confidential_counts(table: TableRows) -> dict[str, object]:
 
 
 def partition_rows(rows: Rows, run: Run) -> dict[str, Rows]:
-    """Return D_T, D_P and D_S: all rows each, or each row in at most one part."""
+    """Divide the rows into D_T, D_P and D_S, each row in at most one; by default, all in each."""
     fractions = run.plan.fractions
     if fractions is None:
         return dict.fromkeys(map(str, PARTS), rows)
@@ -275,7 +275,7 @@ def partition_rows(rows: Rows, run: Run) -> dict[str, Rows]:
 
 
 def make_artefact(learnt: LearntModel, seeds: Rows, kind: FrameKind, run: Run) -> Artefact:
-    """Learn the seed histogram of a model; check the ledger against the plan; certify.
+    """Complete a learnt model to an artefact: seed histogram, ledger check, refit, certificate.
 
     Args:
         learnt: The model.
@@ -286,7 +286,7 @@ def make_artefact(learnt: LearntModel, seeds: Rows, kind: FrameKind, run: Run) -
     omegas = resolve_omegas(learnt, run)
     histogram, spent = _learn_seeds(seeds, learnt, omegas, run)
     Ledger((*learnt.spends, *spent)).require_equal(run.plan.privacy.spends)
-    prefixes = pool_of_longest(learnt.network, histogram, run.schema.pair_masks)
+    prefixes = draw_prefix_pool(learnt.network, histogram, run.schema.pair_masks)
     learnt = fit_to_prefixes(learnt, prefixes, run)
     certificate = certify(run, omegas=omegas, extra={})
     run.progress("learn the model", 1, 1)
@@ -307,7 +307,7 @@ def resolve_omegas(learnt: LearntModel, run: Run) -> tuple[int, ...]:
         return run.plan.omegas
     law = run.plan.privacy.seeds
     threshold = run.config.k + (law.radius if law is not None else 0)
-    return (choose_omega(learnt.network, records=learnt.seeds, threshold=threshold),)
+    return (choose_omega(learnt.network, records=learnt.seed_count, threshold=threshold),)
 
 
 def _learn_seeds(
@@ -323,7 +323,9 @@ def _learn_seeds(
     counted = rows.frequent_prefixes(network.order, lengths, sizes, floor=run.config.k)
     # Drawn after the rows were counted: an engine that counts again draws no second time.
     rng = run.randomness.at("noise", 1)
-    histogram, spent = learn_histogram(rng, counted, k=run.config.k, law=law, records=learnt.seeds)
+    histogram, spent = learn_histogram(
+        rng, counted, k=run.config.k, law=law, records=learnt.seed_count
+    )
     run.progress("count shared combinations", 1, 1)
     return histogram, (spent,)
 

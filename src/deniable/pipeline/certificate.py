@@ -42,7 +42,7 @@ def certify(
     if claims_something:
         sentence += wording.schema_claim(
             unit=plan.unit,
-            rows=plan.rows,
+            rows=plan.rows_per_unit,
             k=None if plan.mode in ("seedless", "randomized") else config.k,
             draft=plan.draft,
             drafted=run.schema.drafted,
@@ -123,7 +123,7 @@ def _parameters(
     if plan.fractions is not None:
         chosen["fractions"] = dict(plan.fractions)
     if plan.unit is not None:
-        chosen |= {"unit": plan.unit, "rows_per_unit": plan.rows}
+        chosen |= {"unit": plan.unit, "rows_per_unit": plan.rows_per_unit}
     if plan.draft is not None:
         chosen["draft"] = {"epsilon": plan.draft.epsilon, "delta": plan.draft.delta}
     if plan.privacy.paper is not None:

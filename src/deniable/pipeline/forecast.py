@@ -9,9 +9,13 @@ import numpy as np
 
 from deniable.config import Config
 from deniable.errors import ConfigError
-from deniable.model.pairwise.measure import apportion, choose_layout, count_measured_pairs
 from deniable.model.pairwise.noise_level import ColumnNoise, NoiseLevel, PairNoises, noise_level
-from deniable.model.pairwise.three_way import choose_three_way
+from deniable.model.pairwise.table_layout import (
+    apportion,
+    choose_layout,
+    choose_three_way,
+    count_measured_pairs,
+)
 from deniable.pipeline.run_plan import RunPlan, resolve_options
 from deniable.privacy.pairwise_budget import PairNoise, gaussian_sigma
 from deniable.schema.schema import Schema
@@ -98,12 +102,16 @@ def forecast_run(
         return None
     config = resolve_options(config, schema)
     known = rows or config.rows_max or schema.rows_max
-    part = 1.0
+    fraction = 1.0
     if run.fractions is not None:
-        part = {str(name): share for name, share in run.fractions.items()}["parameters"]
+        fraction = {str(name): share for name, share in run.fractions.items()}["parameters"]
     targets = [schema.names.index(name) for name in config.target or ()]
-    columns, pairs = _expected_noise(schema, noise, records=part * known, targets=targets)
-    facts = {"records": part * known, "ratio": run.ratio("parameters", "structure"), "part": part}
+    columns, pairs = _expected_noise(schema, noise, records=fraction * known, targets=targets)
+    facts = {
+        "records": fraction * known,
+        "ratio": run.ratio("parameters", "structure"),
+        "fraction": fraction,
+    }
     named = np.flatnonzero(np.isin(pairs.first, targets) | np.isin(pairs.second, targets))
     return Forecast(
         rows=known,

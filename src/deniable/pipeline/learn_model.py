@@ -14,9 +14,9 @@ from deniable.model.pairwise.measure import (
     PairwiseMeasurements,
     measure_pairwise,
     measure_tables,
+    measure_three_way,
     with_bins,
 )
-from deniable.model.pairwise.measure_three_way import measure_three_way
 from deniable.pipeline.learn_paper_model import learn_paper_model
 from deniable.pipeline.run_plan import Run
 from deniable.privacy.ledger import Spend
@@ -41,16 +41,16 @@ def learn_model(parts: Mapping[str, Rows], run: Run) -> LearntModel:
     return LearntModel(
         network=fit_network(measured, attributes, max_cost=run.config.max_configurations),
         evidence=measured,
-        seeds=round(measured.records * run.plan.ratio("seeds", "structure")),
+        seed_count=round(measured.records * run.plan.ratio("seeds", "structure")),
         spends=tuple(spends),
     )
 
 
 def fit_to_prefixes(learnt: LearntModel, prefixes: Codes | None, run: Run) -> LearntModel:
-    """Fit what follows the prefixes again, given those that records will have.
+    """Refit the attributes after the prefix, given the prefixes that released records will have.
 
-    Post-processing: no cost. It was fitted to prefixes that the model draws. Unchanged without
-    prefixes, and for the paper's model, whose tables are counted.
+    They were fitted to prefixes drawn from the model itself. Post-processing: no cost. The model
+    stays as it is without prefixes, and if it is the paper's, whose tables are counted.
     """
     if prefixes is None or not isinstance(learnt.evidence, PairwiseMeasurements):
         return learnt
@@ -66,7 +66,7 @@ def fit_to_prefixes(learnt: LearntModel, prefixes: Codes | None, run: Run) -> Le
 def measure_counts(
     parts: Mapping[str, Rows], run: Run, laws: PairNoise
 ) -> tuple[PairwiseMeasurements, list[Spend]]:
-    """Measure all noisy counts of the default model; no later step reads the rows but the seeds'.
+    """Measure all noisy counts of the default model. Only the seed histogram reads rows after it.
 
     Args:
         parts: The rows of each part. Confidential.

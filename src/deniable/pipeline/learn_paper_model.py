@@ -65,7 +65,7 @@ def learn_paper_model(parts: Mapping[str, Rows], run: Run) -> LearntModel:
     return LearntModel(
         network=Network(attributes, structure.graph, structure.order, tables),
         evidence=TableCounts(tuple(counts)),
-        seeds=_number_of_seeds(structure, counted, run.plan),
+        seed_count=_estimate_seeds(structure, counted, run.plan),
         spends=(*structure.spends, *spent),
     )
 
@@ -125,7 +125,7 @@ def estimate_tables(
     return tuple(map(ConditionalTable, tables))
 
 
-def _number_of_seeds(structure: LearntStructure, counts: list[Counts], plan: RunPlan) -> int:
+def _estimate_seeds(structure: LearntStructure, counts: list[Counts], plan: RunPlan) -> int:
     """Estimate the number of seeds from noisy numbers (guarantee.md, Theorem 7).
 
     The noisy number of records, or the noisy total of the table with the fewest cells.

@@ -15,7 +15,7 @@ from deniable.release.manifest import json_number, ledger_entry
 from deniable.schema.schema import Schema
 
 # Numbers of records for which the modes are compared, besides the requested one.
-_COMPARED = (1, 100, 10_000, 1_000_000)
+_COMPARED_RECORDS = (1, 100, 10_000, 1_000_000)
 
 
 def report_plan(
@@ -97,7 +97,7 @@ def compare_modes(config: Config, records: int | None) -> list[dict[str, Any]]:
     One-shot costs the same for any N. The randomized test is given its best ε0 and t at this k;
     where no ε meets δ, or it exceeds 10^6, its entry is null. Tested guarantees no ε at all.
     """
-    numbers = sorted({*_COMPARED, *([records] if records else [])})
+    numbers = sorted({*_COMPARED_RECORDS, *([records] if records else [])})
     rows = []
     for n in numbers:
         test = cheapest_test(config.delta, records=n, k=config.k, gamma=1.0)

@@ -17,8 +17,7 @@ from deniable.privacy.moment_budget import TableModel
 from deniable.privacy.plan import Plan, make_plan, split_fractions
 from deniable.privacy.randomized_test import RandomizedTest, cheapest_test, plan_randomized_test
 from deniable.randomness import Randomness
-from deniable.schema.schema import Schema
-from deniable.schema.target_columns import find_target_fault
+from deniable.schema.schema import Schema, find_target_fault
 from deniable.workers import Progress, no_progress
 
 # The share of ε and δ for the randomized test of the records; the model has the rest.
@@ -36,7 +35,7 @@ class RunPlan:
         privacy: The noise and the cost of every stage.
         test: The randomized test, where the mode has one.
         unit: The column that identifies the person.
-        rows: The largest number of rows of one unit that is used.
+        rows_per_unit: The largest number of rows of one unit that are used.
         draft: The cost of a private draft of the schema.
     """
 
@@ -46,7 +45,7 @@ class RunPlan:
     privacy: Plan
     test: RandomizedTest | None = None
     unit: str | None = None
-    rows: int = 1
+    rows_per_unit: int = 1
     draft: Guarantee | None = None
 
     def __repr__(self) -> str:
@@ -56,7 +55,7 @@ class RunPlan:
     @property
     def cost(self) -> Guarantee:
         """(ε, δ) of the whole run for one unit, the draft of the schema included."""
-        run = unit_cost(self.privacy.cost, rows=self.rows)
+        run = unit_cost(self.privacy.cost, rows=self.rows_per_unit)
         return run if self.draft is None else sequential_composition([run, self.draft])
 
     def ratio(self, part: str, other: str) -> float:
@@ -68,10 +67,10 @@ class RunPlan:
 
 
 def resolve_options(config: Config, schema: Schema) -> Config:
-    """Choose the options that were not given by the schema; refuse those that do not fit it.
+    """Resolve the estimator and the targets by the schema; refuse options that do not fit it.
 
-    The estimator must be able to learn the schema. Targets of the options replace the schema's;
-    an empty list removes them. Resolving twice changes nothing.
+    If no estimator is given, choose one that can learn the schema. Targets among the options
+    replace the schema's; an empty list removes them. Resolving twice changes nothing.
 
     Raises:
         ConfigError: A target is not a learnt column, or the model has no pairs.
@@ -120,13 +119,13 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
     facts = PublicFacts(
         limit=limit,
         names=schema.names,
-        queries=_queries(schema, config),
+        queries=_count_entropies(schema, config),
         sizes=schema.sizes if config.uses_pairs else (),
         seeds_share=config.seeds_share,
         values_share=config.values_share,
         models=_models(schema, config),
         rows_max=config.rows_max or schema.rows_max,
-        lengths=_lengths(schema, omegas) if mode == "one-shot" else 0,
+        lengths=_count_lengths(schema, omegas) if mode == "one-shot" else 0,
         fractions=fractions,
         test=test.spend if test else None,
         of_paper=config.profile == "paper",
@@ -138,7 +137,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         privacy=make_plan(facts),
         test=test,
         unit=schema.unit,
-        rows=schema.max_rows_per_unit,
+        rows_per_unit=schema.max_rows_per_unit,
         draft=draft,
     )
 
@@ -172,7 +171,7 @@ def _mode(config: Config) -> Mode:
     return mode
 
 
-def _lengths(schema: Schema, omegas: tuple[int, ...] | None) -> int:
+def _count_lengths(schema: Schema, omegas: tuple[int, ...] | None) -> int:
     """Count the prefix lengths of the seed histogram; one where ω is chosen later."""
     return 1 if omegas is None else sum(omega < len(schema.names) for omega in omegas)
 
@@ -218,7 +217,7 @@ def _models(schema: Schema, config: Config) -> tuple[TableModel, ...]:
     return tuple(attribute.model for attribute in schema.attributes)
 
 
-def _queries(schema: Schema, config: Config) -> int:
+def _count_entropies(schema: Schema, config: Config) -> int:
     """Count the entropies of structure learning: none if no graph is learnt."""
     if config.graph is not None or config.uses_pairs:
         return 0
@@ -255,9 +254,9 @@ def _plan_randomized_test(
     if records is None:
         raise ConfigError("--mode randomized costs more for more records: give --records")
     one_range = config.omega_known or (omegas is not None and len(omegas) == 1)
-    part = limit
+    test_limit = limit
     if config.data_use == "whole":
-        part = Guarantee(epsilon=TEST_SHARE * limit.epsilon, delta=TEST_SHARE * limit.delta)
+        test_limit = Guarantee(epsilon=TEST_SHARE * limit.epsilon, delta=TEST_SHARE * limit.delta)
     if config.profile == "paper":
         found = cheapest_test(
             limit.delta,
@@ -274,7 +273,7 @@ def _plan_randomized_test(
             )
         return found
     return plan_randomized_test(
-        part,
+        test_limit,
         records=records,
         k=config.k,
         gamma=1.0 if one_range else config.gamma,

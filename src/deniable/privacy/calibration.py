@@ -32,8 +32,8 @@ from deniable.privacy.pairwise_budget import PairNoise, pair_noise, pairwise_sha
 from deniable.privacy.theorems import structure_noise
 
 # Budget shares, fixed before any data is read: the seed histogram's smallest and largest share of
-# ε, its share of δ, and the structure's share of the μ² that remains for the model. A tenth of δ
-# costs the model 2 % less noise than a half, and raises r by a tenth.
+# ε, its share of δ, and the structure's share of the μ² that remains for the model. With a tenth of
+# δ for the seeds instead of a half, the model has 2 % less noise, and r is a tenth larger.
 SEEDS_EPSILON_SHARES = (0.005, 0.1)
 SEEDS_DELTA_SHARE = 0.1
 STRUCTURE_SHARE = 0.1

@@ -22,9 +22,9 @@ _LOSS_GRID = 1e-6
 # Largest number of atoms of a loss that is composed with another.
 _MAX_ATOMS = 2_000
 # Less probable atoms are dropped; their probability is charged to ``infinity_mass``.
-_NEGLIGIBLE = 1e-30
+_MIN_PROBABILITY = 1e-30
 # Bound on the error of a probability or a loss after a few double operations.
-_ROUNDING = 2.0**-48
+_ROUNDING_ERROR = 2.0**-48
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,9 @@ class DiscreteLoss:
         The loss is ε with probability 1/(1+α) and -ε with probability α/(1+α), α = e^-ε.
         """
         likely = 1 / (1 + math.exp(-epsilon))
-        return cls(np.array([epsilon, -epsilon]), np.array([likely, 1 - likely]) * (1 + _ROUNDING))
+        return cls(
+            np.array([epsilon, -epsilon]), np.array([likely, 1 - likely]) * (1 + _ROUNDING_ERROR)
+        )
 
     @classmethod
     def from_guarantee(cls, epsilon: float, delta: float, *, times: int) -> Self:
@@ -64,12 +66,12 @@ class DiscreteLoss:
         loss. The finite losses of N mechanisms are (2l - N) ε with a binomial law.
         """
         losses, probabilities = binomial_losses(epsilon, times=times)
-        kept = probabilities > _NEGLIGIBLE
+        kept = probabilities > _MIN_PROBABILITY
         failure = -math.expm1(times * math.log1p(-delta))
         return cls(
             losses[kept],
             probabilities[kept] * (1 - failure),
-            infinity_mass=failure + times * _NEGLIGIBLE,
+            infinity_mass=failure + times * _MIN_PROBABILITY,
         )
 
     @classmethod
@@ -82,13 +84,13 @@ class DiscreteLoss:
         unshifted = np.array(weights, dtype=np.float64) / total
         shifted = np.concatenate([[0.0], unshifted[:-1]])
         both = (unshifted > 0) & (shifted > 0)
-        losses = np.log(unshifted[both] / shifted[both]) + _ROUNDING
+        losses = np.log(unshifted[both] / shifted[both]) + _ROUNDING_ERROR
         infinity_mass = float(unshifted[shifted == 0].sum())
         distinct, probabilities = _sum_by_loss(losses, unshifted[both])
         return cls(
             distinct,
-            probabilities * (1 + _ROUNDING),
-            infinity_mass=infinity_mass * (1 + _ROUNDING),
+            probabilities * (1 + _ROUNDING_ERROR),
+            infinity_mass=infinity_mass * (1 + _ROUNDING_ERROR),
         )
 
     def compose(self, other: "DiscreteLoss") -> "DiscreteLoss":
@@ -152,7 +154,7 @@ def binomial_losses(epsilon: float, *, times: int) -> tuple[Reals, Reals]:
     log_p_hits = log_of_all - log_factorial(hits) - log_factorial(times - hits)
     log_p_hits += times * log_p - (times - hits) * epsilon
     # Error bound of the log probabilities and of the losses: some ulp of their terms.
-    error = _ROUNDING * (log_of_all + times * (epsilon + 1))
+    error = _ROUNDING_ERROR * (log_of_all + times * (epsilon + 1))
     kept = log_p_hits > -700
     return (2 * hits[kept] - times) * epsilon + error, np.exp(log_p_hits[kept] + error)
 
@@ -181,7 +183,7 @@ def gaussian_deltas(epsilons: Reals, *, mu: float) -> Reals:
     negative = epsilons < 0
     deltas[negative] = (
         -np.expm1(-sizes[negative]) + np.exp(-sizes[negative]) * deltas[negative]
-    ) * (1 + _ROUNDING)
+    ) * (1 + _ROUNDING_ERROR)
     return np.minimum(deltas, 1.0)
 
 
@@ -195,4 +197,4 @@ def mixture_delta(*, epsilon: float, mu: float, discrete: DiscreteLoss) -> float
         Covers: all outputs together, rounded up.
     """
     finite = float(discrete.probabilities @ gaussian_deltas(epsilon - discrete.losses, mu=mu))
-    return min(1.0, (discrete.infinity_mass + finite) * (1 + _ROUNDING))
+    return min(1.0, (discrete.infinity_mass + finite) * (1 + _ROUNDING_ERROR))

@@ -21,8 +21,8 @@ INTERACTIONS_SHARE = 0.5
 MAX_GROUPS = 16
 # Pairs with a target column are measured with this multiple of the others' precision.
 TARGET_WEIGHT = 4
-# Three-way interactions can have this share of the tables' budget, if attributes have at most so
-# many triples. They are measured between at most this many groups of each attribute's values.
+# Three-way interactions can have this share of the tables' budget, if there are at most this many
+# triples. They are measured between at most this many groups of each attribute's values.
 THREE_WAY_SHARE = 0.15
 MAX_TRIPLES = 4096
 MAX_THREE_WAY_GROUPS = 7
@@ -59,7 +59,7 @@ class PairNoise:
         table_count: Number of two-way tables, without three-way interactions.
         three_way: Noise that states the cost of all three-way interactions together.
         reserved_count: Number of two-way tables that are given up for three-way interactions, if
-            noisy counts say that these are clear; 0 if they are never measured.
+            noisy counts show enough rows for these; 0 if they are never measured.
     """
 
     values: tuple[Law, ...] = field(repr=False)

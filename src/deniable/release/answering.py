@@ -1,17 +1,37 @@
 """Answering: the methods of an artefact that a higher layer computes.
 
-``deniable.answers`` is built on artefacts, so it lies above them; users look for its functions on
-the artefact itself. They are found by name when they are called. No other module reaches upwards
-(a rule of ``tests/test_shape.py``).
+``deniable.answers`` is built on artefacts, so it is a layer above them; but users look for its
+functions on the artefact itself. So the methods here import it by name when they are called. No
+other module imports a higher layer (a rule of ``tests/test_shape.py``).
 """
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Protocol, Unpack, cast
+from typing import Any, Protocol, TypedDict, Unpack, cast
 
 from deniable.data.dataframes import Foreign
-from deniable.release.conditional_request import ConditionalRequest
 from deniable.release.query_answer import BandRule, QueryAnswer
+
+
+class ConditionalRequest(TypedDict, total=False):
+    """What records are drawn given: keywords of ``Artefact.generate``, all optional.
+
+    Attributes:
+        given: Rows with some cells filled, to complete: a path, or a data frame.
+        records_each: How often each given row is completed; once by default.
+        given_is_public: Whether the given rows are public, so that the result may leave.
+        smooth_impossible: Whether given rows to which the model gives probability 0 are completed
+            with a smoothed model; otherwise they are an error.
+        where: A condition, such as ``age >= 65 and income = "high"``.
+        balance: A column whose values get equal shares, or ``"income: 0.5, 0.5"``.
+    """
+
+    given: object
+    records_each: int
+    given_is_public: bool
+    smooth_impossible: bool
+    where: str | None
+    balance: str | None
 
 
 class _Answer(Protocol):

@@ -32,7 +32,7 @@ from deniable.model.pairwise.kept_dependences import KeptDependences
 from deniable.model.paper.parameters import TableCounts
 from deniable.privacy.wording import format_cost
 from deniable.randomness import Keyed, Randomness
-from deniable.release.answering import Answering, draw_conditional
+from deniable.release.answering import Answering, ConditionalRequest, draw_conditional
 from deniable.release.artefact_arrays import (
     Evidence,
     conditional_arrays,
@@ -54,7 +54,6 @@ from deniable.release.atomic_files import (
     write_files,
     write_json,
 )
-from deniable.release.conditional_request import ConditionalRequest
 from deniable.release.generation import (
     GeneratedRecords,
     always_feasible,
@@ -151,9 +150,9 @@ class Artefact(Answering):
 
     @cached_property
     def kept(self) -> KeptDependences | None:
-        """What the model kept, by its own noisy counts; None without noise, or without pairs."""
-        part = self.certificate.parameters.get("fractions", {}).get("parameters", 1.0)
-        return find_kept(self.evidence, self.schema.attributes, part=part)
+        """Dependences that the model kept, by its noisy counts; None without noise or pairs."""
+        fraction = self.certificate.parameters.get("fractions", {}).get("parameters", 1.0)
+        return find_kept(self.evidence, self.schema.attributes, fraction=fraction)
 
     def generate(
         self,
@@ -379,7 +378,7 @@ def _read_facts(folder: Path) -> dict[str, Any]:
     except ArtefactError as fault:
         raise _broken(folder, str(fault)) from None
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
-        raise ArtefactError(f"{path} was not written by deniable: it does not say so")
+        raise ArtefactError(f"{path} was not written by deniable: it has another format")
     version = facts.get("format_version")
     if type(version) is not int or version != FORMAT_VERSION:
         raise ArtefactError(

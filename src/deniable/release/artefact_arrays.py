@@ -19,8 +19,11 @@ from deniable.model.bayesian_network import Conditional, ConditionalTable, Netwo
 from deniable.model.effect_tables import JointEffect
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise.kept_dependences import KeptDependences, find_kept_dependences
-from deniable.model.pairwise.measure import PairwiseMeasurements, Subset
-from deniable.model.pairwise.three_way import ThreeWay
+from deniable.model.pairwise.measure import (
+    PairwiseMeasurements,
+    Subset,
+    ThreeWayInteractions,
+)
 from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import Statistics, TableCounts
 from deniable.release.seed_histogram import KeptPrefixes
@@ -56,12 +59,12 @@ def describe_evidence(evidence: Evidence, names: Sequence[str]) -> dict[str, Any
 
 
 def find_kept(
-    evidence: Evidence, attributes: Sequence[Attribute], *, part: float
+    evidence: Evidence, attributes: Sequence[Attribute], *, fraction: float
 ) -> KeptDependences | None:
     """Find what a model of pairs kept, from its noisy counts; None for the tables of a graph."""
     if isinstance(evidence, TableCounts):
         return None
-    return find_kept_dependences(evidence, attributes, part=part)
+    return find_kept_dependences(evidence, attributes, fraction=fraction)
 
 
 def _describe_moments(evidence: TableCounts, names: Sequence[str]) -> dict[str, Any]:
@@ -114,7 +117,7 @@ def evidence_arrays(evidence: Evidence, network: Network) -> Arrays:
     return arrays
 
 
-def _three_way_arrays(three_way: ThreeWay) -> Arrays:
+def _three_way_arrays(three_way: ThreeWayInteractions) -> Arrays:
     flat = [table.ravel() for table in three_way.interactions.values()]
     arrays: Arrays = {"triples": np.concatenate([np.empty(0, dtype=np.int64), *flat])}
     arrays["triplesigmas"] = np.array(list(three_way.sigmas.values()), dtype=np.float64)
@@ -168,14 +171,14 @@ def read_evidence(described: Mapping[str, Any], names: Sequence[str], take: Take
     )
 
 
-def _read_three_way(attributes: int, take: TakeArray) -> ThreeWay:
+def _read_three_way(attributes: int, take: TakeArray) -> ThreeWayInteractions:
     """Read three-way interactions."""
     groups = [_take_groups(f"triplegrouping_{i}", take) for i in range(attributes)]
     sigmas = take("triplesigmas", np.float64)
     triples = _list_divided(groups, 3, len(sigmas))
     if not (np.isfinite(sigmas).all() and (sigmas > 0).all()):
         raise ArtefactError("the noise of the three-way interactions is impossible")
-    return ThreeWay(
+    return ThreeWayInteractions(
         groups=tuple(groups),
         interactions=_split_tables(take("triples", np.int64), triples, groups),
         sigmas=dict(zip(triples, sigmas.tolist(), strict=True)),

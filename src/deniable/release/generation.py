@@ -28,7 +28,7 @@ from deniable.workers import Progress, count_cores, map_in_order, no_progress
 # The kernel of a block: from its number to the records it releases.
 Kernel = Callable[[int], Codes]
 
-# The records that satisfy the schema's constraints. It looks at the records, never at the data.
+# Marks the records that satisfy the schema's constraints. It reads the records, never the table.
 Feasible = Callable[[Codes], Mask]
 
 # Records per block: large enough to make contention for the interpreter lock negligible.
@@ -108,10 +108,10 @@ class KeptRecords:
 class GeneratedRecords:
     """Records of an artefact and a key, drawn again at every reading.
 
-    Each record draws its ω; then a prefix of length m - ω; then the other attributes; all of them
-    if ω = m. The prefix has the combined distribution of kept prefixes and model, where there is
-    one. Otherwise it is a kept prefix, in proportion to the noisy counts, or none was kept for the
-    record and the model draws it.
+    For each record ω is drawn; then a prefix of length m - ω; then the other attributes, all of
+    them if ω = m. Prefixes have the combined distribution of kept prefixes and model, if there is
+    one. Otherwise kept prefixes are drawn in proportion to their noisy counts, and the model draws
+    the prefixes of the remaining records.
 
     The first block uses stratified (low-discrepancy) draws, so its frequencies match the model
     more closely than independent draws. In later blocks, beyond a quarter of a million records,
@@ -125,7 +125,7 @@ class GeneratedRecords:
         number: The number of records.
         feasible: The constraints of the schema.
         pair_masks: Those on two attributes, as allowed combinations of codes.
-        prefixes: Kept prefixes combined with the model, by length, where there are such.
+        prefixes: Combined distributions of kept prefixes and model, by length, if there are any.
         workers: Threads; None: one for each core.
     """
 
@@ -209,11 +209,11 @@ class GeneratedRecords:
     def draw_rest(
         self, records: Codes, rng: Rng, kept: int, method: DrawMethod, *, until: int | None = None
     ) -> None:
-        """Draw, in place, the attributes from ``kept`` to ``until`` of σ, by the pair masks.
+        """Draw, in place, the attributes from ``kept`` to ``until`` of σ, subject to pair masks.
 
         A value that contradicts an earlier one is redrawn given the same earlier values, so their
         distribution stays as learnt. Redrawing whole records would make the earlier values rarer
-        wherever the model knows the constraint badly.
+        where the model has not learnt the constraint well.
         """
         end, drawn = len(self.network.order) if until is None else until, kept
         for position in range(kept, end):

@@ -1,10 +1,10 @@
 """Combine kept prefixes with the model: joint frequencies of seeds, two-way tables of the model.
 
-Noisy counts of kept prefixes know joint frequencies of several attributes, which two-way tables do
-not determine. But rare prefixes are missing among them, and the noise of many prefixes adds up in
-a two-way table, which the model knows better. So records draw their prefix from the distribution
-that is nearest to both: the noisy counts where a prefix was kept, the model elsewhere, adjusted to
-have the model's two-way tables (iterative proportional fitting).
+Kept prefixes have joint frequencies of several attributes, which two-way tables do not determine.
+But rare prefixes are missing, and in a two-way table the noise of many prefixes adds up: there the
+model is more accurate. So records draw their prefix from a combined distribution: the noisy counts
+where a prefix was kept, the model elsewhere, adjusted to have the model's two-way tables (iterative
+proportional fitting).
 """
 
 import math
@@ -27,17 +27,17 @@ from deniable.schema.pair_masks import PairMasks, contradictions
 # beyond, kept prefixes are drawn by their noisy counts alone.
 _MAX_PREFIXES = 2**16
 _MAX_CODES = 2**22
-# Adjustment ends when no two-way table is further off than this (total variation), or after so
+# Adjustment ends when no two-way table is further off than this (total variation), or after this
 # many rounds.
 _TOLERANCE = 1e-6
 _MAX_ROUNDS = 30
 # Below it a probability counts as 0, so that no quotient overflows.
-_TINY = 1e-200
+_MIN_PROBABILITY = 1e-200
 # Prefixes that were not kept have at least this multiple of the model's probability: noisy counts
 # may sum to more than the noisy number of seeds.
 _MIN_REST = 0.01
 # Probabilities are integers in units of 2^-40.
-_UNITS = 2.0**40
+_WEIGHT_UNITS = 2.0**40
 # Later attributes are fitted again if the prefixes differ from the model's by at least this total
 # variation, except in tables of more attributes than this: they take long, and gain little.
 _MIN_DISTANCE = 0.02
@@ -112,7 +112,7 @@ def combine_prefixes(
     held = np.ravel_multi_index(tuple(kept.prefixes.T.astype(np.intp)), sizes)
     prefixes = grid[:, list(attributes)]
     adjusted = _adjust_pairs(_mix(model, held, kept), model, prefixes, sizes)
-    weights = np.rint(adjusted * _UNITS).astype(np.int64)
+    weights = np.rint(adjusted * _WEIGHT_UNITS).astype(np.int64)
     listed = np.flatnonzero(weights)
     if not len(listed):
         return None
@@ -126,18 +126,18 @@ def combine_prefixes(
 def combine_levels(
     network: Network, levels: Sequence[KeptPrefixes], pair_masks: PairMasks
 ) -> dict[int, PrefixDistribution]:
-    """Combine kept prefixes of several lengths with the model; without those that cannot be."""
+    """Combine kept prefixes with the model, by length; without lengths that have no result."""
     combined = (combine_prefixes(network, level, pair_masks) for level in levels)
     return {prefixes.length: prefixes for prefixes in combined if prefixes is not None}
 
 
-def pool_of_longest(
+def draw_prefix_pool(
     network: Network, histogram: SeedHistogram, pair_masks: PairMasks
 ) -> Codes | None:
-    """Draw the longest prefixes that records have, for later attributes to be fitted to.
+    """Draw a pool of prefixes of the longest length, to which later attributes are fitted.
 
-    With a public key. None where another fit is not worth it: the prefixes are nearly the model's,
-    or there are many attributes.
+    Drawn with a public key. None if another fit is not worth it: the prefixes are nearly the
+    model's, or there are many attributes.
     """
     m = len(network.order)
     if not histogram.levels or m > _MAX_FITTED_ATTRIBUTES:
@@ -201,7 +201,9 @@ def _adjust_pairs(mixed: Reals, model: Reals, prefixes: Codes, sizes: Sequence[i
         for cells, target in tables:
             found = np.bincount(cells, mixed)
             furthest = max(furthest, math.fsum(np.abs(found - target)) / 2)
-            factor = np.divide(target, found, out=np.zeros_like(found), where=found > _TINY)
+            factor = np.divide(
+                target, found, out=np.zeros_like(found), where=found > _MIN_PROBABILITY
+            )
             mixed = mixed * factor[cells]
         if furthest <= _TOLERANCE:
             break

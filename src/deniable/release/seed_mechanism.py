@@ -48,7 +48,7 @@ class SeedMechanism:
         seeds: The records of D_S.
         randomness: Draws seeds, candidates and the order of scans.
         passes: The deniability test.
-        feasible: The constraints. They look at a candidate alone, so filtering by them does not
+        feasible: The constraints. They read a candidate alone, so filtering by them does not
             weaken the deniability of the others.
         floor: No candidate with fewer plausible seeds passes; such seeds stay with the engine.
     """

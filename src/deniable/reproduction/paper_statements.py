@@ -60,7 +60,7 @@ class Statement:
 
 
 def statements(cells: Cells) -> list[Statement]:
-    """StatementCheck every statement that was measured."""
+    """Check every statement that was measured."""
     checked = [
         Statement(
             where=where,

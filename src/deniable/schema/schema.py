@@ -3,9 +3,10 @@
 A schema is public. It is written by hand, or drafted from the data and then confirmed by a person.
 """
 
+import difflib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,6 @@ from deniable.schema.constraint_solver import ConstraintSolver
 from deniable.schema.constraints import Constraint, parse_constraint
 from deniable.schema.heaping import Heaping
 from deniable.schema.pair_masks import PairMasks, find_pair_masks
-from deniable.schema.target_columns import find_target_fault
 from deniable.schema.toml_reader import parse_column, require_keys
 from deniable.schema.toml_writer import write_column, write_constraint, write_value
 from deniable.schema.unmodelled_columns import (
@@ -331,6 +331,23 @@ def _parse_tables(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]
     if not (isinstance(tables, list) and all(isinstance(table, dict) for table in tables)):
         raise SchemaError(f"{key} must be a list of tables: begin each with [[{key}]]")
     return tables
+
+
+def find_target_fault(columns: Sequence[SchemaColumn], names: Sequence[str]) -> str:
+    """Explain why one of the names is not a target; "" if all of them are learnt columns."""
+    by_name = {column.name: column for column in columns}
+    for name in names:
+        column = by_name.get(name)
+        if column is None:
+            near = difflib.get_close_matches(name, by_name, n=1)
+            hint = f'did you mean "{near[0]}"?' if near else "name a column that is learnt"
+            return f'target "{name}": the schema has no such column; {hint}'
+        if not isinstance(column, Attribute):
+            return (
+                f'target "{name}": this column is not learnt (type = "{column.kind}"); name one '
+                "that is"
+            )
+    return ""
 
 
 def _checked_target(columns: tuple[SchemaColumn, ...], target: object) -> tuple[str, ...]:

@@ -1,11 +1,11 @@
-"""Who may talk to the studio: one browser, from its own pages, under its own address.
+"""Access control of the studio: one browser, from its own pages, under its own address.
 
 Any page in any browser tab, and any other program on this computer, can send requests to a local
 port. A request is answered only if its Host is ours (no DNS rebinding), if it changes something its
 Origin too (no forged requests), and if it has the cookie that the one-time link was traded for.
 
-Cookies know no ports: a cookie of 127.0.0.1 is sent to every server there, also to one of another
-user. So a local studio has a name of its own below ``localhost``, which cannot be guessed.
+Browsers send a cookie of 127.0.0.1 to every port there, so also to a server of another user. So a
+local studio has a random name of its own below ``localhost``.
 """
 
 import hmac

@@ -1,7 +1,7 @@
-"""The files that a check has looked at, to tell later whether its verdict still holds.
+"""State of the files that a check has read, to decide later whether its verdict still holds.
 
 A check compares each file with its hash in the manifest. So the hash of the manifest stands for
-those of all files; size and times tell cheaply whether a file was written to since.
+those of all files; size and times show cheaply whether a file was written to since.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The sixth screen: every run under the root, what was spent on each table, compare, delete."""
+"""The sixth screen: all runs under the root, the budget spent on each table, compare, delete."""
 
 import math
 import shlex

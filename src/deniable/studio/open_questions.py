@@ -1,4 +1,4 @@
-"""Questions that a draft leaves to its reader, with answers that are one click away.
+"""Open questions of a draft, with answers that a page offers as buttons.
 
 A draft lists them as numbered comments at the top of schema.toml, each with the columns that it is
 about. A question is open as long as one of its columns is not confirmed.
@@ -23,7 +23,7 @@ _TAKEN_FOR_MISSING = re.compile(r"(-?\d+(?: and -?\d+)*) (?:is|are) taken to mea
 _CODES = "Are its numbers quantities, or codes without an order?"
 # Codes that one click lists as categories.
 _MAX_CODES = 200
-# What a note says of keys of the file, and the same for a reader of a page with buttons.
+# Words of a note about keys of the file, and those for a reader of a page with buttons.
 _PLAIN_WORDS: tuple[tuple[str, str], ...] = (
     (r'set release = "omit"', "leave the column out"),
     (r' with release = "omit"', ""),
@@ -235,7 +235,7 @@ def apply_answer(
 
 
 def taken_codes(question: OpenQuestion) -> tuple[str, ...]:
-    """The numbers that the draft took for codes of missing, as a note says."""
+    """The numbers that the draft took for codes of missing, according to a note."""
     found = _TAKEN_FOR_MISSING.search(question.text)
     return tuple(found[1].split(" and ")) if found else ()
 

@@ -1,4 +1,4 @@
-"""What a plan means, in figures and in plain words. No row is read."""
+"""Consequences of a plan, in figures and in plain words. No row is read."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from deniable.studio.plan_form import PlanForm
 from deniable.workers import no_progress
 
 # ε up to which one row hardly matters, or matters little; and from which little is promised.
-_STRICT, _USUAL, _LOOSE = 0.5, 1.0, 3.0
+_STRICT_EPSILON, _USUAL_EPSILON, _LOOSE_EPSILON = 0.5, 1.0, 3.0
 # Plans that are kept: a slider that goes back and forth finds them again.
 _MAX_KEPT = 64
 
@@ -78,7 +78,7 @@ class Consequences:
 
 
 def consequences(form: PlanForm, schema: Schema) -> Consequences:
-    """Work out what a plan means; an impossible one says why."""
+    """Compute the consequences of a plan; if it is impossible, explain why."""
     try:
         config, records = form.config(), form.records
         return _computed(schema.text(), config, records, form.rows)
@@ -145,18 +145,18 @@ def plain_words(report: Mapping[str, Any], schema: Schema) -> list[str]:
 
 
 def _likeness(epsilon: float) -> str:
-    """How much a release tells of one row, in words that are never stronger than its ε."""
-    if epsilon <= _STRICT:
+    """Describe how much a release reveals about one row, in words never stronger than its ε."""
+    if epsilon <= _STRICT_EPSILON:
         return "would look almost the same"
-    if epsilon <= _USUAL:
+    if epsilon <= _USUAL_EPSILON:
         return "would look much the same"
-    return "could look different" if epsilon < _LOOSE else "could look quite different"
+    return "could look different" if epsilon < _LOOSE_EPSILON else "could look quite different"
 
 
 def caution_words(report: Mapping[str, Any]) -> str:
     """Warn of an ε that promises little; "" for a smaller one, or where nothing is promised."""
     epsilon = float(report["cost"]["epsilon"])
-    if not _LOOSE <= epsilon < math.inf:
+    if not _LOOSE_EPSILON <= epsilon < math.inf:
         return ""
     return (
         f"ε = {epsilon:g} is large: someone who knows much may become almost certain whether "
@@ -166,7 +166,7 @@ def caution_words(report: Mapping[str, Any]) -> str:
 
 
 def forecast_words(forecast: Mapping[str, Any] | None) -> list[str]:
-    """What to expect of the records, for a reader who has not met these measures."""
+    """What to expect of the records, for a reader who does not know these measures."""
     if not forecast:
         return []
     words = []

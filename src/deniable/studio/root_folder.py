@@ -1,4 +1,4 @@
-"""RootFolder: the one folder that the studio may look at. No path leaves it, not even by a link."""
+"""RootFolder: the one folder that the studio may read. No path leaves it, not even by a link."""
 
 import os
 import re

@@ -11,7 +11,7 @@ _BOUNDS = {"below": "below", "at_most": "at most", "above": "above", "at_least":
 
 
 def rule_sentence(table: Mapping[str, Any]) -> str:
-    """What a ``[[constraint]]`` states of every record.
+    """Describe a ``[[constraint]]`` as a sentence about every record.
 
     >>> rule_sentence({"forbid": {"sex": ["male"], "age": {"below": 16}}})
     'No record has sex male together with age below 16.'

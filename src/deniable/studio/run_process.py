@@ -1,4 +1,4 @@
-"""Start, follow and cancel the processes of runs. They do not depend on the server's life."""
+"""Start, follow and cancel the processes of runs. They continue if the server stops."""
 
 import fcntl
 import hashlib
@@ -18,8 +18,8 @@ from deniable.studio.checked_files import state_of_files
 from deniable.studio.made_output import record_made
 from deniable.studio.run_store import RunRecord, RunStore, StepStatus, is_locked
 
-# Seconds between two looks at the runs.
-_INTERVAL = 0.25
+# Seconds between two checks of the runs.
+_POLL_SECONDS = 0.25
 _READ_BYTES = 2**20
 # -P: a file of the table's folder must not be imported as a module.
 PROGRAM = (sys.executable, "-P", "-m", "deniable")
@@ -107,7 +107,7 @@ class RunControl:
                     os.kill(status.pid, number)
 
     def _watch(self) -> None:
-        while not self._stopped.wait(_INTERVAL):
+        while not self._stopped.wait(_POLL_SECONDS):
             self.processes = [each for each in self.processes if each.poll() is None]
             for name in list(self._watched):
                 try:

@@ -2,8 +2,8 @@
 
 A run is a list of steps; each step is one command of the command line in a process of its own. Its
 folder, readable by its owner only, has ``run.json`` and for each step its progress, output, errors
-and a lock that the process holds as long as it lives. So a run that goes on is recognized after a
-restart of the server, and a process ID that was given to another program is never taken for it.
+and a lock that the process holds as long as it runs. So a running one is recognized after a restart
+of the server, and a process ID that was given to another program is never mistaken for it.
 """
 
 import fcntl

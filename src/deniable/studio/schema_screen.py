@@ -272,7 +272,7 @@ def _rows_guess(file: SchemaFile) -> int | None:
     """The number in the field of the guess; one that is not confirmed is rounded up, as a draft is.
 
     A round number stands for all numbers of rows between it and the next lower one, 1, 2, 5, 10, …,
-    so it does not tell the exact one, even where it is equal to it.
+    so it does not reveal the exact one, even where it is equal to it.
     """
     if file.schema is None or file.schema.rows_max_confirmed:
         return None if file.schema is None else file.schema.rows_max

@@ -35,7 +35,7 @@ def open_workspace(table: Path | None, root: Path | None, access: Access) -> Wor
     Args:
         table: The table to begin with.
         root: The folder; None: that of the table, or the current one.
-        access: Who may talk to the studio.
+        access: The access control of the studio.
 
     Raises:
         ConfigError: The folder is not there, or cannot be written to.
@@ -68,7 +68,7 @@ def serve(
 
     Args:
         table: The table to begin with.
-        root: The folder that pages may look at.
+        root: The folder that the studio may read.
         host: The address to bind to.
         port: The port; 0: any free one.
         opens_browser: Whether to open the link in a browser.

@@ -1,4 +1,4 @@
-"""What was spent on a table so far: the costs of all its releases, added up.
+"""Privacy budget spent on a table: the costs of all its releases, added up.
 
 Costs add up by basic composition: the sum of all ε, and the sum of all δ. It is an upper bound for
 any releases, also if a later one was chosen by looking at an earlier one.

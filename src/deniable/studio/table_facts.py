@@ -1,4 +1,4 @@
-"""What can be seen of a table at once: its columns, its size, its first rows. Confidential."""
+"""First facts about a table: its columns, its size, its first rows. Confidential."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -31,7 +31,7 @@ _FIX = "Its message is not shown, as it may quote cells. Check the file."
 
 @dataclass(frozen=True, kw_only=True)
 class TableHead:
-    """The first look at a table.
+    """Columns, first rows and size of a table.
 
     Attributes:
         columns: Names of its columns.

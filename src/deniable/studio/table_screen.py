@@ -1,4 +1,4 @@
-"""The first screen: pick a table, look at it, say whose rows these are, and draft its schema."""
+"""The first screen: choose a table, view it, name the person column, and draft its schema."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ def _table_page(call: Call, given: Mapping[str, str], *, error: str = "") -> Pag
 
 
 def _draft_content(call: Call, given: Mapping[str, str]) -> dict[str, str]:
-    """The command that drafts the schema as the form says, and the file that it writes."""
+    """The command that drafts the schema with the options of the form, and the file it writes."""
     out = draft_path(call.space.root, given.get("path", ""))
     return {"out": out, "command": paste_text(call.space.root.path, _draft_command(given, out))}
 
@@ -83,7 +83,7 @@ def _draft_command(given: Mapping[str, str], out: str) -> tuple[str, ...]:
 
 
 def show_draft_command(call: Call) -> Reply:
-    """Show the command of a draft as the form says: a part of the page."""
+    """Show the command of a draft with the options of the form: a part of the page."""
     call.space.root.locate(call.form.get("path", ""))
     return Page("command.html", _draft_content(call, call.form))
 

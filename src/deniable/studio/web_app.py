@@ -1,4 +1,4 @@
-"""The web application: routes, pages, and what is answered when something goes wrong."""
+"""The web application: routes, pages, and replies to errors."""
 
 import errno
 import traceback

@@ -1,4 +1,4 @@
-"""Workspace: what all screens share, the requests they get and the replies they give."""
+"""Workspace: the state that all screens share, their requests and their replies."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from deniable.studio.run_store import RunStore
 
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """What all screens share.
+    """State that all screens share.
 
     Attributes:
-        root: The folder that the studio may look at.
+        root: The folder that the studio may read.
         store: The runs on disk.
         control: The processes of the runs.
-        access: Who may talk to the studio.
+        access: The access control of the studio.
         first_table: The table that the studio was started with; "" if none.
     """
 

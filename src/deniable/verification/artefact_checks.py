@@ -16,12 +16,11 @@ from deniable.model.pairwise.denoise import table_weights
 from deniable.model.pairwise.fit import fit_network
 from deniable.model.pairwise.measure import (
     PairwiseMeasurements,
-    apportion,
-    choose_layout,
     count_paid_tables,
+    three_way_layout,
 )
-from deniable.model.pairwise.measure_three_way import three_way_layout
 from deniable.model.pairwise.one_way import value_distributions
+from deniable.model.pairwise.table_layout import apportion, choose_layout
 from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import TableCounts, count_variance, estimate_table
 from deniable.privacy.moment_budget import noise_deviation
@@ -30,7 +29,7 @@ from deniable.privacy.pairwise_budget import PairNoise
 from deniable.release.artefact import Artefact, load
 from deniable.release.atomic_files import encode_json, file_hash
 from deniable.release.manifest import add_checksum
-from deniable.release.prefix_distribution import pool_of_longest
+from deniable.release.prefix_distribution import draw_prefix_pool
 from deniable.release.seed_histogram import MIN_SHARED_FRACTION, choose_omega
 from deniable.release.untrusted_files import read_json
 from deniable.schema.attribute import Attribute
@@ -224,7 +223,7 @@ def _check_fit(
     _require_ledger_noise(measured, claims)
     _require_layout_and_tables(measured, artefact.schema, claims)
     network, max_cost = artefact.network, claims.parameters["max_cost"]
-    prefixes = pool_of_longest(network, artefact.histogram, artefact.schema.pair_masks)
+    prefixes = draw_prefix_pool(network, artefact.histogram, artefact.schema.pair_masks)
     exact = compare_fit(measured, network, max_cost=max_cost, prefixes=prefixes)
     first, tolerance = network, 0.0
     if prefixes is not None:
@@ -275,7 +274,7 @@ def _require_layout_and_tables(
 def _require_three_way(
     measured: PairwiseMeasurements, schema: Schema, noise: PairNoise, targets: Sequence[int]
 ) -> None:
-    """Require three-way interactions if noisy counts say so, and their groups and noise."""
+    """Require three-way interactions if noisy counts call for them, with their groups and noise."""
     layout = three_way_layout(schema.attributes, measured, noise, targets=targets)
     found = measured.three_way
     same = (layout is None) == (found is None)

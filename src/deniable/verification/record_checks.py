@@ -131,7 +131,7 @@ def is_part(path: Path) -> bool:
 
 
 def require_all_parts(names: Collection[str], claims: ManifestClaims) -> None:
-    """Require that there are exactly the parts of so many records, all of one format."""
+    """Require exactly the parts that this number of records has, all of one format."""
     suffix = Path(min(names)).suffix
     number = count_parts(claims.parameters["records"])
     wrong = "a part is missing, or one too many"

@@ -75,7 +75,7 @@ def test_before_a_table_is_read_the_reason_is_shown():
     """Its first line: of Java's exception, not of the call that raised it."""
     text = "An error occurred\n: SparkException: Asked for 512 MiB at sc://h/;token=abc;x\n\tat x"
     expected = (
-        r"\(Py4JJavaError\). It says: SparkException: Asked for 512 MiB at sc://h/;token=…;x."
+        r"\(Py4JJavaError\). Spark reports: SparkException: Asked for 512 MiB at sc://h/;token=…;x."
     )
     start = spark_errors("start a session", is_start=True)
     with pytest.raises(EngineError, match=expected) as caught, start:

@@ -91,7 +91,7 @@ def test_what_was_kept_follows_from_the_saved_noisy_counts(tmp_path):
     again = find_kept_dependences(
         loaded.evidence,
         loaded.schema.attributes,
-        part=loaded.certificate.parameters["fractions"]["parameters"],
+        fraction=loaded.certificate.parameters["fractions"]["parameters"],
     )
     assert again == artefact.kept
     assert artefact.kept.level.sample_share < 0.6

@@ -19,9 +19,6 @@ from deniable.errors import InvariantError
 from deniable.model.pairwise import measure
 from deniable.model.pairwise.measure import (
     PairwiseMeasurements,
-    apportion,
-    choose_layout,
-    count_measured_pairs,
     measure_pairwise,
     measure_tables,
     scaled_interactions,
@@ -379,23 +376,6 @@ def test_the_tables_of_a_pair_are_averaged():
     assert measured.interaction((0, 1)).tolist() == [[2, -2], [-2, 2]]
 
 
-weights_of_pairs = st.dictionaries(
-    st.tuples(st.integers(0, 9), st.integers(10, 19)), st.floats(1e-9, 1e9), min_size=1, max_size=30
-)
-
-
-@property_test
-@given(st.integers(0, 500), weights_of_pairs)
-def test_all_tables_are_apportioned(number, weights):
-    """No more, no fewer; each pair within one of its share; pairs without any are omitted."""
-    looks = apportion(number, weights)
-    assert sum(looks.values()) == number
-    total = sum(weights.values())
-    for pair, weight in weights.items():
-        assert abs(looks.get(pair, 0) - number * weight / total) < 1 + 1e-6
-    assert 0 not in looks.values()
-
-
 @pytest.mark.parametrize("mu", [math.inf, 1.0, 1e-5])
 def test_spends_are_those_of_the_plan(mu):
     """With interactions, without any noise, and with too much of it for interactions."""
@@ -439,75 +419,6 @@ def test_pairs_with_a_target_have_half_the_sigma():
 
 
 # Bins and groups
-
-
-def layout_of(attributes, *, mu, records, targets=()):
-    shares = [np.full(attribute.size, 1 / attribute.size) for attribute in attributes]
-    noise = noise_of(attributes, mu)
-    return choose_layout(attributes, shares, noise, records=records, targets=targets), noise
-
-
-@pytest.mark.parametrize("mu", [1e-3, 0.02, 0.3, 3.0])
-@pytest.mark.parametrize("records", [1.0, 900.0, 50_000.0, 1e9])
-def test_there_are_as_many_groups_as_noise_allows(mu, records):
-    """(g - 1) g σ / records ≤ 0.2 for the chosen number; twice as many without an order."""
-    missing = Attribute(name="m", kind="integer", values=range(50), missing=("?",))
-    attributes = [plain_attribute("x", 40), plain_attribute("y", 3), missing]
-    layout, noise = layout_of(attributes, mu=mu, records=records)
-    unordered, few_values, ordered = (int(groups.max()) + 1 for groups in layout.groups)
-    number = ordered - 1
-    assert unordered <= 2 * number
-    assert few_values == min(3, int(layout.bins[1].max()) + 1)
-    assert max(unordered, ordered) <= MAX_GROUPS
-    largest = max(layout.interaction_sigmas.values(), default=0.0)
-    if number > 2:
-        assert (number - 1) * number * largest <= 0.2 * records
-    if mu * records > 1e5:
-        assert number == 7
-    if mu * records < 10:
-        assert number <= 2
-    assert math.isfinite(noise.mu_interactions)
-
-
-def test_noise_too_large_for_its_table_makes_groups_coarser():
-    """As many records as one likes: the stated entry fits, so that the fewest groups do."""
-    attributes = [
-        Attribute(name=f"m{i}", kind="integer", values=range(50), missing=("?",)) for i in range(6)
-    ]
-    layout, noise = layout_of(attributes, mu=1e-4, records=1e15, targets=[0])
-    assert noise.interactions.name != "exact"
-    assert noise_laws.gaussian_radius(8 * gaussian_sigma(noise.interactions)) > 2**26
-    numbers = [int(groups.max()) + 1 for groups in layout.groups]
-    assert 3 <= max(numbers) < 8
-    for (i, j), sigma in layout.interaction_sigmas.items():
-        assert noise_laws.rounded_gaussian(numbers[i] * numbers[j] * sigma).radius <= 2**26
-
-
-@pytest.mark.parametrize("m", [2, 9])
-def test_the_fewest_groups_fit_whenever_the_stated_entry_does(m):
-    """Four of an attribute without order and one of missing cells, all pairs with a target but
-    those that have the largest noise; at the smallest μ that has interactions."""
-    values = [f"v{i}" for i in range(50)]
-    attributes = [
-        Attribute(name=f"m{i}", kind="categorical", values=values, missing=("?",)) for i in range(m)
-    ]
-    mu = 2.0
-    while noise_of(attributes, mu / 1.1).interactions.name != "exact":
-        mu /= 1.1
-    layout, _ = layout_of(attributes, mu=mu, records=1.0, targets=range(m - 2))
-    numbers = [int(groups.max()) + 1 for groups in layout.groups]
-    for (i, j), sigma in layout.interaction_sigmas.items():
-        assert noise_laws.rounded_gaussian(numbers[i] * numbers[j] * sigma).radius <= 2**26
-
-
-def test_the_number_of_measured_pairs_by_hand():
-    """(μ · records / 300)², at least 1.5 per attribute, at most all."""
-    noise = replace(noise_of([plain_attribute("x", 3)] * 11), table_count=220)
-    noise = replace(noise, tables=noise_laws.rounded_gaussian(math.sqrt(220) / 0.02))
-    rows = (10_000, 63_000, 80_000, 111_000, 112_000, 10**7)
-    found = [count_measured_pairs(11, noise, records=n) for n in rows]
-    assert found == [16, 17, 28, 54, 55, 55]
-    assert count_measured_pairs(11, noise_of([plain_attribute("x", 3)] * 11), records=1) == 55
 
 
 def test_bins_and_groups_follow_from_the_noisy_values_alone():

@@ -16,12 +16,13 @@ from deniable.counting.local import count
 from deniable.model.pairwise import measure
 from deniable.model.pairwise.measure import (
     FURTHER_TABLES,
+    ThreeWayInteractions,
     measure_pairwise,
     measure_tables,
+    measure_three_way,
     scaled_interactions,
     with_bins,
 )
-from deniable.model.pairwise.measure_three_way import measure_three_way
 from deniable.privacy.ledger import Ledger
 from deniable.privacy.noise import add_noise
 from deniable.privacy.pairwise_budget import (
@@ -194,3 +195,20 @@ def test_nothing_is_measured_or_spent_without_an_entry():
     codes = codes_of(RECORDS * 500, 4)
     measured, _ = measured_of(codes, noise)
     assert triples_of(codes, measured, noise) == (measured, [])
+
+
+def test_shapes_must_match():
+    table = np.zeros((2, 3, 2), dtype=np.int64)
+    groups = (np.arange(2), np.arange(3), np.array([0, 0, 1]))
+    good = ThreeWayInteractions(
+        groups=groups, interactions={(0, 1, 2): table}, sigmas={(0, 1, 2): 2.0}
+    )
+    assert good.fits([2, 3, 3])
+    assert not good.fits([2, 3, 2])
+    assert not replace(good, sigmas={}).fits([2, 3, 3])
+    assert not replace(good, interactions={(0, 1, 2): table[:, :2]}).fits([2, 3, 3])
+    table += 24
+    assert np.array_equal(good.interaction((0, 1, 2)), np.full((2, 3, 2), 2.0))
+    assert good.mean_square == 1.0
+    table[1, 2, 1] += 12
+    assert good.mean_square == pytest.approx((11 + 1.5**2) / 12)

@@ -111,7 +111,7 @@ def test_two_way_tables_add_precision_by_inverse_variance():
 
 def test_a_part_of_the_rows_is_at_most_as_good_as_that_part():
     columns = [column(4), column(4)]
-    half = level_of(columns, 1e-3, records=5_000, part=0.5)
+    half = level_of(columns, 1e-3, records=5_000, fraction=0.5)
     assert half.rows == 10_000
     assert half.sample_share == pytest.approx(0.5, rel=1e-3)
 

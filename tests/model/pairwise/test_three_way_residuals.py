@@ -10,8 +10,12 @@ from deniable.counting.local import count
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise.denoise import denoise_tables, table_weights
 from deniable.model.pairwise.fit import fit_network
-from deniable.model.pairwise.measure import measure_pairwise, measure_tables, with_bins
-from deniable.model.pairwise.measure_three_way import measure_three_way
+from deniable.model.pairwise.measure import (
+    measure_pairwise,
+    measure_tables,
+    measure_three_way,
+    with_bins,
+)
 from deniable.model.pairwise.three_way_residuals import divide_groups, find_residuals
 from deniable.privacy.pairwise_budget import pair_noise
 from deniable.randomness import Keyed

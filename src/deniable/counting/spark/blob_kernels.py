@@ -30,7 +30,7 @@ PREFIX_SCHEMA = "length int, prefix binary, shared long, fault string"
 RESULT_TYPES = pa.schema({"result": pa.binary(), "fault": pa.string()})
 RESULT_SCHEMA = "result binary, fault string"
 
-# In place of the number of a table, or of a prefix's length: the row tells of blobs.
+# In place of the number of a table, or of a prefix's length: the row lists blobs that were seen.
 SEEN = -1
 # Cells of a table that one task adds up.
 _CELLS_PER_CHUNK = 2**20

@@ -48,7 +48,7 @@ BLOB_SCHEMA = (
 )
 # Bytes of the hash that stands for an owner, and of the digest of a blob's codes or owners.
 OWNER_BYTES = 16
-# In place of a row of a blob: only says that a task has seen the blob.
+# In place of a row of a blob: only marks that a task has seen the blob.
 NO_ROW = -1
 _DIGEST_BYTES = 16
 _OTHER_ROWS = (

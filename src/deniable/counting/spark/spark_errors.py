@@ -165,7 +165,7 @@ def _first_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     reported = next((line for line in lines if line.startswith(": ")), lines[0] if lines else "")
     reported = re.sub(r"token=[^;\s]*", "token=…", reported.removeprefix(": ").strip())
-    return f"It says: {reported.rstrip('.')}." if reported else ""
+    return f"Spark reports: {reported.rstrip('.')}." if reported else ""
 
 
 def is_spark_error(error: BaseException) -> bool:

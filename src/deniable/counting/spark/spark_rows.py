@@ -166,7 +166,7 @@ class SparkRows:
             kept = kept.toDF("blob", *(_KEPT_COLUMNS[name] for name in kept.columns[1:]))
             # Chosen once: all later jobs read the same rows, whatever is computed again.
             kept = _persist(kept)
-        # One of them is no row, but says that the blob was seen.
+        # One of them is no row, but marks that the blob was seen.
         counted = kept.selectExpr("blob", "size(kept) - 1 as rows", "fault")
         rows = {row["blob"]: row["rows"] for row in self.collect(counted, "choose rows")}
         self.reader.require_all(rows)
@@ -176,13 +176,13 @@ class SparkRows:
         return replace(self, blobs=blobs, rows=rows, cached=(*self.cached, kept, blobs))
 
     def close(self) -> None:
-        """Let the cluster forget the rows."""
+        """Free the memory and disk that the cluster uses for the rows."""
         with spark_errors("free the rows"):
             for frame in reversed(self.cached):
                 frame.unpersist()
 
     def empty(self) -> "SparkRows":
-        """Return rows like these, but none of them."""
+        """Return a table with the same columns and no rows."""
         reader = replace(self.reader, digests={})
         return replace(self, blobs=self.blobs.limit(0), reader=reader, rows={}, tasks=1)
 

@@ -13,11 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from deniable.arrays import Indices, Reals
-from deniable.model.pairwise.measure import (
-    Pair,
-    PairwiseMeasurements,
-    count_measured_pairs,
-)
+from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.model.pairwise.one_way import (
     sum_blocks,
     sum_groups,
@@ -31,6 +27,7 @@ from deniable.model.pairwise.shrinkage import (
     mean_effect_variance,
     rake,
 )
+from deniable.model.pairwise.table_layout import Pair, count_measured_pairs
 from deniable.privacy.pairwise_budget import TARGET_WEIGHT, PairNoise
 from deniable.schema.attribute import Attribute
 
@@ -63,7 +60,7 @@ class DenoisedTables:
         bins: The distribution of each attribute's bins.
         excess: For pairs i < j with a two-way table, counts minus those expected under
             independence; rows and columns sum to 0.
-        coarse: For the other pairs, what is known between groups.
+        coarse: For the other pairs, the residual between groups.
         effect_variance: τ: mean square of residual over expected count, minus the part due to
             noise; 0 if there is no effect.
         sigma: Standard deviation of the noise that is left in each pair's counts.
@@ -218,7 +215,7 @@ def _consistent_shares(
 
 @dataclass(frozen=True, kw_only=True)
 class CoarseResidual:
-    """What is known of a pair between groups: from interactions and from its two-way table.
+    """Residual of a pair between groups, estimated from interactions and its two-way table.
 
     Attributes:
         residual: Counts minus those expected under independence; rows and columns sum to 0.
@@ -264,7 +261,7 @@ class CoarseResidual:
         return double_centre(residual + moved[self.rows][:, self.columns])
 
     def shrink_toward(self, table: Reals) -> "CoarseResidual":
-        """Shrink what noise explains of the difference from a denoised table between bins.
+        """Shrink the difference from a denoised table between bins by what noise explains of it.
 
         James and Stein's estimate, with a share s of its shrinkage; positive part, of d dimensions:
 
@@ -297,10 +294,10 @@ def _denoise_together(
     margins: Sequence[Reals],
     coarse: Mapping[Pair, CoarseResidual],
 ) -> dict[Pair, Reals]:
-    """Denoise two-way tables by all that is known of them, interactions included.
+    """Denoise two-way tables, with their interactions.
 
-    Directions and cells are found in what both measurements say together. Where groups still differ
-    from the result, they prevail, less what noise explains.
+    Tables and interactions are combined, then denoised. Where the result still differs from the
+    combined counts between groups, these prevail, less the part that noise explains.
     """
     combined = {
         pair: coarse[pair].adjust(residual) if pair in coarse else residual

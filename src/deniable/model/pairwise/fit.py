@@ -163,7 +163,7 @@ def _fit_in_order(
 
 @dataclass(frozen=True)
 class _FitsAhead:
-    """Fits of attributes in a pool of threads, each started as soon as it can be.
+    """Fits of attributes in threads, each started as soon as the records it needs are drawn.
 
     A fit needs the pool's records of its parents; with three-way interactions, those of all earlier
     attributes. So attributes that do not depend on each other are fitted at the same time. What a
@@ -269,10 +269,10 @@ def _fit_attribute(
     *,
     pool: RecordPool,
 ) -> tuple[tuple[Parent, ...], LogLinear]:
-    """Fit an attribute's bins to pairs; then also to three-way interactions that pairs lack.
+    """Fit an attribute's bins to pairs; then also to three-way interactions that pairs miss.
 
-    ``parents`` are those by pairs, of the ``earlier`` attributes, which the records of the pool
-    have. Returned are all parents, those in three-way interactions included, and the model.
+    The records of the pool have the ``earlier`` attributes. ``parents`` are those of them that are
+    chosen by pairs. Return all parents, those in three-way interactions included, and the model.
     """
     share, three_way = tables.bins[child], measured.three_way
     evidence, weights = _parent_evidence(tables, child, parents, pool)
@@ -317,7 +317,7 @@ def _parent_evidence(
     parents: Sequence[Parent],
     pool: RecordPool,
 ) -> tuple[list[ParentEvidence], Reals]:
-    """Collect what an attribute's bins are fitted to, and the records with each configuration.
+    """Compute target counts and penalties by parent, and the weight of each configuration.
 
     Args:
         tables: The denoised tables.
@@ -350,8 +350,8 @@ def _parent_evidence(
         evidence.append(
             ParentEvidence(
                 groups=in_configurations,
-                # The pool has about the parent's margin. All parents agree on the child's, or no
-                # θ would reach their targets.
+                # The pool has about the parent's margin. The child's margin is the same for all
+                # parents; otherwise no θ could reach all targets.
                 target=rake(table * (in_pool / table.sum(axis=1))[:, None], in_pool, margin),
                 expected=expected,
                 penalty=_PENALTY_FACTOR * noise_variance / signal_variance + _MIN_PENALTY,

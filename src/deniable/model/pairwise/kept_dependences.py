@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.arrays import Counts, Reals
-from deniable.model.pairwise.measure import Pair, PairwiseMeasurements
+from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.model.pairwise.noise_level import (
     VISIBLE_SIGMAS,
     ColumnNoise,
@@ -16,12 +16,13 @@ from deniable.model.pairwise.noise_level import (
     noise_level,
 )
 from deniable.model.pairwise.one_way import value_distributions
+from deniable.model.pairwise.table_layout import Pair
 from deniable.schema.attribute import Attribute
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeptDependences:
-    """What a model kept, by its noisy counts alone.
+    """Dependences that a model kept, judged by its noisy counts alone.
 
     Attributes:
         level: The noise level.
@@ -63,14 +64,14 @@ MOSTLY_NOISE = (
 
 
 def find_kept_dependences(
-    measured: PairwiseMeasurements, attributes: Sequence[Attribute], *, part: float = 1.0
+    measured: PairwiseMeasurements, attributes: Sequence[Attribute], *, fraction: float = 1.0
 ) -> KeptDependences | None:
-    """Find what a model kept, from its noisy counts; None if they have no noise.
+    """Find the dependences that a model kept, from its noisy counts; None if they have no noise.
 
     Args:
         measured: The noisy counts.
         attributes: The domain of each column.
-        part: The share of the rows in which pairs are counted.
+        fraction: The share of the rows in which pairs are counted.
 
     Privacy:
         Covers: everything, as post-processing of the noisy counts, at no cost.
@@ -93,7 +94,7 @@ def find_kept_dependences(
     tables = {pair: measured.table(pair)[1] for pair in measured.tables}
     pairs = PairNoises.of(columns, measured.interaction_sigmas, tables)
     records = measured.ratio * measured.records
-    level = noise_level(columns, pairs, records=records, ratio=measured.ratio, part=part)
+    level = noise_level(columns, pairs, records=records, ratio=measured.ratio, fraction=fraction)
     dependent, by_chance = _count_dependent(measured, columns, pairs, records)
     return KeptDependences(level=level, dependent=dependent, by_chance=by_chance)
 
@@ -104,7 +105,7 @@ def _count_dependent(
     pairs: PairNoises,
     records: float,
 ) -> tuple[int, float]:
-    """Count the pairs whose dependence stands out; and those that do by chance.
+    """Count the pairs whose dependence stands out, and those expected to do so by chance.
 
     The sum of squares of independent columns has d = (a - 1)(b - 1) dimensions and is about a
     multiple of a χ² variable: its mean, times (1 + 2√(2/d)), is the threshold.
@@ -131,7 +132,7 @@ def _count_dependent(
 
 
 def _chi_squared_tail(freedom: int, threshold: float) -> float:
-    """Probability that a χ² variable of so many degrees of freedom exceeds a positive threshold.
+    """Probability that a χ² variable with ``freedom`` degrees of freedom exceeds a threshold > 0.
 
         Σ_{k < f/2} e^-x x^k / k!                             for even f, with x = threshold / 2
         erfc(√x) + Σ_{k < (f-1)/2} e^-x x^(k+½) / Γ(k + 3/2)  for odd f
@@ -153,11 +154,11 @@ def _sums_of_squares(
     records: float,
     ratio: float,
 ) -> tuple[Reals, Reals]:
-    """Sum the squares of each pair's residual; and what they add up to if it is independent.
+    """Sum the squares of each pair's residual, and compute their expectation under independence.
 
-    That is the noise of the interactions; that of the margins, which centring removes only where
-    the other column's groups have equal weight; and the chance of which rows are in the table:
-    n Σ r (1 - r) Σ c (1 - c).
+    The expectation has three parts: the noise of the interactions; the noise of the margins, which
+    centring removes only where the other column's groups have equal weight; and the sampling
+    variance, n Σ r (1 - r) Σ c (1 - c).
 
     Args:
         interactions: Noisy interactions of pairs of one shape, scaled by the number of cells.

@@ -1,15 +1,15 @@
-"""Measure noisy one-way tables, interactions of all pairs, and two-way tables of the strongest.
+"""Measure noisy one-way tables, interactions, and two-way tables of the strongest pairs.
 
 One-way tables come first, over all values of each attribute. Their noisy counts determine bins, and
-groups of bins. The interactions of all pairs are measured between groups: coarse before fine. The
-pairs that show the strongest dependence are then measured as two-way tables between bins. A pair
-has no direction, so no budget is spent on choosing a graph.
+groups of bins. The interactions of all pairs are measured between groups: coarse before fine. With
+enough rows, those of all triples follow. The pairs that show the strongest dependence are then
+measured as two-way tables between bins. A pair has no direction, so no budget is spent on choosing
+a graph. ``table_layout`` makes all choices.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
@@ -17,51 +17,77 @@ import numpy as np
 from deniable.arrays import Counts, Indices, Reals
 from deniable.counting.contingency import CountQueries, Query, QueryAxis
 from deniable.errors import InvariantError
-from deniable.model.pairwise.one_way import (
-    choose_bins,
-    choose_groups,
-    estimate_records,
-    has_order,
-    sum_groups,
-    value_distributions,
+from deniable.model.pairwise.one_way import estimate_records, value_distributions
+from deniable.model.pairwise.table_layout import (
+    Pair,
+    ThreeWayLayout,
+    Triple,
+    apportion,
+    choose_layout,
+    choose_three_way,
 )
-from deniable.model.pairwise.three_way import ThreeWay
 from deniable.privacy import noise_laws
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise import add_noise
 from deniable.privacy.noise_laws import Law
 from deniable.privacy.pairwise_budget import (
     PAIRS_SPEND,
-    TARGET_WEIGHT,
     PairNoise,
     gaussian_sigma,
-    interaction_sigmas,
     interactions_spend,
+    three_way_spend,
 )
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
 
-Pair = tuple[int, int]
 # A pair or a triple of attributes.
 Subset = TypeVar("Subset", bound=tuple[int, ...])
 # Name of the tables that are measured in place of three-way interactions.
 FURTHER_TABLES = "further tables"
 # Callback that counts rows, given the attributes with their buckets.
 CountBinned = Callable[[Sequence[Attribute]], CountQueries]
-# Numbers and ordered categories have at most this many groups, other categories twice as many:
-# they cannot be merged with neighbours that are alike.
-_MAX_ORDERED_GROUPS = 7
-# Groups are as many as keep the noise of Cramér's φ, over all cells of a pair, below this.
-_MAX_PHI_NOISE = 0.2
-# Two-way tables are measured for as many pairs as keep their noise below this share of the rows;
-# but for at least this many pairs per attribute.
-_TARGET_TABLE_DEVIATION = 1 / 300
-_MIN_PAIRS_PER_ATTRIBUTE = 1.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreeWayInteractions:
+    """Noisy three-way interactions.
+
+    Attributes:
+        groups: The group of each bin, by attribute.
+        interactions: Noisy interactions between groups, scaled by the number of cells.
+        sigmas: Standard deviation of the noise of each triple's interactions, unscaled.
+    """
+
+    groups: tuple[Indices, ...]
+    interactions: dict[Triple, Counts]
+    sigmas: dict[Triple, float]
+
+    def fits(self, bins: Sequence[int]) -> bool:
+        """Test whether the shapes match, given the number of bins of each attribute."""
+        sizes = [int(own.max()) + 1 for own in self.groups]
+        fits = [len(own) for own in self.groups] == list(bins)
+        fits &= list(self.interactions) == list(self.sigmas)
+        shapes = {triple: table.shape for triple, table in self.interactions.items()}
+        return fits and all(s == tuple(sizes[i] for i in t) for t, s in shapes.items())
+
+    @property
+    def mean_square(self) -> float:
+        """Mean square of all interactions in units of their noise: more than 1 if there are any.
+
+        An artefact states it: so a change of a number on which no distribution depends is seen.
+        """
+        numbers = [self.interaction(triple).ravel() / self.sigmas[triple] for triple in self.sigmas]
+        return float(np.square(np.concatenate(numbers)).mean())
+
+    def interaction(self, triple: Triple) -> Reals:
+        """The noisy centred table between the groups of a triple."""
+        noisy: Reals = self.interactions[triple] / self.interactions[triple].size
+        return noisy
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairwiseMeasurements:
-    """Noisy one-way tables, interactions and two-way tables: all that the default is fitted to.
+    """Noisy one-way tables, interactions and two-way tables: all that the model is fitted to.
 
     A standard deviation of 0 means no noise.
 
@@ -91,7 +117,7 @@ class PairwiseMeasurements:
     table_sigma: float
     ratio: float = 1.0
     fitted_with: str = ""
-    three_way: ThreeWay | None = field(default=None, repr=False)
+    three_way: ThreeWayInteractions | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         bins = [int(own.max()) + 1 for own in self.bins]
@@ -170,7 +196,8 @@ def measure_pairwise(
         ratio=ratio,
     )
     if noise.interactions.name == "exact":
-        # No noise, so that two-way tables of all pairs are exact; or too much for interactions.
+        # Either nothing has noise, and two-way tables of all pairs will be exact; or interactions
+        # would have too much.
         return measured, spends
     grouped = [own[of_bins] for own, of_bins in zip(layout.groups, layout.bins, strict=True)]
     count = count_pairs(with_bins(attributes, grouped))
@@ -193,81 +220,6 @@ def measure_values(
         tables.append(noisy)
         spends.append(spent)
     return tables, spends
-
-
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """Bins and groups of every attribute, and the noise of the interactions between groups.
-
-    Attributes:
-        bins: The bin of each code, by attribute.
-        groups: The group of each bin, by attribute.
-        interaction_sigmas: σ of each pair with at least two groups on both sides.
-    """
-
-    bins: tuple[Indices, ...]
-    groups: tuple[Indices, ...]
-    interaction_sigmas: Mapping[Pair, float]
-
-
-def choose_layout(
-    attributes: Sequence[Attribute],
-    shares: Sequence[Reals],
-    noise: PairNoise,
-    *,
-    records: float,
-    targets: Sequence[int],
-) -> Layout:
-    """Choose bins and groups from noisy one-way tables. Post-processing: no cost.
-
-    The number of groups is the largest for which the noise of φ is small:
-
-        φ noise = (g - 1) g σ / records        for g × g groups of equal weight
-    """
-    pairs = count_measured_pairs(len(attributes), noise, records=records)
-    sigma = gaussian_sigma(noise.tables) * math.sqrt(pairs / max(noise.table_count, 1))
-    bins = choose_bins(attributes, shares, records=records, sigma=sigma)
-    in_bins = [sum_groups(own, share) for own, share in zip(bins, shares, strict=True)]
-    for number in range(_MAX_ORDERED_GROUPS, 1, -1):
-        most = [number if has_order(attribute) else 2 * number for attribute in attributes]
-        groups = tuple(map(choose_groups, attributes, in_bins, most))
-        sigmas = _interaction_sigmas(groups, noise.mu_interactions, targets)
-        largest = max(sigmas.values(), default=0.0)
-        # Noise is scaled by the number of cells, and its table must not be too large. With two
-        # groups it never is, or there would be no interactions (``pair_noise``).
-        scaled = (2 * number + 1) ** 2 * largest
-        fits = noise_laws.gaussian_radius(scaled) <= noise_laws.MAX_RADIUS
-        is_clear = (number - 1) * number * largest <= _MAX_PHI_NOISE * records
-        if number == 2 or (fits and is_clear):
-            break
-    return Layout(bins=bins, groups=groups, interaction_sigmas=sigmas)
-
-
-def _interaction_sigmas(
-    groups: Sequence[Indices], mu: float, targets: Sequence[int]
-) -> dict[Pair, float]:
-    """Choose σ of each pair; attributes with a single group have no interactions."""
-    numbers = [int(own.max()) + 1 for own in groups]
-    divided = [i for i, number in enumerate(numbers) if number > 1]
-    pairs = list(combinations(divided, 2))
-    shapes = [(numbers[i], numbers[j]) for i, j in pairs]
-    weights = [TARGET_WEIGHT if {i, j} & set(targets) else 1 for i, j in pairs]
-    return dict(zip(pairs, interaction_sigmas(shapes, weights, mu=mu), strict=True))
-
-
-def count_measured_pairs(attributes: int, noise: PairNoise, *, records: float) -> int:
-    """Count the pairs to measure as two-way tables, given the (noisy) number of records.
-
-    pairs = (μ · records / 300)²,  at least 1.5 per attribute
-    """
-    total = attributes * (attributes - 1) // 2
-    if noise.tables.name == "exact":
-        return total
-    affordable = (
-        noise.table_count * (_TARGET_TABLE_DEVIATION * records / gaussian_sigma(noise.tables)) ** 2
-    )
-    minimum = int(_MIN_PAIRS_PER_ATTRIBUTE * attributes)
-    return min(total, noise.table_count, max(int(affordable), minimum))
 
 
 def measure_interactions(
@@ -323,6 +275,62 @@ def scaled_interactions(counts: Counts) -> Counts:
     return centred
 
 
+def measure_three_way(
+    rng: Rng,
+    count_grouped: CountBinned,
+    attributes: Sequence[Attribute],
+    measured: PairwiseMeasurements,
+    noise: PairNoise,
+    *,
+    targets: Sequence[int] = (),
+) -> tuple[PairwiseMeasurements, list[Spend]]:
+    """Measure the three-way interactions of all triples, or none; return all, and the spend.
+
+    Args:
+        rng: Source of the noise.
+        count_grouped: Counts records of the part ``parameters``.
+        attributes: The domain of each column.
+        measured: What was measured before.
+        noise: The noise of each stage.
+        targets: Columns whose triples are measured more precisely. Public.
+
+    Privacy:
+        Neighbours: add or remove one record, which moves the interactions of a triple as Lemma 11
+            states.
+        Covers: all noisy numbers, and whether there are any, which noisy counts decide. If there
+            are none, the entry pays for further two-way tables (``measure_tables``, Theorem 13).
+        Does not cover: the domains, which must be public.
+    """
+    if not noise.reserved_count:
+        return measured, []
+    spends = [three_way_spend(len(attributes), noise.three_way)]
+    layout = three_way_layout(attributes, measured, noise, targets=targets)
+    if layout is None:
+        return measured, spends
+    grouped = [own[of] for own, of in zip(layout.groups, measured.bins, strict=True)]
+    count = count_grouped(with_bins(attributes, grouped))
+    interactions = measure_interactions(rng, count, layout.sigmas, what="triples")
+    three_way = ThreeWayInteractions(
+        groups=layout.groups, interactions=interactions, sigmas=dict(layout.sigmas)
+    )
+    return replace(measured, three_way=three_way), spends
+
+
+def three_way_layout(
+    attributes: Sequence[Attribute],
+    measured: PairwiseMeasurements,
+    noise: PairNoise,
+    *,
+    targets: Sequence[int],
+) -> ThreeWayLayout | None:
+    """Choose the groups between which three-way interactions are measured. Post-processing."""
+    shares = value_distributions(attributes, measured.values, measured.value_sigmas)
+    records = measured.ratio * measured.records
+    return choose_three_way(
+        attributes, measured.bins, shares, noise, records=records, targets=targets
+    )
+
+
 def measure_tables(
     rng: Rng,
     count: CountQueries,
@@ -330,7 +338,7 @@ def measure_tables(
     weights: Mapping[Pair, float],
     noise: PairNoise,
 ) -> tuple[PairwiseMeasurements, list[Spend]]:
-    """Measure two-way tables of pairs, in proportion to their weights; return all, and the spend.
+    """Measure two-way tables, their numbers by the pairs' weights; return all, and the spend.
 
     Privacy:
         Neighbours: add or remove one record, which moves one cell of each table by one.
@@ -364,7 +372,7 @@ def count_paid_tables(measured: PairwiseMeasurements, noise: PairNoise) -> int:
 def _add_table_noise(
     rng: Rng, tables: Sequence[Counts], law: Law, *, what: str, number: int
 ) -> tuple[list[Counts], Spend]:
-    """Add noise to tables, of which one record changes a cell each; return them and the spend."""
+    """Add noise to tables, in each of which one record changes one cell; return also the spend."""
     flat = np.concatenate([np.empty(0, dtype=np.int64), *(table.ravel() for table in tables)])
     noisy, spent = add_noise(rng, flat, law, what=what, part="parameters", l0_sensitivity=number)
     ends = np.cumsum([table.size for table in tables], dtype=np.int64)
@@ -374,22 +382,6 @@ def _add_table_noise(
 
 def _query(attributes: Sequence[int]) -> Query:
     return tuple(QueryAxis(i, bucketed=True) for i in attributes)
-
-
-def apportion(total: int, weights: Mapping[Pair, float]) -> dict[Pair, int]:
-    """Divide ``total`` tables among pairs in proportion to their weights; omit pairs without any.
-
-    Largest remainder method: round each share down, then give one more to the largest remainders.
-    """
-    total_weight = sum(weights.values())
-    if not total or not total_weight > 0:
-        return {}
-    quotas = {pair: total * weight / total_weight for pair, weight in weights.items()}
-    shares = {pair: int(quota) for pair, quota in quotas.items()}
-    remaining = total - sum(shares.values())
-    for pair in sorted(quotas, key=lambda p: (shares[p] - quotas[p], p))[:remaining]:
-        shares[pair] += 1
-    return {pair: share for pair, share in sorted(shares.items()) if share}
 
 
 def with_bins(attributes: Sequence[Attribute], bins: Sequence[Indices]) -> list[Attribute]:

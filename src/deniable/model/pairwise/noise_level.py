@@ -14,8 +14,8 @@ from statistics import NormalDist, median
 import numpy as np
 
 from deniable.arrays import Indices, Reals
-from deniable.model.pairwise.measure import Pair
 from deniable.model.pairwise.one_way import sum_groups
+from deniable.model.pairwise.table_layout import Pair
 from deniable.schema.attribute import Attribute
 
 # A dependence stands out if its size exceeds the mean size of pure noise by this many standard
@@ -31,7 +31,7 @@ _MIN_VARIANCE = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnNoise:
-    """One column, as the noise of its counts sees it.
+    """Sizes, shares and noise of one column.
 
     Attributes:
         values: Number of its values.
@@ -187,7 +187,7 @@ def noise_level(
     *,
     records: float,
     ratio: float = 1.0,
-    part: float = 1.0,
+    fraction: float = 1.0,
 ) -> NoiseLevel:
     """Compute the noise level of a model. Post-processing of noisy counts: no cost.
 
@@ -217,11 +217,11 @@ def noise_level(
         pairs: The noise of the pairs.
         records: Number of records in which pairs are counted.
         ratio: Records in which pairs are counted per record of the one-way tables.
-        part: Records in which pairs are counted, as a share of all rows.
+        fraction: Records in which pairs are counted, as a share of all rows.
     """
     sizes = np.array([len(column.shares) for column in columns])
     level = NoiseLevel(
-        rows=records / part,
+        rows=records / fraction,
         columns=len(columns),
         pairs=len(pairs.first),
         groups=float(median(sizes.tolist())),
@@ -244,7 +244,7 @@ def noise_level(
         level,
         visible_association=median(association.tolist()),
         visible_correlation=median(correlation.tolist()) if len(correlation) else None,
-        sample_share=part / (1 + variance_ratio),
+        sample_share=fraction / (1 + variance_ratio),
     )
 
 

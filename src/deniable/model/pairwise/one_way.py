@@ -17,7 +17,7 @@ from deniable.schema.attribute import Attribute
 # has an expected count of at least σ / 4.
 _MIN_BIN_SHARE = 1 / 160
 _BIN_SHARE_PER_ROOT_SIGMA = 0.5
-# A category that is not alike its neighbours has its own bin from this share of that minimum.
+# An unordered category has its own bin if its share is at least this fraction of that minimum.
 _OWN_BIN_RATIO = 1 / 3
 # Counts are smoothed only if no bin is wider than its neighbour by more than this factor.
 _MAX_WIDTH_RATIO = 10
@@ -106,11 +106,11 @@ def has_order(attribute: Attribute) -> bool:
 
 
 def choose_groups(attribute: Attribute, shares: Reals, number: int) -> Indices:
-    """Merge the bins of an attribute into at most ``number`` groups, as even as can be.
+    """Merge the bins of an attribute into at most ``number`` groups of weights as even as possible.
 
     Numbers, dates and ordered categories merge with their neighbours; other categories in the
-    order of their weight, so that frequent ones stay alone. Missing cells are one more group.
-    If nine rows of ten have the same value, that is a group, and the others divide the tenth.
+    order of their weight, so that frequent ones stay alone. Missing cells are one more group. A
+    value that nine rows of ten have is one group; the other groups divide the remaining tenth.
 
     Args:
         attribute: The attribute.
@@ -142,7 +142,7 @@ def _divide_evenly(weights: Reals, number: int) -> Indices:
     [0, 0, 1, 2, 3]
     """
     sums = np.concatenate([[0.0], np.cumsum(weights)])
-    # Run from the i-th end to the j-th; no run is empty.
+    # squares[i, j] is that of the run of weights i … j - 1; no run is empty.
     squares = np.square(sums[None, :] - sums[:, None])
     squares[np.tril_indices(len(sums))] = np.inf
     least, starts = squares[0], []

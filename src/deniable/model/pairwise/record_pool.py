@@ -33,11 +33,11 @@ class Parent:
 
 @dataclass(kw_only=True)
 class RecordPool:
-    """Synthetic records, to which one attribute after the other is drawn.
+    """Synthetic records, drawn one attribute after the other.
 
     Attributes:
         bins: The bin of each record and attribute; 0 before it is drawn.
-        similarity: The records, sorted so that neighbours have similar bins.
+        similarity: An order of the records in which neighbours have similar bins.
         rng: The random stream of the draws.
     """
 
@@ -47,7 +47,7 @@ class RecordPool:
 
     @classmethod
     def empty(cls, records: int, attributes: int) -> Self:
-        """Make a pool of which nothing is drawn yet."""
+        """Make a pool in which no attribute is drawn yet."""
         rng = Keyed(_POOL_KEY).at("parameters")
         bins = np.zeros((records, attributes), dtype=np.intp, order="F")
         return cls(bins=bins, similarity=random_permutation(records, rng), rng=rng)
@@ -55,19 +55,19 @@ class RecordPool:
     def take_prefixes(
         self, prefixes: Codes, order: Sequence[int], measured: PairwiseMeasurements
     ) -> None:
-        """Replace the attributes that are drawn first by those of given records."""
+        """Replace the first attributes in drawing order by given prefixes."""
         for at, j in enumerate(order[: prefixes.shape[1]]):
             self.bins[:, j] = measured.bins[j][prefixes[:, at]]
             self.similarity = stable_sort_by(self.bins[:, j], self.similarity)
 
     def draw(self, i: int, distributions: Reals, index: Indices) -> None:
-        """Draw an attribute, given distinct distributions and the number of each record's."""
+        """Draw an attribute, given distinct distributions and the index of each record's."""
         words = stratified_words(index, self.similarity, self.rng)
         self.bins[:, i] = _invert(distributions, index, words)
         self.similarity = stable_sort_by(self.bins[:, i], self.similarity)
 
     def distributions(self, fitted: LogLinear, parents: Sequence[Parent]) -> tuple[Reals, Indices]:
-        """Compute an attribute's distributions: distinct ones, and the number of each record's."""
+        """Compute an attribute's distinct distributions, and the index of each record's."""
         if not parents:
             return softmax(fitted.base[None, :]), np.zeros(len(self.bins), dtype=np.intp)
         configurations, _, index = self.configurations(parents)
@@ -102,7 +102,7 @@ def given_distributions(
         given: The network.
         measured: The noisy counts.
         pool: The records.
-        index: The number of each record's distribution: one is computed for each number.
+        index: The index of each record's distribution; one is computed for each index.
         child: The attribute.
     """
     records = pool.bins[np.unique(index, return_index=True)[1]]

@@ -187,7 +187,7 @@ def rake(table: Reals, rows: Reals, columns: Reals) -> Reals:
 def double_centre(table: Reals) -> Reals:
     """Subtract row and column means, so that all rows and columns sum to zero.
 
-    The noise in the margins goes with them: margins are estimated from all tables together.
+    This also removes the noise of the margins, which are estimated from all tables together.
     """
     rows = table - table.mean(axis=1, keepdims=True)
     centred: Reals = rows - rows.mean(axis=0, keepdims=True)

@@ -46,7 +46,7 @@ class TripleParents:
 
 @dataclass(frozen=True, kw_only=True)
 class TripleEvidence:
-    """What is known of a three-way interaction.
+    """Target counts and penalties of one three-way interaction.
 
     Attributes:
         parents: The parents and groups.
@@ -143,7 +143,7 @@ class TripleDesign:
         return logits
 
     def loss(self, effects: Reals, shares: Floats) -> tuple[float, Reals]:
-        """Compute what φ adds to the loss besides the logits, and the gradient of all of it.
+        """Compute the terms of φ in the loss, apart from the logits, and the gradient in φ.
 
         Args:
             effects: All φ, stacked.
@@ -156,7 +156,7 @@ class TripleDesign:
         return value, self._centre(fitted - self.target + self.penalty * effects) * self.scale
 
     def split(self, effects: Reals) -> tuple[TripleEffect, ...]:
-        """Return each φ by itself."""
+        """Split the stacked φ into the effects of single pairs of parents."""
         parts = np.split(effects, self.starts[1:-1])
         pairs = zip(self.evidence, parts, strict=True)
         return tuple(TripleEffect(parents=each.parents, effect=part) for each, part in pairs)

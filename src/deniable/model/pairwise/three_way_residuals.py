@@ -1,7 +1,7 @@
 """Three-way interactions that a fit of pairs does not explain: those that stand out from noise.
 
-All of it is post-processing of noisy counts. A three-way interaction is not zero in a model of
-pairs, so what the fitted model has itself is subtracted, as the pool of records shows it.
+All of it is post-processing of noisy counts. A model of pairs has three-way interactions of its
+own. They are estimated from the pool of records, and subtracted from the measured ones.
 """
 
 import math
@@ -12,8 +12,8 @@ import numpy as np
 
 from deniable.arrays import Indices, Reals
 from deniable.model.pairwise.denoise import DenoisedTables
+from deniable.model.pairwise.measure import ThreeWayInteractions
 from deniable.model.pairwise.one_way import sum_blocks, sum_groups, sum_row_groups
-from deniable.model.pairwise.three_way import ThreeWay
 from deniable.model.pairwise.three_way_effects import TripleEvidence, TripleParents, centre_axes
 
 # A residual is kept if noise alone would exceed its sum of squares with probability at most e to
@@ -31,7 +31,7 @@ _POSITIVE_FLOOR = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Residual:
-    """What two earlier attributes and an attribute have in common, and its model has not.
+    """A three-way interaction of an attribute and two earlier ones, less that of the fitted model.
 
     Attributes:
         residual: Centred counts, measured minus fitted: groups of both, and of the attribute.
@@ -48,7 +48,7 @@ class Residual:
 
 def find_residuals(
     tables: DenoisedTables,
-    three_way: ThreeWay,
+    three_way: ThreeWayInteractions,
     pool: Indices,
     *,
     child: int,
@@ -81,7 +81,7 @@ def find_residuals(
 
 
 def _count_pool(
-    three_way: ThreeWay, pool: Indices, divided: Sequence[int], shares: Reals
+    three_way: ThreeWayInteractions, pool: Indices, divided: Sequence[int], shares: Reals
 ) -> Iterator[tuple[tuple[int, int], Reals]]:
     """Count the pool by the groups of each pair of attributes and of the child, as fitted."""
     sizes = [int(three_way.groups[j].max()) + 1 for j in divided]
@@ -100,19 +100,20 @@ def _count_pool(
 
 def _residual(
     tables: DenoisedTables,
-    three_way: ThreeWay,
+    three_way: ThreeWayInteractions,
     pair: tuple[int, int],
     child: int,
     in_pool: Reals,
 ) -> Residual:
-    """Subtract what the fitted model has from the measured interaction.
+    """Subtract the fitted model's own interaction from the measured one.
 
-    The model's distribution of the child in each cell of the pair, from the pool, times the counts
-    of the pair by its denoised table: those of the pool have the error of its size.
+    The model's counts are its distribution of the child in each cell of the pair, from the pool,
+    times the pair's counts in its denoised table. The pool's own counts of the pair are not used:
+    they have sampling error.
     """
     j, k = pair
-    first, second, child_ = sorted((j, k, child))
-    triple = (first, second, child_)
+    first, second, third = sorted((j, k, child))
+    triple = (first, second, third)
     noisy = np.moveaxis(three_way.interaction(triple), triple.index(child), 2)
     cells = in_pool.sum(axis=2, keepdims=True)
     shares = in_pool / np.maximum(cells, _POSITIVE_FLOOR)
@@ -140,7 +141,7 @@ def _pair_counts(tables: DenoisedTables, groups: Sequence[Indices], j: int, k: i
 
 def triple_evidence(
     residuals: Mapping[tuple[int, int], Residual],
-    three_way: ThreeWay,
+    three_way: ThreeWayInteractions,
     child: int,
     own_groups: Mapping[int, Indices],
     configurations: Sequence[Indices],
