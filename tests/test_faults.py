@@ -7,6 +7,7 @@ whose line is no longer there fails too: the list must follow the code.
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -211,11 +212,13 @@ FAULTS = [
         "groups follow from exact counts",
         "model/pairwise/measure.py",
         "    grouped = [own[of_bins] for own, of_bins",
+        "    from deniable.model.pairwise.one_way import choose_groups, sum_groups\n"
+        "    from deniable.model.pairwise.table_layout import _pair_sigmas\n"
         "    exact = count_values([(QueryAxis(i),) for i in range(len(attributes))])\n"
         "    shares = value_distributions(attributes, [t.dense() for t in exact], sigmas)\n"
         "    shares = [sum_groups(own, s) for own, s in zip(layout.bins, shares, strict=True)]\n"
         "    groups = tuple(map(choose_groups, attributes, shares, [2] * len(shares)))\n"
-        "    sigmas = _interaction_sigmas(groups, noise.mu_interactions, targets)\n"
+        "    sigmas = _pair_sigmas(groups, noise.mu_interactions, targets)\n"
         "    layout = replace(layout, groups=groups, interaction_sigmas=sigmas)\n"
         "    measured = replace(measured, groups=groups)\n"
         "    grouped = [own[of_bins] for own, of_bins",
@@ -342,7 +345,7 @@ FAULTS = [
         "ω is chosen with the exact number of rows",
         "pipeline/api.py",
         "(learnt, run)\n    histogram, spent = ",
-        "(replace(learnt, seeds=len(rows)), run)\n    histogram, spent = ",
+        "(replace(learnt, seed_count=seeds.number), run)\n    histogram, spent = ",
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[omega chosen, split]",
     ),
     Fault(
@@ -699,3 +702,6 @@ def test_a_planted_fault_turns_its_test_red(fault, warm_tests, tmp_path):
     printed = output.read_text(encoding="utf-8")
     assert code == "1", f"no test failed, exit code {code}:\n{printed[-2000:]}"
     assert "1 failed" in printed
+    # A change that cannot run at all is not a fault that a test must notice.
+    broken = re.search(r"^E +(NameError|ImportError|SyntaxError|ModuleNotFound)", printed, re.M)
+    assert broken is None, f"the planted line does not run: {printed[-2000:]}"

@@ -3,7 +3,7 @@
     Pr{bin = b | z_1, …, z_p} ∝ 2^(base[b] + Σ_j effects_j[z_j, b] + Σ_jk joint_jk[z_j, z_k, b])
 
 A table has one row per configuration of the parents, so it can have only a few parents. Here an
-attribute can have any number. Logarithms, weights and draws are integers, so the same key gives the
+attribute can have many. Logarithms, weights and draws are integers, so the same key gives the
 same records on every computer.
 """
 

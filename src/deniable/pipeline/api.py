@@ -78,11 +78,7 @@ def learn(
             f"--mode {config.mode} needs the table while it generates, so there is no artefact to "
             "keep; use deniable synthesize"
         )
-    schema = schema if isinstance(schema, Schema) else Schema.read(schema)
-    config = resolve_options(_with_engine(config, source), schema)
-    planned = plan_run(schema, config)
-    _require_confirmed(schema, config)
-    run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
+    run = _prepare_run(schema, _with_engine(config, source), noise, progress)
     table = read_rows(source, run)
     run.progress("learn the model", 0, 1)
     with closing(table.rows):
@@ -172,12 +168,8 @@ def synthesize(
     """
     config = Config.assemble(options)
     _require_request(config, records=records, key=key, model=model)
-    schema = schema if isinstance(schema, Schema) else Schema.read(schema)
     config = _with_engine(config, source, own_model=model is not None)
-    config = resolve_options(config, schema)
-    planned = plan_run(schema, config, records=records)
-    _require_confirmed(schema, config)
-    run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
+    run = _prepare_run(schema, config, noise, progress, records=records)
     table = read_rows(source, run)
     run.progress("learn the model", 0, 1)
     with closing(table.rows):
@@ -188,6 +180,22 @@ def synthesize(
         artefact = make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
     release = generate(artefact, records, key=key, workers=config.workers)
     return replace(release, internal=internal, engine=table.engine)
+
+
+def _prepare_run(
+    schema: SchemaSource,
+    config: Config,
+    noise: Randomness,
+    progress: Progress,
+    *,
+    records: int | None = None,
+) -> Run:
+    """Read the schema, plan the run, and check both, before a row is read."""
+    schema = schema if isinstance(schema, Schema) else Schema.read(schema)
+    config = resolve_options(config, schema)
+    planned = plan_run(schema, config, records=records)
+    _require_confirmed(schema, config)
+    return Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
 
 
 def _require_no_cluster(master: str | None, accept_open_cluster: bool) -> None:
