@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Each worker starts with one half of the tests, so that what a file of tests shares is made once.
 TWO_WORKERS := -n 2 --dist worksteal
+# Tests and pages start hundreds of commands. Where PYTHONDONTWRITEBYTECODE is set, each would compile.
+COMPILE := $(BIN)/python -m compileall -q src
 .DEFAULT_GOAL := help
 
 .PHONY: help demo studio pictures test quick check lint types test-types doctests format docs dist bench \
@@ -25,10 +27,12 @@ help:  ## show this list
 
 .venv/.dev: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(COMPILE)
 	@touch $@ .venv/.user .venv/.studio
 
 .venv/.docs: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(COMPILE)
 	@touch $@ .venv/.user
 
 demo: .venv/.user  ## synthesize and evaluate the embedded table

@@ -15,8 +15,13 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
     from sphinx.application import Sphinx
 
+# Not %reset, which collects garbage: with all libraries loaded, that takes longer than most pages.
 _FORGET = """
-get_ipython().run_line_magic("reset", "-f -s")
+def forget(names, hidden):
+    for name in set(names) - set(hidden):
+        del names[name]
+
+forget(get_ipython().user_ns, get_ipython().user_ns_hidden)
 import os
 os.chdir({folder!r})
 del os

@@ -103,10 +103,10 @@ def _computed_by_map(attribute: ColumnDraft, found: Dependency) -> ColumnDraft:
     decimals = next((each for each in attribute.fields if each.key == "decimals"), None)
     if decimals is not None and decimals.value != 0:
         fields.append(decimals)
-    follows = "each follows from the other" if found.both else "it follows from it"
+    follows = "each follows from the other" if found.both else "the value follows"
     note = Note(
-        f"it is computed from {write_value(found.source)}, as {follows} in every row: please check "
-        f"its {key} against the data dictionary",
+        f"computed from {write_value(found.source)}, since {follows} in every row: please check "
+        f"the {key} against the data dictionary. If it is chance, write a type with values instead",
         priority=3,
     )
     return _as_computed(attribute, fields, note)
