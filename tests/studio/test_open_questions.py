@@ -12,6 +12,7 @@ from deniable.studio.open_questions import (
     OpenQuestion,
     answers_to,
     apply_answer,
+    gather_rare,
     is_settled,
     read_questions,
     taken_codes,
@@ -100,8 +101,8 @@ def test_a_code_taken_for_missing_can_be_a_value_after_all():
     [question] = [each for each in read_questions(draft.text) if taken_codes(each)]
     assert taken_codes(question) == ("-99",)
     assert [each.label for each in answers_to(question)][1] == "No, it is a value"
-    assert not is_settled(question, ["-99"])
-    assert is_settled(question, [])
+    assert not is_settled(question, {"missing": ["-99"]})
+    assert is_settled(question, {})
     after = schema_after(draft, "age", "value")
     assert "-99" not in after.missing
     assert -99 in after.values
@@ -118,6 +119,28 @@ def test_a_list_gets_the_code_as_a_value():
         "values": ["x", "-9", "-8"],
     }
     assert apply_answer("edit", column, [question]) == {}
+
+
+def test_rare_values_are_gathered_by_one_click():
+    question = OpenQuestion(
+        "1 of its 3 values is rare (fewer than 10 rows); listing them discloses that they occur. "
+        'Take the list from the data dictionary, or make the column "text" with the frequent '
+        "values.",
+        ("pet",),
+    )
+    assert question.plain_text.endswith("If not, gather the rare ones.")
+    assert [each.name for each in answers_to(question)] == ["keep", "frequent"]
+    column = {"type": "categorical", "values": ["cat", "dog", "other"], "outside": "drop"}
+    found = gather_rare(column, {"cat", "other", "not listed"})
+    assert found == {
+        "type": "text",
+        "values": ["cat", "other"],
+        "other": "(other)",
+        "outside": None,
+        "confirmed": False,  # which are frequent was read off the data
+    }
+    assert is_settled(question, {"type": "text"})
+    assert not is_settled(question, column)
 
 
 def test_minus_one_that_means_missing_is_one_click():

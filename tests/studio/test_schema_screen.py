@@ -308,3 +308,19 @@ def test_a_code_that_is_a_value_is_one_click_and_then_looked_at(studio, drafted)
     assert 'name="min" value="-99"' in page
     assert column(drafted, "boats").missing == ()
     assert "taken to mean" not in text_of(page).partition("Edit as text")[0]
+
+
+def test_rare_values_are_gathered_and_then_looked_at(studio, drafted):
+    question = '"pet": 1 of its 4 values is rare; listing them discloses that they occur.'
+    text = re.sub(r'"boats": many.*', question, drafted.read_text())
+    drafted.write_text(text.replace('"axolotl",', '"axolotl", "dodo",'))
+    page = studio.get("/schema", **GIVEN)
+    assert "Gather the rare values" in page
+    sent = {**GIVEN, "version": version_of(page), "column": str(number(drafted, "pet"))}
+    words = text_of(studio.post("/schema/answer", **sent, answer="frequent"))
+    found = column(drafted, "pet")
+    assert found.kind == "text"
+    assert "dodo" not in found.values
+    assert "axolotl" in found.values
+    assert "pet" in Schema.read(drafted).drafted  # it was read off the table: to be confirmed
+    assert "discloses that they occur" not in words.partition("Edit as text")[0]

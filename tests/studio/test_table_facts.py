@@ -6,7 +6,14 @@ import pytest
 
 from deniable.errors import DataError
 from deniable.studio import table_facts as table_facts_module
-from deniable.studio.table_facts import Remembered, count_rows, size_text, table_facts, table_hash
+from deniable.studio.table_facts import (
+    Remembered,
+    count_rows,
+    frequent_texts,
+    size_text,
+    table_facts,
+    table_hash,
+)
 
 
 def test_facts_follow_the_file(tmp_path):
@@ -52,6 +59,14 @@ def test_long_cells_and_wide_tables_are_cut(tmp_path):
     assert len(facts.columns) == 100
     assert len(facts.shown_columns) == len(facts.first_rows[0]) == 60
     assert facts.first_rows[0][0] == "x" * 39 + "…"
+
+
+def test_texts_that_few_rows_have_are_not_frequent(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("pet\n" + "cat\n" * 10 + "dog\n" * 9)
+    assert frequent_texts(path, "pet") == {"cat"}
+    with pytest.raises(DataError, match="no column of this name"):
+        frequent_texts(path, "home")
 
 
 def test_what_is_no_table_is_an_error(tmp_path):

@@ -5,7 +5,7 @@ about. A question is open as long as one of its columns is not confirmed.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -21,6 +21,8 @@ _MAYBE_MISSING = re.compile(
 )
 _TAKEN_FOR_MISSING = re.compile(r"(-?\d+(?: and -?\d+)*) (?:is|are) taken to mean missing")
 _CODES = "Are its numbers quantities, or codes without an order?"
+# Names of the value that stands for all rare ones; the first that is free is taken.
+_OTHER = ("other", "(other)", *(f"(other {number})" for number in range(2, 1000)))
 # Codes that one click lists as categories.
 _MAX_CODES = 200
 # What a note says of keys of the file, and the same for a reader of a page with buttons.
@@ -40,6 +42,16 @@ _PLAIN_WORDS: tuple[tuple[str, str], ...] = (
     (
         r"If so, set unit and max_rows_per_unit at the top: without them the guarantee",
         "If so, say so here: otherwise the guarantee",
+    ),
+    (
+        r'Take the list from the data dictionary, or make the column "text" with the frequent '
+        r"values\.?$",
+        "Is the whole list public, for example in a data dictionary? If not, gather the rare ones.",
+    ),
+    (
+        r"If it identifies a person, make it an identifier; if a coarser grid is enough, choose one"
+        r"\.?$",
+        "Is it one, or does it identify a person?",
     ),
     (r' \("ordered"\)', ""),
     (r"^If its numbers are codes without an order, make it categorical\.$", _CODES),
@@ -132,6 +144,8 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+# What a note says of values that few rows have.
+_RARE = "listing them discloses"
 _KEEP = Answer("keep", "Correct as it is")
 # A phrase of a note, and the answers to it. The first confirms the column as it is.
 _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
@@ -174,7 +188,10 @@ _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
         "codes without an order",
         (Answer("keep", "Quantities, or in this order"), Answer("codes", "Codes without an order")),
     ),
-    ("listing them discloses", (Answer("keep", "The whole list is public"),)),
+    (
+        _RARE,
+        (Answer("keep", "The whole list is public"), Answer("frequent", "Gather the rare values")),
+    ),
     ("it is computed from", (Answer("keep", "It follows from the other column"),)),
 )
 
@@ -234,14 +251,33 @@ def apply_answer(
     return {} if name == "edit" else {"confirmed": True}
 
 
+def gather_rare(column: Mapping[str, Any], frequent: Collection[str]) -> dict[str, object]:
+    """The keys of an ``[[attribute]]`` whose rare values become one: the answer "frequent".
+
+    It is not confirmed: which values are frequent was read off the data.
+
+    Args:
+        column: The attribute, as TOML.
+        frequent: Its values that are not rare.
+    """
+    dropped = {key: None for key in column if key not in ("name", "missing")}
+    kept = [each for each in column.get("values", []) if each in frequent]
+    taken = {*kept, *column.get("missing", [])}
+    other = next(each for each in _OTHER if each not in taken)
+    return {**dropped, "type": "text", "values": kept, "other": other, "confirmed": False}
+
+
 def taken_codes(question: OpenQuestion) -> tuple[str, ...]:
     """The numbers that the draft took for codes of missing, as a note says."""
     found = _TAKEN_FOR_MISSING.search(question.text)
     return tuple(found[1].split(" and ")) if found else ()
 
 
-def is_settled(question: OpenQuestion, missing: Sequence[str]) -> bool:
-    """Whether a question about codes was answered: by what the column now takes for missing."""
+def is_settled(question: OpenQuestion, column: Mapping[str, Any]) -> bool:
+    """Whether a question was answered: by the type of the column, or what it takes for missing."""
+    missing = column.get("missing", [])
+    if _RARE in question.text:
+        return column.get("type") == "text"
     if code := code_of(question):
         return code in missing
     codes = taken_codes(question)

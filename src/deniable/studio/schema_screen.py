@@ -8,9 +8,16 @@ from deniable.drafting.round_numbers import nice_above
 from deniable.errors import ConfigError, SchemaError
 from deniable.studio.column_form import OUTSIDE, TYPES, ColumnForm, convert, summarize
 from deniable.studio.equivalent_command import paste_text, plan_command
-from deniable.studio.open_questions import OpenQuestion, answers_to, apply_answer, is_settled
+from deniable.studio.open_questions import (
+    OpenQuestion,
+    answers_to,
+    apply_answer,
+    gather_rare,
+    is_settled,
+)
 from deniable.studio.rule_words import rule_sentence
 from deniable.studio.schema_file import SchemaFile
+from deniable.studio.table_facts import frequent_texts
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
 # Digits of a number of rows: no table has more.
@@ -118,15 +125,30 @@ def answer(call: Call) -> Reply:
     column = file.columns[at]
     name = call.form.get("answer", "")
     questions = _questions_of(str(column.get("name")), file)
-    text = file.edited.with_attribute(at, **apply_answer(name, column, questions))
+    if name == "frequent":
+        changes = gather_rare(column, _frequent_values(call, str(column.get("name"))))
+    else:
+        changes = apply_answer(name, column, questions)
+    text = file.edited.with_attribute(at, **changes)
     if name == "unit":
         rows = call.form.get("max_rows_per_unit", "1")
         text = text.with_head(unit=column["name"], max_rows_per_unit=_number(rows) or 1)
     reply = _save(call, file, text.text, f"c{at}")
-    if name in ("missing", "value", "edit") and isinstance(reply, Redirect):
+    if name in ("missing", "value", "edit", "frequent") and isinstance(reply, Redirect):
         given = {key: call.form.get(key, "") for key in ("table", "schema")}
         return Redirect(address("/schema", **given, column=at) + f"#c{at}")
     return reply
+
+
+def _frequent_values(call: Call, column: str) -> frozenset[str]:
+    """The texts of a column that are not rare, counted in the table. Confidential."""
+    found = frequent_texts(call.space.root.locate(call.form.get("table", "")), column)
+    if not found:
+        raise ConfigError(
+            "no value of this column is frequent: leave it out, or describe it from a data "
+            "dictionary"
+        )
+    return found
 
 
 def confirm(call: Call) -> Reply:
@@ -246,9 +268,8 @@ def _column_view(at: int, column: dict[str, Any], file: SchemaFile) -> dict[str,
 def _questions_of(name: str, file: SchemaFile) -> list[OpenQuestion]:
     """The open questions about a column."""
     column = next((each for each in file.columns if each.get("name") == name), {})
-    missing = column.get("missing", [])
     about = [each for each in file.questions if name in each.columns]
-    return [each for each in about if not is_settled(each, missing)]
+    return [each for each in about if not is_settled(each, column)]
 
 
 def _table_questions(file: SchemaFile) -> list[str]:

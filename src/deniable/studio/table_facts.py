@@ -12,6 +12,7 @@ import polars as pl
 
 from deniable.data.polars_errors import polars_errors_as
 from deniable.drafting.column_profile import open_table
+from deniable.drafting.text_columns import MIN_FREQUENT_ROWS
 from deniable.errors import DataError
 from deniable.files import parse_toml
 from deniable.studio.run_process import hash_table
@@ -97,6 +98,26 @@ def count_rows(path: Path) -> int:
 def table_hash(path: Path) -> str:
     """SHA-256 of a table. Confidential."""
     return _REMEMBERED.get(path, hash_table)
+
+
+def frequent_texts(path: Path, column: str) -> frozenset[str]:
+    """The texts of a column that a draft does not call rare. Confidential.
+
+    Raises:
+        DataError: The table cannot be read, or has no such column.
+    """
+    opened = open_table(path)
+    if column not in opened.names:
+        raise DataError(f"{opened.label} has no column of this name; draft its schema again")
+    with polars_errors_as(DataError, f"{opened.label} cannot be read", fix=_FIX):
+        counted = (
+            opened.frame.select(pl.col(column).cast(pl.String).alias("text"))
+            .group_by("text")
+            .len("rows")
+            .filter(pl.col("rows") >= MIN_FREQUENT_ROWS)
+            .collect()
+        )
+    return frozenset(each for each in counted["text"].to_list() if each is not None)
 
 
 def described_columns(path: Path) -> frozenset[str]:
