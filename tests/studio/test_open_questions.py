@@ -1,6 +1,7 @@
 """The notes of a draft become questions with answers."""
 
 import re
+from decimal import Decimal
 
 import polars as pl
 import pytest
@@ -14,6 +15,7 @@ from deniable.studio.open_questions import (
     apply_answer,
     gather_rare,
     is_settled,
+    own_column,
     read_questions,
     taken_codes,
 )
@@ -140,6 +142,30 @@ def test_rare_values_are_gathered_by_one_click():
         "confirmed": False,  # which are frequent was read off the data
     }
     assert is_settled(question, {"type": "text"})
+    assert not is_settled(question, column)
+
+
+@pytest.mark.parametrize(
+    ("results", "found"),
+    [
+        (["may", "jun", "may"], {"type": "categorical", "values": ["jun", "may"]}),
+        ([3, 1, 2], {"type": "integer", "min": 1, "max": 3}),
+        ([-3.4, 1.25], {"type": "real", "min": Decimal("-3.4"), "max": 1.25, "decimals": 2}),
+        (["?", "may"], {"type": "categorical", "values": ["may"]}),
+    ],
+)
+def test_a_column_that_merely_seems_to_follow_becomes_one_of_its_own(results, found):
+    question = OpenQuestion(
+        'It is computed from "price", as it follows from it in every row: please check its map '
+        "against the data dictionary.",
+        ("month",),
+    )
+    assert question.plain_text.startswith('In every row of this table, it follows from "price".')
+    assert [each.name for each in answers_to(question)] == ["keep", "own"]
+    pairs = [[f"p{at}", result] for at, result in enumerate(results)]
+    column = {"name": "month", "type": "computed", "from": "price", "map": pairs, "missing": ["?"]}
+    assert own_column(column) == {"from": None, "map": None, **found, "confirmed": False}
+    assert is_settled(question, found)
     assert not is_settled(question, column)
 
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from deniable.files import parse_toml
+from deniable.studio.column_form import mapped_pairs
 
 _START = re.compile(r"#\s*To decide:")
 _ITEM = re.compile(r"#\s+(\d+)\.\s+(.*)")
@@ -53,6 +54,13 @@ _PLAIN_WORDS: tuple[tuple[str, str], ...] = (
         r"\.?$",
         "Is it one, or does it identify a person?",
     ),
+    (
+        r'^It is computed from ("[^"]*"), as (?:each follows from the other|it follows from it) in '
+        r"every row: please check its (?:map|steps) against the data dictionary\.?$",
+        r"In every row of this table, it follows from \1. Is that always so, and public? Records "
+        r"will obey it, and what follows from what is published with the schema.",
+    ),
+    (r"^Only these numbers occur: .*$", "No other numbers occur in this table. Can others occur?"),
     (r' \("ordered"\)', ""),
     (r"^If its numbers are codes without an order, make it categorical\.$", _CODES),
     (
@@ -146,6 +154,8 @@ def _sentence(text: str) -> str:
 
 # What a note says of values that few rows have.
 _RARE = "listing them discloses"
+# What a note says of a column that follows from another.
+_COMPUTED = "it is computed from"
 _KEEP = Answer("keep", "Correct as it is")
 # A phrase of a note, and the answers to it. The first confirms the column as it is.
 _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
@@ -192,7 +202,17 @@ _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
         _RARE,
         (Answer("keep", "The whole list is public"), Answer("frequent", "Gather the rare values")),
     ),
-    ("it is computed from", (Answer("keep", "It follows from the other column"),)),
+    (
+        _COMPUTED,
+        (
+            Answer("keep", "It always follows from it"),
+            Answer("own", "No: it is a column of its own"),
+        ),
+    ),
+    (
+        "only these numbers occur",
+        (Answer("keep", "Only these can occur"), Answer("edit", "Others can occur: edit it")),
+    ),
 )
 
 
@@ -267,6 +287,29 @@ def gather_rare(column: Mapping[str, Any], frequent: Collection[str]) -> dict[st
     return {**dropped, "type": "text", "values": kept, "other": other, "confirmed": False}
 
 
+def own_column(column: Mapping[str, Any]) -> dict[str, object]:
+    """The keys of a computed ``[[attribute]]`` that does not follow from another: answer "own".
+
+    It is not confirmed: its values or bounds were read off the data.
+    """
+    missing = column.get("missing", [])
+    found = list(
+        dict.fromkeys(each for _, each in mapped_pairs(column) if str(each) not in missing)
+    )
+    dropped = {key: None for key in column if key not in ("name", "missing")}
+    if all(type(each) in (int, float, Decimal) for each in found):
+        numbers = [Decimal(str(each)) for each in found]
+        digits = max((-int(each.as_tuple().exponent) for each in numbers), default=0)
+        low, high = min(numbers, default=Decimal(0)), max(numbers, default=Decimal(0))
+        if digits <= 0:
+            bounds = {"type": "integer", "min": int(low), "max": int(high)}
+        else:
+            bounds = {"type": "real", "min": low, "max": high, "decimals": digits}
+        return {**dropped, **bounds, "confirmed": False}
+    texts = sorted(map(str, found))
+    return {**dropped, "type": "categorical", "values": texts, "confirmed": False}
+
+
 def taken_codes(question: OpenQuestion) -> tuple[str, ...]:
     """The numbers that the draft took for codes of missing, as a note says."""
     found = _TAKEN_FOR_MISSING.search(question.text)
@@ -278,6 +321,8 @@ def is_settled(question: OpenQuestion, column: Mapping[str, Any]) -> bool:
     missing = column.get("missing", [])
     if _RARE in question.text:
         return column.get("type") == "text"
+    if _COMPUTED in question.text.lower():
+        return column.get("type") != "computed"
     if code := code_of(question):
         return code in missing
     codes = taken_codes(question)

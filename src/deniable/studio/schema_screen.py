@@ -14,6 +14,7 @@ from deniable.studio.open_questions import (
     apply_answer,
     gather_rare,
     is_settled,
+    own_column,
 )
 from deniable.studio.rule_words import rule_sentence
 from deniable.studio.schema_file import SchemaFile
@@ -22,6 +23,8 @@ from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
 # Digits of a number of rows: no table has more.
 _MAX_DIGITS = 15
+# Answers after which the column is shown to be looked at, as it is not confirmed.
+_TO_LOOK_AT = ("missing", "value", "edit", "frequent", "own")
 _LINE = re.compile(r"\(at line (\d+)")
 
 
@@ -128,13 +131,13 @@ def answer(call: Call) -> Reply:
     if name == "frequent":
         changes = gather_rare(column, _frequent_values(call, str(column.get("name"))))
     else:
-        changes = apply_answer(name, column, questions)
+        changes = own_column(column) if name == "own" else apply_answer(name, column, questions)
     text = file.edited.with_attribute(at, **changes)
     if name == "unit":
         rows = call.form.get("max_rows_per_unit", "1")
         text = text.with_head(unit=column["name"], max_rows_per_unit=_number(rows) or 1)
     reply = _save(call, file, text.text, f"c{at}")
-    if name in ("missing", "value", "edit", "frequent") and isinstance(reply, Redirect):
+    if name in _TO_LOOK_AT and isinstance(reply, Redirect):
         given = {key: call.form.get(key, "") for key in ("table", "schema")}
         return Redirect(address("/schema", **given, column=at) + f"#c{at}")
     return reply
