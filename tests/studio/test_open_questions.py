@@ -16,6 +16,7 @@ from deniable.studio.open_questions import (
     gather_rare,
     is_settled,
     own_column,
+    question_text,
     read_questions,
     taken_codes,
 )
@@ -121,6 +122,12 @@ def test_a_list_gets_the_code_as_a_value():
         "values": ["x", "-9", "-8"],
     }
     assert apply_answer("edit", column, [question]) == {}
+
+
+def test_a_page_names_the_text_that_was_taken_for_missing():
+    question = OpenQuestion("One text among its numbers is taken to mean missing: check.", ("x",))
+    assert question_text(question, {"missing": ["", "N"]}).startswith("“N” among its numbers is")
+    assert question_text(question, {"missing": ["N", "?"]}).startswith("One text among")
 
 
 def test_rare_values_are_gathered_by_one_click():

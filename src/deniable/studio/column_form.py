@@ -170,8 +170,8 @@ def summarize(column: Mapping[str, Any]) -> str:
         return str(column.get("formula", ""))
     pairs = [f"{one} → {two}" for one, two in mapped_pairs(column)]
     more = f" and {len(pairs) - _MAX_PAIRS} more" if len(pairs) > _MAX_PAIRS else ""
-    listed = f": {', '.join(pairs[:_MAX_PAIRS])}{more}" if pairs else ""
-    return f"from {column['from']}{listed}"
+    shown = f": {', '.join(pairs[:_MAX_PAIRS])}{more}" if pairs else ""
+    return f"from {column['from']}{shown}"
 
 
 def mapped_pairs(column: Mapping[str, Any]) -> list[tuple[object, object]]:

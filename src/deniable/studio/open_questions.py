@@ -24,6 +24,8 @@ _TAKEN_FOR_MISSING = re.compile(r"(-?\d+(?: and -?\d+)*) (?:is|are) taken to mea
 _CODES = "Are its numbers quantities, or codes without an order?"
 # Names of the value that stands for all rare ones; the first that is free is taken.
 _OTHER = ("other", "(other)", *(f"(other {number})" for number in range(2, 1000)))
+# How a note, which must not quote a cell, begins that is about a text among numbers.
+_ONE_TEXT = "One text among its numbers"
 # Codes that one click lists as categories.
 _MAX_CODES = 200
 # What a note says of keys of the file, and the same for a reader of a page with buttons.
@@ -59,6 +61,10 @@ _PLAIN_WORDS: tuple[tuple[str, str], ...] = (
         r"every row: please check its (?:map|steps) against the data dictionary\.?$",
         r"In every row of this table, it follows from \1. Is that always so, and public? Records "
         r"will obey it, and what follows from what is published with the schema.",
+    ),
+    (
+        r"^(Its numbers look like codes, so each is a value of its own): .*$",
+        r"\1. Are they codes with a public list, or amounts?",
     ),
     (r"^Only these numbers occur: .*$", "No other numbers occur in this table. Can others occur?"),
     (r' \("ordered"\)', ""),
@@ -96,6 +102,13 @@ class OpenQuestion:
         for pattern, words in _PLAIN_WORDS:
             text = re.sub(pattern, words, text)
         return text
+
+
+def question_text(question: OpenQuestion, column: Mapping[str, Any]) -> str:
+    """A note as the page of its column shows it: with the text that was taken for missing."""
+    codes = [each for each in column.get("missing", []) if each]
+    named = f"“{codes[0]}” among its numbers" if len(codes) == 1 else _ONE_TEXT
+    return question.plain_text.replace(_ONE_TEXT, named)
 
 
 @dataclass(frozen=True)
@@ -207,6 +220,13 @@ _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
         (
             Answer("keep", "It always follows from it"),
             Answer("own", "No: it is a column of its own"),
+        ),
+    ),
+    (
+        "its numbers look like codes",
+        (
+            Answer("keep", "Codes, and their list is public"),
+            Answer("edit", "Amounts: edit the column"),
         ),
     ),
     (

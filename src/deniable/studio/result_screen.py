@@ -25,7 +25,10 @@ _FILES = (
     ("synthetic.", "the records"),
     ("manifest.json", "the certificate"),
     ("schema.toml", "what each column may hold"),
-    ("artefact/", "the model, which makes more records"),
+    ("artefact/artefact.json", "the model: it makes more records"),
+    ("artefact/tables", "its tables"),
+    ("artefact/manifest.json", "its certificate"),
+    ("artefact/schema.toml", "its schema"),
 )
 _REPORT_PAGES = ("report.html", "audit.html")
 
