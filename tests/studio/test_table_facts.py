@@ -80,3 +80,19 @@ def test_sizes_in_words():
     assert [size_text(size) for size in (5, 1_500, 2_000_000, 3_210_000_000)] == [
         *("5 bytes", "1.5 kB", "2.0 MB", "3.2 GB")
     ]
+
+
+def test_a_file_that_is_swapped_while_it_is_read_is_refused(tmp_path):
+    """By a link to a file elsewhere, or by another file."""
+    path, other = tmp_path / "t.csv", tmp_path / "other.csv"
+
+    def swap_for_link(_):
+        path.unlink()
+        path.symlink_to(other)
+
+    for swap, words in ((swap_for_link, "is a link"), (lambda _: other.rename(path), "replaced")):
+        path.unlink(missing_ok=True)
+        path.write_text("a\n1\n")
+        other.write_text("b\n2\n")
+        with pytest.raises(DataError, match=words):
+            Remembered().get(path, swap)

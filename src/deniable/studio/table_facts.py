@@ -1,5 +1,7 @@
 """What can be seen of a table at once: its columns, its size, its first rows. Confidential."""
 
+import os
+import stat
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -63,19 +65,34 @@ class Remembered:
         self._lock = Lock()
 
     def get(self, path: Path, make: Callable[[Path], Fact]) -> Fact:
-        """The fact, made once for each state of the file."""
-        found = path.stat()
+        """The fact, made once for each state of the file.
+
+        Raises:
+            DataError: The file is a link, or was replaced while it was read.
+        """
+        found = _require_no_link(path)
         key = (make, path, found.st_ino, found.st_size, found.st_mtime_ns)
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]  # type: ignore[return-value]
         made = make(path)
+        after = _require_no_link(path)
+        if (after.st_dev, after.st_ino) != (found.st_dev, found.st_ino):
+            raise DataError("this file was replaced while it was read; open the page again")
         with self._lock:
             self._kept[key] = made
             while len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
         return made
+
+
+def _require_no_link(path: Path) -> os.stat_result:
+    """The state of a file, which may have become a link since its path was checked."""
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        raise DataError("this file is a link; links are not followed here")
+    return found
 
 
 _REMEMBERED = Remembered()
