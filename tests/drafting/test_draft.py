@@ -88,6 +88,14 @@ def test_a_draft_of_a_frame_parses_and_describes_it(table, kind):
     assert_describes(source, rows=len(table))
 
 
+def test_progress_moves_with_every_column(table):
+    said: list[tuple[str, int, int]] = []
+    few = table.select(table.columns[:4])
+    draft_schema(few, progress=lambda *each: said.append(each))
+    assert [done for stage, done, of in said if stage == "read columns" and of == 4] == [*range(5)]
+    assert said[-1] == ("compare columns", 1, 1)
+
+
 def test_what_is_read_from_the_data_is_marked_and_notes_list_decisions(table):
     draft = draft_schema(table)
     for line in draft.text.splitlines():

@@ -1,6 +1,7 @@
 """The notes of a draft become questions with answers."""
 
 import re
+from decimal import Decimal
 
 import polars as pl
 import pytest
@@ -12,7 +13,10 @@ from deniable.studio.open_questions import (
     OpenQuestion,
     answers_to,
     apply_answer,
+    gather_rare,
     is_settled,
+    own_column,
+    question_text,
     read_questions,
     taken_codes,
 )
@@ -100,8 +104,8 @@ def test_a_code_taken_for_missing_can_be_a_value_after_all():
     [question] = [each for each in read_questions(draft.text) if taken_codes(each)]
     assert taken_codes(question) == ("-99",)
     assert [each.label for each in answers_to(question)][1] == "No, it is a value"
-    assert not is_settled(question, ["-99"])
-    assert is_settled(question, [])
+    assert not is_settled(question, {"missing": ["-99"]})
+    assert is_settled(question, {})
     after = schema_after(draft, "age", "value")
     assert "-99" not in after.missing
     assert -99 in after.values
@@ -118,6 +122,58 @@ def test_a_list_gets_the_code_as_a_value():
         "values": ["x", "-9", "-8"],
     }
     assert apply_answer("edit", column, [question]) == {}
+
+
+def test_a_page_names_the_text_that_was_taken_for_missing():
+    question = OpenQuestion("One text among its numbers is taken to mean missing: check.", ("x",))
+    assert question_text(question, {"missing": ["", "N"]}).startswith("“N” among its numbers is")
+    assert question_text(question, {"missing": ["N", "?"]}).startswith("One text among")
+
+
+def test_rare_values_are_gathered_by_one_click():
+    question = OpenQuestion(
+        "1 of its 3 values is rare (fewer than 10 rows); listing them discloses that they occur. "
+        'Take the list from the data dictionary, or make the column "text" with the frequent '
+        "values.",
+        ("pet",),
+    )
+    assert question.plain_text.endswith("If not, gather the rare ones.")
+    assert [each.name for each in answers_to(question)] == ["keep", "frequent"]
+    column = {"type": "categorical", "values": ["cat", "dog", "other"], "outside": "drop"}
+    found = gather_rare(column, {"cat", "other", "not listed"})
+    assert found == {
+        "type": "text",
+        "values": ["cat", "other"],
+        "other": "(other)",
+        "outside": None,
+        "confirmed": False,  # which are frequent was read off the data
+    }
+    assert is_settled(question, {"type": "text"})
+    assert not is_settled(question, column)
+
+
+@pytest.mark.parametrize(
+    ("results", "found"),
+    [
+        (["may", "jun", "may"], {"type": "categorical", "values": ["jun", "may"]}),
+        ([3, 1, 2], {"type": "integer", "min": 1, "max": 3}),
+        ([-3.4, 1.25], {"type": "real", "min": Decimal("-3.4"), "max": 1.25, "decimals": 2}),
+        (["?", "may"], {"type": "categorical", "values": ["may"]}),
+    ],
+)
+def test_a_column_that_merely_seems_to_follow_becomes_one_of_its_own(results, found):
+    question = OpenQuestion(
+        'It is computed from "price", as it follows from it in every row: please check its map '
+        "against the data dictionary.",
+        ("month",),
+    )
+    assert question.plain_text.startswith('In every row of this table, it follows from "price".')
+    assert [each.name for each in answers_to(question)] == ["keep", "own"]
+    pairs = [[f"p{at}", result] for at, result in enumerate(results)]
+    column = {"name": "month", "type": "computed", "from": "price", "map": pairs, "missing": ["?"]}
+    assert own_column(column) == {"from": None, "map": None, **found, "confirmed": False}
+    assert is_settled(question, found)
+    assert not is_settled(question, column)
 
 
 def test_minus_one_that_means_missing_is_one_click():

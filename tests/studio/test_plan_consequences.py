@@ -5,13 +5,16 @@ import math
 import pytest
 
 from deniable.pipeline import api
+from deniable.release.untrusted_files import read_json
 from deniable.schema.schema import Schema
 from deniable.studio.plan_consequences import (
     best_guess,
     caution_words,
+    certificate_words,
     consequences,
     forecast_words,
     plain_words,
+    warning_words,
 )
 from deniable.studio.plan_form import PlanForm
 
@@ -46,9 +49,9 @@ def test_the_chance_of_a_guess_is_that_of_the_definition():
     assert best_guess(1.0, 1.0) == 1
 
 
-def test_words_are_rounded_so_that_they_never_promise_too_much(small_schema):
+def test_words_are_rounded_so_that_they_never_promise_too_much():
     report = {"cost": {"epsilon": 1.0, "delta": 1e-9}, "mode": "one-shot", "k": 50, "threshold": 99}
-    words = " ".join(plain_words(report, small_schema))
+    words = " ".join(plain_words(report, has_unit=False))
     assert "73.2 %" in words  # 0.7310586, rounded up
     assert "factor of at most 2.8" in words  # 2.718…, rounded up
     assert "1 in 1,000,000,000" in words
@@ -72,6 +75,23 @@ def test_a_person_with_several_rows_is_named(small_schema):
     words = consequences(PlanForm.sent({}), schema).words
     assert "person" in words[0]
     assert "row" not in words[0]
+    assert "whether one person’s rows are in the table" in words[1]
+
+
+def test_a_release_is_explained_in_the_words_of_its_plan(made_release, small_schema):
+    manifest = read_json(made_release / "out" / "manifest.json")
+    planned = consequences(PlanForm.sent({"k": "20", "records": "300"}), small_schema)
+    assert certificate_words(manifest) == planned.words
+    for odd in ({}, {"guarantee": 3}, {"guarantee": {"epsilon": "x", "delta": 0, "unit": "y"}}):
+        assert certificate_words({"mode": "one-shot", "parameters": {}, **odd}) == []
+
+
+def test_a_warning_names_the_field_and_no_flag(small_schema):
+    found = consequences(PlanForm.sent({"rows": "100"}), small_schema).warnings
+    assert found
+    assert "--" not in " ".join(found)
+    assert "under More options" in found[0]
+    assert warning_words(None) == []
 
 
 def test_the_forecast_is_in_words_and_may_be_missing():
@@ -94,10 +114,10 @@ def test_the_forecast_is_in_words_and_may_be_missing():
         (50.0, "quite different", True),
     ],
 )
-def test_words_are_never_stronger_than_their_epsilon(small_schema, epsilon, likeness, warned):
+def test_words_are_never_stronger_than_their_epsilon(epsilon, likeness, warned):
     cost = {"epsilon": epsilon, "delta": 1e-9}
     report = {"cost": cost, "mode": "one-shot", "k": 50, "threshold": 99}
-    words = plain_words(report, small_schema)
+    words = plain_words(report, has_unit=False)
     assert likeness in words[0]
     assert ("almost" in " ".join(words)) == (likeness == "almost the same")
     assert bool(caution_words(report)) == warned
@@ -105,10 +125,10 @@ def test_words_are_never_stronger_than_their_epsilon(small_schema, epsilon, like
     assert "at most more" not in " ".join(words)
 
 
-def test_a_share_just_below_one_is_not_written_as_all(small_schema):
+def test_a_share_just_below_one_is_not_written_as_all():
     cost = {"epsilon": 10.0, "delta": 1e-9}
     report = {"cost": cost, "mode": "one-shot", "k": 50, "threshold": 99}
-    assert "99.996 %" in " ".join(plain_words(report, small_schema))  # 0.9999546, rounded up
+    assert "99.996 %" in " ".join(plain_words(report, has_unit=False))  # 0.9999546, rounded up
 
 
 def test_the_page_warns_of_a_large_epsilon(studio):

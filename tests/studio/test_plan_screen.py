@@ -22,12 +22,28 @@ def command_lines(page):
 
 def test_the_plan_shows_costs_noise_sentence_words_and_modes(studio):
     words = text_of(studio.get("/plan", **GIVEN))
-    assert "values of years Gaussian" in words
+    assert "values of years how often each value occurs Gaussian" in words
     assert "differentially private with respect to" in words
     assert "73.1 % of the time" in words
     assert "random sample" in words
     for mode in ("One-shot", "Seedless", "Tested", "Randomized"):
         assert mode in words
+
+
+def test_many_columns_share_a_row_with_the_smallest_and_the_largest_number(studio, folder):
+    """Their costs differ, so one of them must not stand for all."""
+    lines = ["format = 1", "rows_max = 10_000"]
+    for at in range(21):
+        values = [f"v{value}" for value in range(30 if at == 20 else 2)]
+        lines += ["[[attribute]]", f'name = "c{at}"', 'type = "categorical"', f"values = {values}"]
+    (folder / "wide.toml").write_text("\n".join(lines))
+    words = text_of(studio.get("/plan", table="table.csv", schema="wide.toml"))
+    found = re.search(
+        r"21 tables of values .*? ([\d.]+) to ([\d.]+) ([\d.]+) to ([\d.]+) each", words
+    )
+    assert found is not None
+    assert float(found[1]) < float(found[2])
+    assert float(found[3]) < float(found[4])
 
 
 def test_no_row_is_read_for_a_plan(studio, folder):

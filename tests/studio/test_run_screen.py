@@ -52,9 +52,9 @@ def test_a_run_that_goes_on_shows_its_stages_and_the_ledger_as_it_fills(studio, 
     page = studio.get(f"/run/{going.id}")
     words = text_of(page)
     assert "read the table" in words
-    assert "values of years 0.2500 yes" in words
-    assert "interactions of pairs 0.5000 not yet" in words
-    assert "three-way interactions 0.1000 not yet" in words
+    assert "values of years how often each value occurs 0.2500 yes" in words
+    assert "depend on each other 0.5000 not yet" in words
+    assert "beyond their pairs 0.1000 not yet" in words
     assert "Cancel the run" in words
     assert "deniable synthesize table.csv" in words
     assert 'http-equiv="refresh"' in page  # without scripts
@@ -168,5 +168,5 @@ def test_three_way_interactions_are_spent_once_pairs_are_counted_in_detail(studi
     with (studio.space.store.folder(going.id) / "0.progress").open("a") as file:
         file.write('{"stage": "count pairs in detail", "done": 1, "of": 1}\n')
     words = text_of(studio.get(f"/run/{going.id}"))
-    assert "three-way interactions 0.1000 yes" in words
-    assert "seed prefixes 0.0200 not yet" in words
+    assert "beyond their pairs 0.1000 yes" in words
+    assert "many rows share 0.0200 not yet" in words

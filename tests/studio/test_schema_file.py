@@ -71,3 +71,11 @@ def test_what_is_no_text_is_an_error(path):
         SchemaFile.read(path)
     with pytest.raises(SchemaError):
         SchemaFile.read(path.parent)
+
+
+def test_a_link_is_not_read(path, tmp_path):
+    """Its path was checked before; it may have become a link since."""
+    link = tmp_path / "link.toml"
+    link.symlink_to(path)
+    with pytest.raises(SchemaError):
+        SchemaFile.read(link)

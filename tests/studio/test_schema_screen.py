@@ -308,3 +308,42 @@ def test_a_code_that_is_a_value_is_one_click_and_then_looked_at(studio, drafted)
     assert 'name="min" value="-99"' in page
     assert column(drafted, "boats").missing == ()
     assert "taken to mean" not in text_of(page).partition("Edit as text")[0]
+
+
+def test_rare_values_are_gathered_and_then_looked_at(studio, drafted):
+    question = '"pet": 1 of its 4 values is rare; listing them discloses that they occur.'
+    text = re.sub(r'"boats": many.*', question, drafted.read_text())
+    drafted.write_text(text.replace('"axolotl",', '"axolotl", "dodo",'))
+    page = studio.get("/schema", **GIVEN)
+    assert "Gather the rare values" in page
+    sent = {**GIVEN, "version": version_of(page), "column": str(number(drafted, "pet"))}
+    words = text_of(studio.post("/schema/answer", **sent, answer="frequent"))
+    found = column(drafted, "pet")
+    assert found.kind == "text"
+    assert "dodo" not in found.values
+    assert "axolotl" in found.values
+    assert "pet" in Schema.read(drafted).drafted  # it was read off the table: to be confirmed
+    assert "discloses that they occur" not in words.partition("Edit as text")[0]
+
+
+def test_one_answer_confirms_all_columns_with_no_other_question(studio, drafted):
+    """A column with a second question is left to be asked."""
+    same = '"home", "boats", "pet": one text among its numbers is taken to mean missing: please'
+    other = '"boats": many rows have 5: if it means missing, add it.'
+    text = re.sub(
+        r'1\. "boats": many.*', f"1. {same}\n#      check.\n#   2. {other}", drafted.read_text()
+    )
+    drafted.write_text(text)
+    page = studio.get("/schema", **GIVEN)
+    assert "2 columns have the same question: home, pet." in text_of(page)
+    sent = {**GIVEN, "version": version_of(page), "what": "alike"}
+    studio.post("/schema/confirm", **sent, question="0")
+    confirmed = {each.name for each in Schema.read(drafted).columns if each.confirmed}
+    assert confirmed == {"home", "pet"}
+    version = version_of(studio.get("/schema", **GIVEN))
+    for odd in ("7", "-1", "x", ""):
+        reply = studio.client.post(
+            "/schema/confirm", data={**sent, "version": version, "question": odd}
+        )
+        assert reply.status_code == 422
+        assert "no such question" in reply.text

@@ -6,7 +6,14 @@ import pytest
 
 from deniable.errors import DataError
 from deniable.studio import table_facts as table_facts_module
-from deniable.studio.table_facts import Remembered, count_rows, size_text, table_facts, table_hash
+from deniable.studio.table_facts import (
+    Remembered,
+    count_rows,
+    frequent_texts,
+    size_text,
+    table_facts,
+    table_hash,
+)
 
 
 def test_facts_follow_the_file(tmp_path):
@@ -54,6 +61,14 @@ def test_long_cells_and_wide_tables_are_cut(tmp_path):
     assert facts.first_rows[0][0] == "x" * 39 + "…"
 
 
+def test_texts_that_few_rows_have_are_not_frequent(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("pet\n" + "cat\n" * 10 + "dog\n" * 9)
+    assert frequent_texts(path, "pet") == {"cat"}
+    with pytest.raises(DataError, match="no column of this name"):
+        frequent_texts(path, "home")
+
+
 def test_what_is_no_table_is_an_error(tmp_path):
     (tmp_path / "t.parquet").write_text("kelpfarmer")
     with pytest.raises(DataError) as caught:
@@ -65,3 +80,19 @@ def test_sizes_in_words():
     assert [size_text(size) for size in (5, 1_500, 2_000_000, 3_210_000_000)] == [
         *("5 bytes", "1.5 kB", "2.0 MB", "3.2 GB")
     ]
+
+
+def test_a_file_that_is_swapped_while_it_is_read_is_refused(tmp_path):
+    """By a link to a file elsewhere, or by another file."""
+    path, other = tmp_path / "t.csv", tmp_path / "other.csv"
+
+    def swap_for_link(_):
+        path.unlink()
+        path.symlink_to(other)
+
+    for swap, words in ((swap_for_link, "is a link"), (lambda _: other.rename(path), "replaced")):
+        path.unlink(missing_ok=True)
+        path.write_text("a\n1\n")
+        other.write_text("b\n2\n")
+        with pytest.raises(DataError, match=words):
+            Remembered().get(path, swap)

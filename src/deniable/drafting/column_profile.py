@@ -157,6 +157,7 @@ class OpenedTable:
         rows = int(self.collect(self.frame.select(pl.len())).item())
         at_once = max(1, _MAX_CELLS_IN_MEMORY // max(rows, 1))
         numbered = self.frame.with_row_index(_ROW_INDEX)
+        progress("read columns", 0, len(wanted))
         for first in range(0, len(wanted), at_once):
             # polars does not always keep the order of the rows, so each carries its number.
             cells = self.collect(numbered.select(_ROW_INDEX, *wanted[first : first + at_once]))
@@ -165,8 +166,9 @@ class OpenedTable:
             cells = cells.drop(_ROW_INDEX)
             if self.kept is not None:
                 cells = cells.filter(pl.Series(self.kept))
-            yield from cells
-            progress("read columns", first + cells.width, len(wanted))
+            for at, column in enumerate(cells, start=first + 1):
+                yield column
+                progress("read columns", at, len(wanted))  # the caller has looked at it
 
 
 def open_table(source: object, *, private: bool = False) -> OpenedTable:

@@ -127,7 +127,9 @@ def _draft_plainly(
 ) -> Draft:
     columns = opened.read(progress)
     guesses = guess_columns(columns, unit)
+    progress("compare columns", 0, 1)
     related = find_relationships(columns, guesses)
+    progress("compare columns", 1, 1)
     attributes = add_computed_columns([guess.draft for guess in guesses], related)
     notes = tuple(_collect_notes(columns[0].rows, attributes, related))
     rows = nice_above(columns[0].rows)

@@ -12,7 +12,7 @@ from deniable.drafting.description import FROM_DATA, ColumnDraft, DraftField, No
 # Longest list of values that a person can review.
 _MAX_REVIEWABLE_VALUES = 200
 # A value with fewer rows is rare: naming it in a schema discloses that some row has it.
-_MIN_FREQUENT_ROWS = 10
+MIN_FREQUENT_ROWS = 10
 # Fewer distinct texts are never free text. Texts longer than this on average are sentences.
 _MIN_FREE_TEXTS = 11
 _MIN_FREE_TEXT_LENGTH = 40
@@ -37,11 +37,11 @@ def describe_texts(
     if missing:
         fields.append(DraftField("missing", [*missing], FROM_DATA))
     notes: list[str] = []
-    if rare := int((counts < _MIN_FREQUENT_ROWS).sum()):
+    if rare := int((counts < MIN_FREQUENT_ROWS).sum()):
         notes.append(
             Note(
                 f"{rare:,} of its {len(values):,} values {'is' if rare == 1 else 'are'} rare "
-                f"(fewer than {_MIN_FREQUENT_ROWS} rows); listing them discloses that they occur. "
+                f"(fewer than {MIN_FREQUENT_ROWS} rows); listing them discloses that they occur. "
                 'Take the list from the data dictionary, or make the column "text" with the '
                 "frequent values",
                 priority=6,
@@ -72,7 +72,7 @@ def _is_free_text(values: Sequence[str], counts: Counts) -> bool:
         return True
     if 2 * len(values) > rows:
         return True
-    rare = int(counts[counts < _MIN_FREQUENT_ROWS].sum())
+    rare = int(counts[counts < MIN_FREQUENT_ROWS].sum())
     return len(values) > _MAX_REVIEWABLE_VALUES and 2 * rare > rows
 
 
@@ -81,7 +81,7 @@ def _describe_free_text(
 ) -> ColumnDraft:
     rows = int(counts.sum())
     order = np.argsort(-counts, kind="stable")[:_MAX_KEPT_TEXTS]
-    frequent = [values[i] for i in order if counts[i] >= max(2 * _MIN_FREQUENT_ROWS, rows // 1_000)]
+    frequent = [values[i] for i in order if counts[i] >= max(2 * MIN_FREQUENT_ROWS, rows // 1_000)]
     if not frequent:
         return ColumnDraft(
             name=name,

@@ -47,6 +47,8 @@ OUTSIDE = {
 }
 # Values shown in the summary of a column.
 _MAX_SUMMARY = 6
+# Pairs shown of a column that follows from another.
+_MAX_PAIRS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +166,19 @@ def summarize(column: Mapping[str, Any]) -> str:
         return "left out" if column.get("release") == "omit" else "new ones are made up"
     if kind == "constant":
         return str(column.get("value", ""))
-    return f"from {column['from']}" if "from" in column else str(column.get("formula", ""))
+    if "from" not in column:
+        return str(column.get("formula", ""))
+    pairs = [f"{one} → {two}" for one, two in mapped_pairs(column)]
+    more = f" and {len(pairs) - _MAX_PAIRS} more" if len(pairs) > _MAX_PAIRS else ""
+    shown = f": {', '.join(pairs[:_MAX_PAIRS])}{more}" if pairs else ""
+    return f"from {column['from']}{shown}"
+
+
+def mapped_pairs(column: Mapping[str, Any]) -> list[tuple[object, object]]:
+    """What follows from what in a column that another one determines; odd entries are skipped."""
+    found = column.get("map", column.get("steps"))
+    listed = found if isinstance(found, list) else []
+    return [(each[0], each[1]) for each in listed if isinstance(each, list) and len(each) == 2]
 
 
 def convert(column: Mapping[str, Any], kind: str) -> dict[str, str]:

@@ -5,12 +5,13 @@ about. A question is open as long as one of its columns is not confirmed.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from deniable.files import parse_toml
+from deniable.studio.column_form import mapped_pairs
 
 _START = re.compile(r"#\s*To decide:")
 _ITEM = re.compile(r"#\s+(\d+)\.\s+(.*)")
@@ -21,6 +22,10 @@ _MAYBE_MISSING = re.compile(
 )
 _TAKEN_FOR_MISSING = re.compile(r"(-?\d+(?: and -?\d+)*) (?:is|are) taken to mean missing")
 _CODES = "Are its numbers quantities, or codes without an order?"
+# Names of the value that stands for all rare ones; the first that is free is taken.
+_OTHER = ("other", "(other)", *(f"(other {number})" for number in range(2, 1000)))
+# How a note, which must not quote a cell, begins that is about a text among numbers.
+_ONE_TEXT = "One text among its numbers"
 # Codes that one click lists as categories.
 _MAX_CODES = 200
 # Words of a note about keys of the file, and those for a reader of a page with buttons.
@@ -41,6 +46,27 @@ _PLAIN_WORDS: tuple[tuple[str, str], ...] = (
         r"If so, set unit and max_rows_per_unit at the top: without them the guarantee",
         "If so, say so here: otherwise the guarantee",
     ),
+    (
+        r'Take the list from the data dictionary, or make the column "text" with the frequent '
+        r"values\.?$",
+        "Is the whole list public, for example in a data dictionary? If not, gather the rare ones.",
+    ),
+    (
+        r"If it identifies a person, make it an identifier; if a coarser grid is enough, choose one"
+        r"\.?$",
+        "Is it one, or does it identify a person?",
+    ),
+    (
+        r'^It is computed from ("[^"]*"), as (?:each follows from the other|it follows from it) in '
+        r"every row: please check its (?:map|steps) against the data dictionary\.?$",
+        r"In every row of this table, it follows from \1. Is that always so, and public? Records "
+        r"will obey it, and what follows from what is published with the schema.",
+    ),
+    (
+        r"^(Its numbers look like codes, so each is a value of its own): .*$",
+        r"\1. Are they codes with a public list, or amounts?",
+    ),
+    (r"^Only these numbers occur: .*$", "No other numbers occur in this table. Can others occur?"),
     (r' \("ordered"\)', ""),
     (r"^If its numbers are codes without an order, make it categorical\.$", _CODES),
     (
@@ -76,6 +102,13 @@ class OpenQuestion:
         for pattern, words in _PLAIN_WORDS:
             text = re.sub(pattern, words, text)
         return text
+
+
+def question_text(question: OpenQuestion, column: Mapping[str, Any]) -> str:
+    """A note as the page of its column shows it: with the text that was taken for missing."""
+    codes = [each for each in column.get("missing", []) if each]
+    named = f"“{codes[0]}” among its numbers" if len(codes) == 1 else _ONE_TEXT
+    return question.plain_text.replace(_ONE_TEXT, named)
 
 
 @dataclass(frozen=True)
@@ -132,6 +165,10 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+# What a note says of values that few rows have.
+_RARE = "listing them discloses"
+# What a note says of a column that follows from another.
+_COMPUTED = "it is computed from"
 _KEEP = Answer("keep", "Correct as it is")
 # A phrase of a note, and the answers to it. The first confirms the column as it is.
 _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
@@ -174,8 +211,28 @@ _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
         "codes without an order",
         (Answer("keep", "Quantities, or in this order"), Answer("codes", "Codes without an order")),
     ),
-    ("listing them discloses", (Answer("keep", "The whole list is public"),)),
-    ("it is computed from", (Answer("keep", "It follows from the other column"),)),
+    (
+        _RARE,
+        (Answer("keep", "The whole list is public"), Answer("frequent", "Gather the rare values")),
+    ),
+    (
+        _COMPUTED,
+        (
+            Answer("keep", "It always follows from it"),
+            Answer("own", "No: it is a column of its own"),
+        ),
+    ),
+    (
+        "its numbers look like codes",
+        (
+            Answer("keep", "Codes, and their list is public"),
+            Answer("edit", "Amounts: edit the column"),
+        ),
+    ),
+    (
+        "only these numbers occur",
+        (Answer("keep", "Only these can occur"), Answer("edit", "Others can occur: edit it")),
+    ),
 )
 
 
@@ -234,14 +291,58 @@ def apply_answer(
     return {} if name == "edit" else {"confirmed": True}
 
 
+def gather_rare(column: Mapping[str, Any], frequent: Collection[str]) -> dict[str, object]:
+    """The keys of an ``[[attribute]]`` whose rare values become one: the answer "frequent".
+
+    It is not confirmed: which values are frequent was read off the data.
+
+    Args:
+        column: The attribute, as TOML.
+        frequent: Its values that are not rare.
+    """
+    dropped = {key: None for key in column if key not in ("name", "missing")}
+    kept = [each for each in column.get("values", []) if each in frequent]
+    taken = {*kept, *column.get("missing", [])}
+    other = next(each for each in _OTHER if each not in taken)
+    return {**dropped, "type": "text", "values": kept, "other": other, "confirmed": False}
+
+
+def own_column(column: Mapping[str, Any]) -> dict[str, object]:
+    """The keys of a computed ``[[attribute]]`` that does not follow from another: answer "own".
+
+    It is not confirmed: its values or bounds were read off the data.
+    """
+    missing = column.get("missing", [])
+    found = list(
+        dict.fromkeys(each for _, each in mapped_pairs(column) if str(each) not in missing)
+    )
+    dropped = {key: None for key in column if key not in ("name", "missing")}
+    if all(type(each) in (int, float, Decimal) for each in found):
+        numbers = [Decimal(str(each)) for each in found]
+        digits = max((-int(each.as_tuple().exponent) for each in numbers), default=0)
+        low, high = min(numbers, default=Decimal(0)), max(numbers, default=Decimal(0))
+        if digits <= 0:
+            bounds = {"type": "integer", "min": int(low), "max": int(high)}
+        else:
+            bounds = {"type": "real", "min": low, "max": high, "decimals": digits}
+        return {**dropped, **bounds, "confirmed": False}
+    texts = sorted(map(str, found))
+    return {**dropped, "type": "categorical", "values": texts, "confirmed": False}
+
+
 def taken_codes(question: OpenQuestion) -> tuple[str, ...]:
     """The numbers that the draft took for codes of missing, according to a note."""
     found = _TAKEN_FOR_MISSING.search(question.text)
     return tuple(found[1].split(" and ")) if found else ()
 
 
-def is_settled(question: OpenQuestion, missing: Sequence[str]) -> bool:
-    """Whether a question about codes was answered: by what the column now takes for missing."""
+def is_settled(question: OpenQuestion, column: Mapping[str, Any]) -> bool:
+    """Whether a question was answered: by the type of the column, or what it takes for missing."""
+    missing = column.get("missing", [])
+    if _RARE in question.text:
+        return column.get("type") == "text"
+    if _COMPUTED in question.text.lower():
+        return column.get("type") != "computed"
     if code := code_of(question):
         return code in missing
     codes = taken_codes(question)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -11,7 +12,7 @@ from deniable.errors import DeniableError
 from deniable.pipeline.certificate import certify
 from deniable.pipeline.plan_report import compare_modes, report_plan
 from deniable.pipeline.run_plan import Run, RunPlan, plan_run, resolve_options
-from deniable.privacy.wording import protected_unit
+from deniable.privacy.wording import UNIT
 from deniable.randomness import Secret
 from deniable.schema.schema import Schema
 from deniable.studio.plan_form import PlanForm
@@ -19,6 +20,9 @@ from deniable.workers import no_progress
 
 # ε up to which one row hardly matters, or matters little; and from which little is promised.
 _STRICT_EPSILON, _USUAL_EPSILON, _LOOSE_EPSILON = 0.5, 1.0, 3.0
+# How a warning of the command line names an option, and where a page has it.
+_TARGET_FLAG = "name the columns that matter most by --target"
+_TARGET_FIELD = "choose the columns that matter most, under More options"
 # Plans that are kept: a slider that goes back and forth finds them again.
 _MAX_KEPT = 64
 
@@ -65,6 +69,7 @@ class Consequences:
         words: The same for a reader who does not know the formulas.
         caution: A warning that ε is large; "" if it is not.
         forecast: What to expect of the records.
+        warnings: What may be wrong with them.
         modes: The four modes, each with its cost for this number of records.
     """
 
@@ -74,6 +79,7 @@ class Consequences:
     words: Sequence[str] = ()
     caution: str = ""
     forecast: Sequence[str] = ()
+    warnings: Sequence[str] = ()
     modes: Sequence[Mapping[str, str]] = ()
 
 
@@ -95,9 +101,10 @@ def _computed(text: str, config: Config, records: int, rows: int | None) -> Cons
     return Consequences(
         report=report,
         sentence=planned_sentence(schema, resolved, run),
-        words=plain_words(report, schema),
+        words=plain_words(report, has_unit=schema.unit is not None),
         caution=caution_words(report),
         forecast=forecast_words(report["forecast"]),
+        warnings=warning_words(report["forecast"]),
         modes=_modes(resolved, records),
     )
 
@@ -112,15 +119,35 @@ def planned_sentence(schema: Schema, config: Config, run: RunPlan) -> str:
     return certify(planned, omegas=run.omegas or (1,), extra={}).sentence
 
 
-def plain_words(report: Mapping[str, Any], schema: Schema) -> list[str]:
-    """Explain a guarantee to a reader who decides and does not calculate."""
+def certificate_words(manifest: Mapping[str, Any]) -> list[str]:
+    """Explain the guarantee of a release in the words of its plan; empty if it states none."""
+    with suppress(KeyError, TypeError, ValueError, OverflowError):
+        claim, chosen = manifest["guarantee"], manifest["parameters"]
+        report = {
+            "cost": {"epsilon": claim["epsilon"], "delta": claim["delta"]},
+            "mode": manifest["mode"],
+            "k": chosen.get("k"),
+            "threshold": chosen.get("threshold"),
+        }
+        return plain_words(report, has_unit=claim["unit"] != UNIT)
+    return []
+
+
+def plain_words(report: Mapping[str, Any], *, has_unit: bool) -> list[str]:
+    """Explain a guarantee to a reader who decides and does not calculate.
+
+    Args:
+        report: The cost, the mode, k and the threshold of a plan.
+        has_unit: Whether all rows of a person are protected together.
+    """
     cost = report["cost"]
     if cost["epsilon"] == "inf":
         return [
             "Nothing is promised: without noise, records can disclose rows of the table. The "
             "result is as confidential as the table."
         ]
-    who = "one row" if schema.unit is None else f"all rows of one {protected_unit(schema.unit)}"
+    whether = "one person’s rows are" if has_unit else "one row is"
+    one = "any one person" if has_unit else "any one row"
     epsilon, delta = float(cost["epsilon"]), float(cost["delta"])
     if report["mode"] == "tested":
         return [
@@ -129,11 +156,11 @@ def plain_words(report: Mapping[str, Any], schema: Schema) -> list[str]:
             "several releases, can learn more. It is weaker than differential privacy.",
         ]
     words = [
-        f"The release {_likeness(epsilon)} if {_subject(schema)} were not in the table.",
-        f"Suppose someone wants to find out whether {who} is in the table, knows all the others, "
+        f"The release {_likeness(epsilon)} if {one} were not in the table.",
+        f"Suppose someone wants to find out whether {whether} in the table, knows all the others, "
         f"and thinks both equally likely. After seeing the release they are right at most "
         f"{_percent(best_guess(epsilon, delta))} of the time; by guessing, 50 %.",
-        f"Whatever the release suggests about {_subject(schema)}: without it, the odds of this or "
+        f"Whatever the release suggests about {one}: without it, the odds of this or "
         f"any other conclusion would differ by a factor of {_factor(epsilon)}.",
         f"δ is the part of this promise that may fail: think of a chance of {_one_in(delta)}.",
     ]
@@ -191,6 +218,12 @@ def forecast_words(forecast: Mapping[str, Any] | None) -> list[str]:
     return words
 
 
+def warning_words(forecast: Mapping[str, Any] | None) -> list[str]:
+    """The warnings of a forecast, for a reader who sees a page and no flags."""
+    found = [] if not forecast else forecast["warnings"]
+    return [each.replace(_TARGET_FLAG, _TARGET_FIELD) for each in found]
+
+
 def best_guess(epsilon: float, delta: float) -> float:
     """The best chance to tell two equally likely neighbouring tables apart: (e^ε + δ)/(1 + e^ε).
 
@@ -200,10 +233,6 @@ def best_guess(epsilon: float, delta: float) -> float:
     if epsilon > 700:
         return 1.0
     return min(1.0, (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)))
-
-
-def _subject(schema: Schema) -> str:
-    return "any one row" if schema.unit is None else "any one person"
 
 
 def _percent(share: float) -> str:
@@ -243,7 +272,7 @@ def _modes(config: Config, records: int | None) -> list[dict[str, str]]:
     costs = {
         "one-shot": cost,
         "seedless": cost,
-        "tested": f"ε = {config.epsilon:g} for the model; none for the rows",
+        "tested": f"ε = {config.epsilon:g} for the model; no ε covers the rows",
         "randomized": randomized,
     }
     return [{"name": name, "cost": costs[name], **words} for name, words in MODES.items()]

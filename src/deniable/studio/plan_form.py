@@ -39,6 +39,14 @@ LABELS = {
     "workers": "Threads",
 }
 
+# How to choose, for those who have not met these options.
+_HINTS = {
+    "epsilon": "Smaller is more private, and less exact. Up to 1 is usual.",
+    "delta": "Leave it as it is, unless a rule of yours asks for another.",
+    "k": "Larger is stricter: less is copied, and more is drawn from the model.",
+    "target": "What will be analysed most: choose none, one or a few.",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlanField:
@@ -50,6 +58,7 @@ class PlanField:
         text: What is in the field.
         slider: The position of its slider; None without one.
         positions: The number of positions of the slider.
+        hint: How to choose; "" where the text of the option says it all.
     """
 
     option: Option
@@ -57,6 +66,7 @@ class PlanField:
     text: str
     slider: int | None = None
     positions: int = 0
+    hint: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +170,7 @@ class PlanForm:
                     text=text,
                     slider=slider,
                     positions=len(steps),
+                    hint=_HINTS.get(name, ""),
                 )
             )
         return found
@@ -173,6 +184,11 @@ class PlanForm:
     def more_fields(self) -> list[PlanField]:
         """Fields under "More options"."""
         return self.fields(_MORE)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether an option was given that is under "More options"."""
+        return bool(self.texts.keys() & {"rows", "format", *_MORE})
 
 
 def nearest_position(name: str, text: str) -> int:

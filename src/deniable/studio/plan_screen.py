@@ -1,6 +1,6 @@
 """The third screen: what a release will cost and be worth, before a row is read; then start it."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from pathlib import PurePosixPath
 from threading import Lock
 from typing import Any
@@ -21,6 +21,7 @@ from deniable.studio.plan_form import SLIDERS, PlanForm, nearest_position
 from deniable.studio.root_folder import RootFolder
 from deniable.studio.run_store import Step
 from deniable.studio.spent_budget import cost_text, spent_on
+from deniable.studio.stage_words import findings, is_in_rows
 from deniable.studio.table_facts import table_hash
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 from deniable.studio.zip_stream import is_internal
@@ -222,18 +223,28 @@ def _total(spent: float, found: Consequences) -> str:
 def _stage_rows(stages: Any) -> list[dict[str, str]]:
     """The noise and the cost of each stage, as texts."""
     values = [each for each in stages if str(each["what"]).startswith("values of ")]
-    grouped = list(stages)
-    if len(values) > _MAX_LISTED:
-        grouped = [
-            {**values[0], "what": "tables of values", "number": len(values)},
-            *(each for each in stages if each not in values),
-        ]
-    return [
-        {
-            "what": f"{each['number']} {each['what']}" if each["number"] > 1 else str(each["what"]),
-            "law": _LAWS.get(each["law"]["name"], each["law"]["name"]),
-            "deviation": f"{each['noise_deviation']:,.1f}",
-            "epsilon": f"{each['epsilon']:.4f}" + (" each" if each["number"] > 1 else ""),
-        }
-        for each in grouped
-    ]
+    if len(values) <= _MAX_LISTED:
+        return [_stage_row(str(each["what"]), [each]) for each in stages]
+    rest = [_stage_row(str(each["what"]), [each]) for each in stages if each not in values]
+    return [_stage_row("tables of values", values), *rest]
+
+
+def _stage_row(what: str, stages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """A row for stages of one kind: a number, or the smallest and the largest of several."""
+    number = sum(each["number"] for each in stages)
+    law = stages[0]["law"]["name"]
+    deviation = _span([each["noise_deviation"] for each in stages], digits=1)
+    epsilon = _span([each["epsilon"] for each in stages], digits=4)
+    return {
+        "what": f"{number} {what}" if number > 1 else what,
+        "finds": findings(what),
+        "law": _LAWS.get(law, law),
+        "deviation": deviation if is_in_rows(what) else "a score, not rows",
+        "epsilon": f"{epsilon} each" if number > 1 else epsilon,
+    }
+
+
+def _span(numbers: Sequence[float], *, digits: int) -> str:
+    """One number, or the two between which all are."""
+    low, high = (f"{end(numbers):,.{digits}f}" for end in (min, max))
+    return low if low == high else f"{low} to {high}"

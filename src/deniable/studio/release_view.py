@@ -71,6 +71,13 @@ class ReleaseView:
         return isinstance(epsilon, int | float) and not isinstance(epsilon, bool)
 
     @property
+    def drafted(self) -> list[str]:
+        """The entries of its schema that were read off the table and not confirmed."""
+        found = self.manifest.get("schema")
+        listed = found.get("drafted") if isinstance(found, dict) else None
+        return [str(each) for each in listed] if isinstance(listed, list) else []
+
+    @property
     def has_passed(self) -> bool:
         """Whether the files that are there now passed every check."""
         return (

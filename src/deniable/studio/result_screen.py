@@ -13,12 +13,23 @@ from deniable.studio.equivalent_command import (
     verify_command,
 )
 from deniable.studio.more_records import form_content
+from deniable.studio.plan_consequences import certificate_words
 from deniable.studio.release_view import ReleaseView, read_release, steps_on, table_of
 from deniable.studio.root_folder import PathError
 from deniable.studio.run_store import Step
 from deniable.studio.workspace import Call, Page, Redirect, Reply, Stream, address
 from deniable.studio.zip_stream import list_files, zip_blocks, zip_records
 
+# What the files of a release are for, by the beginning of their path.
+_FILES = (
+    ("synthetic.", "the records"),
+    ("manifest.json", "the certificate"),
+    ("schema.toml", "what each column may hold"),
+    ("artefact/artefact.json", "the model: it makes more records"),
+    ("artefact/tables", "its tables"),
+    ("artefact/manifest.json", "its certificate"),
+    ("artefact/schema.toml", "its schema"),
+)
 _REPORT_PAGES = ("report.html", "audit.html")
 
 
@@ -42,11 +53,17 @@ def _content(call: Call, release: ReleaseView, table: str) -> dict[str, Any]:
         "table": table,
         "schema": schema_of(call, path),
         "running": running[0] if running else None,
-        "files": list_files(release.manifest),
+        "files": [(each, _file_words(each)) for each in list_files(release.manifest)],
+        "words": certificate_words(release.manifest),
         "command": paste_text(root.path, *checks),
         "has_report": bool(release.metrics),
         "report": f"{path}.internal/report/report.html",
     }
+
+
+def _file_words(name: str) -> str:
+    """What a file of a release is for; "" for one that is not known here."""
+    return next((words for start, words in _FILES if name.startswith(start)), "")
 
 
 def schema_of(call: Call, path: str) -> str:

@@ -7,6 +7,7 @@ from deniable.errors import ConfigError
 from deniable.studio.equivalent_command import paste_text
 from deniable.studio.made_output import owns_output
 from deniable.studio.run_store import RunRecord, StepStatus
+from deniable.studio.stage_words import findings
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
 # The stage of the progress after which a spend of the ledger is made, by what it counts.
@@ -125,7 +126,14 @@ def _ledger(run: RunRecord, status: StepStatus) -> list[dict[str, Any]]:
             what, epsilon = str(entry["what"]), float(entry["epsilon"])
         except (KeyError, TypeError, ValueError):
             raise ConfigError("the file of this run has changed; delete the run") from None
-        found.append({"what": what, "epsilon": f"{epsilon:.4f}", "spent": _is_spent(what, status)})
+        found.append(
+            {
+                "what": what,
+                "finds": findings(what),
+                "epsilon": f"{epsilon:.4f}",
+                "spent": _is_spent(what, status),
+            }
+        )
     return found
 
 

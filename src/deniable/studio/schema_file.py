@@ -53,7 +53,10 @@ class SchemaFile:
         if path.stat().st_size > _MAX_BYTES:
             raise SchemaError(f"{path.name} is too large to be edited here; use an editor")
         try:
-            text = path.read_text(encoding="utf-8-sig")
+            # Not by a link, which it may have become since its path was checked.
+            file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with os.fdopen(file, encoding="utf-8-sig", newline=None) as opened:
+                text = opened.read()
         except (UnicodeDecodeError, OSError):
             raise SchemaError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
         return cls.of(path, text)

@@ -8,13 +8,26 @@ from deniable.drafting.round_numbers import nice_above
 from deniable.errors import ConfigError, SchemaError
 from deniable.studio.column_form import OUTSIDE, TYPES, ColumnForm, convert, summarize
 from deniable.studio.equivalent_command import paste_text, plan_command
-from deniable.studio.open_questions import OpenQuestion, answers_to, apply_answer, is_settled
+from deniable.studio.open_questions import (
+    OpenQuestion,
+    answers_to,
+    apply_answer,
+    gather_rare,
+    is_settled,
+    own_column,
+    question_text,
+)
 from deniable.studio.rule_words import rule_sentence
 from deniable.studio.schema_file import SchemaFile
+from deniable.studio.table_facts import frequent_texts
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
 # Digits of a number of rows: no table has more.
 _MAX_DIGITS = 15
+# Answers after which the column is shown to be looked at, as it is not confirmed.
+_TO_LOOK_AT = ("missing", "value", "edit", "frequent", "own")
+# Columns that one answer confirms at least.
+_MIN_ALIKE = 2
 _LINE = re.compile(r"\(at line (\d+)")
 
 
@@ -53,6 +66,7 @@ def schema_page(
         "file": file,
         "columns": columns,
         "asked": [each for each in columns if each["questions"]],
+        "alike": _alike(file),
         "ready": _without_question(columns, file),
         "open": _open_entries(file),
         "rows_guess": _rows_guess(file),
@@ -118,21 +132,41 @@ def answer(call: Call) -> Reply:
     column = file.columns[at]
     name = call.form.get("answer", "")
     questions = _questions_of(str(column.get("name")), file)
-    text = file.edited.with_attribute(at, **apply_answer(name, column, questions))
+    if name == "frequent":
+        changes = gather_rare(column, _frequent_values(call, str(column.get("name"))))
+    else:
+        changes = own_column(column) if name == "own" else apply_answer(name, column, questions)
+    text = file.edited.with_attribute(at, **changes)
     if name == "unit":
         rows = call.form.get("max_rows_per_unit", "1")
         text = text.with_head(unit=column["name"], max_rows_per_unit=_number(rows) or 1)
     reply = _save(call, file, text.text, f"c{at}")
-    if name in ("missing", "value", "edit") and isinstance(reply, Redirect):
+    if name in _TO_LOOK_AT and isinstance(reply, Redirect):
         given = {key: call.form.get(key, "") for key in ("table", "schema")}
         return Redirect(address("/schema", **given, column=at) + f"#c{at}")
     return reply
+
+
+def _frequent_values(call: Call, column: str) -> frozenset[str]:
+    """The texts of a column that are not rare, counted in the table. Confidential."""
+    found = frequent_texts(call.space.root.locate(call.form.get("table", "")), column)
+    if not found:
+        raise ConfigError(
+            "no value of this column is frequent: leave it out, or describe it from a data "
+            "dictionary"
+        )
+    return found
 
 
 def confirm(call: Call) -> Reply:
     """Confirm a column, or everything that has no open question, with the guess of the rows."""
     file = _read_current(call)
     text, what = file.edited, call.form.get("what", "")
+    if what == "alike":
+        question = _require_question(call, file)
+        for column in _asked_only(file, question):
+            text = text.with_attribute(file.columns.index(column), confirmed=True)
+        return _save(call, file, text.text, "columns")
     if what == "ready":
         for at, column in enumerate(file.columns):
             if not column.get("confirmed", True) and not _questions_of(str(column["name"]), file):
@@ -216,6 +250,13 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
+def _require_question(call: Call, file: SchemaFile) -> OpenQuestion:
+    at = _number(call.form.get("question", ""))
+    if at is None or at >= len(file.questions):
+        raise ConfigError("there is no such question; open the schema again")
+    return file.questions[at]
+
+
 def _require_column(call: Call) -> int:
     at = _number(call.form.get("column", ""))
     if at is None or at >= len(_read(call, call.form).columns):
@@ -237,7 +278,9 @@ def _column_view(at: int, column: dict[str, Any], file: SchemaFile) -> dict[str,
         "missing": [each or "(empty)" for each in column.get("missing", [])],
         "confirmed": confirmed,
         "drafted": file.schema is not None and file.schema.draft is not None,
-        "questions": [(each.plain_text, answers_to(each, column)) for each in questions],
+        "questions": [
+            (question_text(each, column), answers_to(each, column)) for each in questions
+        ],
         "remarks": places[at].remarks if at < len(places) else (),
         "is_unit": file.document.get("unit") == name,
     }
@@ -246,9 +289,8 @@ def _column_view(at: int, column: dict[str, Any], file: SchemaFile) -> dict[str,
 def _questions_of(name: str, file: SchemaFile) -> list[OpenQuestion]:
     """The open questions about a column."""
     column = next((each for each in file.columns if each.get("name") == name), {})
-    missing = column.get("missing", [])
     about = [each for each in file.questions if name in each.columns]
-    return [each for each in about if not is_settled(each, missing)]
+    return [each for each in about if not is_settled(each, column)]
 
 
 def _table_questions(file: SchemaFile) -> list[str]:
@@ -262,6 +304,31 @@ def _without_question(columns: list[dict[str, Any]], file: SchemaFile) -> list[d
     if any(each.hidden for each in file.questions):
         return []
     return [each for each in columns if not each["confirmed"] and not each["questions"]]
+
+
+def _alike(file: SchemaFile) -> list[dict[str, Any]]:
+    """Questions that several columns share and have no other: one answer confirms all of them."""
+    found = []
+    for at, question in enumerate(file.questions):
+        columns = _asked_only(file, question)
+        texts = {question_text(question, each) for each in columns}
+        if len(columns) >= _MIN_ALIKE and len(texts) == 1:
+            [text] = texts
+            names = [str(each.get("name", "")) for each in columns]
+            label = answers_to(question, columns[0])[0].label
+            found.append({"at": at, "text": text, "names": names, "label": label})
+    return found
+
+
+def _asked_only(file: SchemaFile, question: OpenQuestion) -> list[dict[str, Any]]:
+    """The columns that are not confirmed, and whose only open question is this one."""
+    return [
+        each
+        for each in file.columns
+        if each.get("name") in question.columns
+        and not each.get("confirmed", True)
+        and _questions_of(str(each.get("name", "")), file) == [question]
+    ]
 
 
 def _open_entries(file: SchemaFile) -> int:

@@ -1,5 +1,7 @@
 """First facts about a table: its columns, its size, its first rows. Confidential."""
 
+import os
+import stat
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,6 +14,7 @@ import polars as pl
 
 from deniable.data.polars_errors import polars_errors_as
 from deniable.drafting.column_profile import open_table
+from deniable.drafting.text_columns import MIN_FREQUENT_ROWS
 from deniable.errors import DataError
 from deniable.files import parse_toml
 from deniable.studio.run_process import hash_table
@@ -62,19 +65,34 @@ class Remembered:
         self._lock = Lock()
 
     def get(self, path: Path, make: Callable[[Path], Fact]) -> Fact:
-        """The fact, made once for each state of the file."""
-        found = path.stat()
+        """The fact, made once for each state of the file.
+
+        Raises:
+            DataError: The file is a link, or was replaced while it was read.
+        """
+        found = _require_no_link(path)
         key = (make, path, found.st_ino, found.st_size, found.st_mtime_ns)
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]  # type: ignore[return-value]
         made = make(path)
+        after = _require_no_link(path)
+        if (after.st_dev, after.st_ino) != (found.st_dev, found.st_ino):
+            raise DataError("this file was replaced while it was read; open the page again")
         with self._lock:
             self._kept[key] = made
             while len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
         return made
+
+
+def _require_no_link(path: Path) -> os.stat_result:
+    """The state of a file, which may have become a link since its path was checked."""
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        raise DataError("this file is a link; links are not followed here")
+    return found
 
 
 _REMEMBERED = Remembered()
@@ -97,6 +115,26 @@ def count_rows(path: Path) -> int:
 def table_hash(path: Path) -> str:
     """SHA-256 of a table. Confidential."""
     return _REMEMBERED.get(path, hash_table)
+
+
+def frequent_texts(path: Path, column: str) -> frozenset[str]:
+    """The texts of a column that a draft does not call rare. Confidential.
+
+    Raises:
+        DataError: The table cannot be read, or has no such column.
+    """
+    opened = open_table(path)
+    if column not in opened.names:
+        raise DataError(f"{opened.label} has no column of this name; draft its schema again")
+    with polars_errors_as(DataError, f"{opened.label} cannot be read", fix=_FIX):
+        counted = (
+            opened.frame.select(pl.col(column).cast(pl.String).alias("text"))
+            .group_by("text")
+            .len("rows")
+            .filter(pl.col("rows") >= MIN_FREQUENT_ROWS)
+            .collect()
+        )
+    return frozenset(each for each in counted["text"].to_list() if each is not None)
 
 
 def described_columns(path: Path) -> frozenset[str]:

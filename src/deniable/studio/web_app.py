@@ -34,6 +34,7 @@ from deniable.studio.access_guard import ENTRY, AccessGuard, token_of
 from deniable.studio.root_folder import PathError
 from deniable.studio.schema_file import StalePageError
 from deniable.studio.spent_budget import cost_text
+from deniable.studio.stage_words import findings
 from deniable.studio.workspace import Call, Page, Redirect, Reply, Workspace, address
 
 # Largest form, in bytes, and most fields: a schema of a thousand columns fits.
@@ -95,7 +96,7 @@ def make_templates() -> Environment:
         lstrip_blocks=True,
     )
     found.globals |= {"address": address}
-    found.filters["cost"] = cost_text
+    found.filters |= {"cost": cost_text, "findings": findings}
     found.finalize = _finalize
     return found
 
