@@ -200,7 +200,11 @@ def test_a_plot_has_every_number_of_its_table():
         (DOCS / "tutorials", "[a](../schema.md)", "[a](/schema.md)"),
         (ROOT, "[a](docs/schema.md)", "[a](/schema.md)"),
         (ROOT, "![a](docs/img/report.png)", "![a](/img/report.png)"),
-        (DOCS, "![a](img/modes.svg)", f"```{{raw}} html\n:file: {DOCS}/img/modes.svg\n```"),
+        (
+            DOCS,
+            "![a](img/modes.svg)",
+            f":::{{container}} picture\n```{{raw}} html\n:file: {DOCS}/img/modes.svg\n```\n:::",
+        ),
         (ROOT, "[a](CONTRIBUTING.md#style)", "[a](/contributing.md#style)"),
         (DOCS, "[b](../benchmarks/RESULTS.md)", "[b](/benchmarks.md)"),
         (ROOT, "[decisions](docs/adr)", "[decisions](/decisions.md)"),

@@ -40,7 +40,7 @@ def rewrite_links(text: str, folder: Path) -> str:
         if name in PAGES:
             return f"[{label}](/{PAGES[name]}{anchor})"
         if mark and path.suffix == ".svg" and _INLINE in path.read_text(encoding="utf-8"):
-            return f"```{{raw}} html\n:file: {path}\n```"
+            return f":::{{container}} picture\n```{{raw}} html\n:file: {path}\n```\n:::"
         if path.is_relative_to(DOCS):
             return f"{mark}[{label}](/{path.relative_to(DOCS).as_posix()}{anchor})"
         return f"`{name}`" if label in (target, name) else f"{label} (`{name}`)"
