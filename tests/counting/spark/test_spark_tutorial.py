@@ -27,7 +27,7 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 def run_shell(block, capsys, monkeypatch):
     """Run lines of shell; ``deniable`` in this process, where it finds the cluster's session."""
     printed = ""
-    for line in block.splitlines():
+    for line in block.replace("\\\n", " ").splitlines():
         words = shlex.split(line)
         if words[0] == "deniable":
             monkeypatch.setattr(sys, "argv", words)
