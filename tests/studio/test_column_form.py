@@ -107,6 +107,7 @@ def test_summaries():
         summarize({"type": "categorical", "values": list("abcdefgh")})
         == "a, b, c, d, e, f and 2 more"
     )
+    assert summarize({"type": "text", "values": [], "other": "x"}).endswith("all become “x”")
     assert summarize({"type": "boolean"}) == "false, true"
     assert summarize({"type": "identifier", "release": "omit"}) == "left out"
     assert summarize({"type": "constant", "value": 3}) == "3"
