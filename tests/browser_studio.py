@@ -16,6 +16,8 @@ CHROMIUM = os.environ.get("DENIABLE_CHROMIUM") or shutil.which("chromium") or "/
 AXE = Path(__file__).parent / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 # Where pictures for the documents go; none are taken unless this is set.
 PICTURES = os.environ.get("DENIABLE_PICTURES", "")
+# For a picture, playwright adds a style to the page, which is refused.
+OF_PICTURES = ("Applying inline style",) if PICTURES else ()
 # Milliseconds that a page may take: far more than it does, as the tests share the computer.
 PATIENCE = 120_000
 
@@ -98,7 +100,4 @@ def serious_faults(page: Any, *rules: str) -> list[str]:
 def take_picture(page: Any, name: str) -> None:
     """Take a picture for docs/studio.md, if pictures are wanted."""
     if PICTURES:
-        before = len(page.complaints)
         page.screenshot(path=Path(PICTURES) / f"studio-{name}.png", scale="css")
-        page.wait_for_timeout(100)
-        del page.complaints[before:]  # for a picture, playwright adds a style, which is refused

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from browser_studio import (
+    OF_PICTURES,
     open_page,
     require_browser,
     running_studio,
@@ -75,7 +76,7 @@ def require_silence(page, link):
     origin = link.partition("/enter")[0]
     # A change that was not saved is answered with 422, which the browser notes. A request that a
     # later one replaces, or that is under way when the page is left, is aborted.
-    expected = ("status of 422", "htmx:send", "htmx:afterRequest", "ERR_ABORTED")
+    expected = ("status of 422", "htmx:send", "htmx:afterRequest", "ERR_ABORTED", *OF_PICTURES)
     complaints = [c for c in page.complaints if not any(each in c for each in expected)]
     assert not complaints, "\n".join(complaints)
     assert {url for url in page.asked if not url.startswith((origin, "data:"))} == set()

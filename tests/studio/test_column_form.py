@@ -107,12 +107,14 @@ def test_summaries():
         summarize({"type": "categorical", "values": list("abcdefgh")})
         == "a, b, c, d, e, f and 2 more"
     )
+    assert summarize({"type": "text", "values": [], "other": "x"}).endswith("all become “x”")
     assert summarize({"type": "boolean"}) == "false, true"
     assert summarize({"type": "identifier", "release": "omit"}) == "left out"
     assert summarize({"type": "constant", "value": 3}) == "3"
     assert summarize({"type": "computed", "from": "a"}) == "from a"
     pairs = [[str(at), at] for at in range(5)]
     assert summarize({"type": "computed", "from": "a", "map": pairs}).endswith("2 → 2 and 2 more")
-    for odd in (3, {}, [3], [[]], "text"):
+    odd_maps: tuple[object, ...] = (3, {}, [3], [[]], "text")
+    for odd in odd_maps:
         assert summarize({"type": "computed", "from": "a", "map": odd}) == "from a"
     assert summarize({"type": "computed", "formula": "a + b"}) == "a + b"

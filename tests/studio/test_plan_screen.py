@@ -158,7 +158,7 @@ def test_the_name_of_an_earlier_run_is_never_used_again(studio):
     for out in ("table-release-1", "./table-release-1/", "Table-Release-1"):
         reply = studio.client.post("/start", data={**GIVEN, "records": "10", "out": out})
         assert reply.status_code == 422
-        assert "an earlier run had the folder" in reply.text
+        assert "An earlier run had the folder" in reply.text
     assert len(studio.space.store.all()) == 1
 
 

@@ -347,3 +347,14 @@ def test_one_answer_confirms_all_columns_with_no_other_question(studio, drafted)
         )
         assert reply.status_code == 422
         assert "no such question" in reply.text
+
+
+def test_a_private_draft_that_found_nothing_says_so(studio, folder):
+    text = (
+        "format = 1\nrows_max = 100\n[draft]\nepsilon = 0.1\ndelta = 1e-10\n[[attribute]]\n"
+        'name = "pet"\ntype = "text"\nvalues = []\nother = "other"\n'
+    )
+    (folder / "empty.toml").write_text(text)
+    words = text_of(studio.get("/schema", table="table.csv", schema="empty.toml"))
+    assert "The draft found no value of 1 column ( pet )" in words or "1 column (pet)" in words
+    assert "all become “other”" in words

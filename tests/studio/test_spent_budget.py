@@ -2,11 +2,13 @@
 
 import math
 import shutil
+from dataclasses import replace
 
 import pytest
 
+from deniable.schema.schema import DraftCost
 from deniable.studio.other_stores import LocatedRun
-from deniable.studio.spent_budget import spending_of, spent_on
+from deniable.studio.spent_budget import spending_of, spent_before, spent_on
 from deniable.studio.table_facts import table_hash
 from studio_client import end_step, record_release
 
@@ -148,6 +150,21 @@ def test_a_release_contains_one_draft_of_its_schema(drafted):
     record_draft(drafted)
     record_with_draft(drafted, "one", epsilon=0.5, delta=1e-10)
     assert epsilon(drafted) == pytest.approx(1.5)
+
+
+def test_a_plan_with_the_drafted_schema_contains_its_cost(drafted):
+    """Its total has the draft, so the page must not add it a second time, or ask for a tick."""
+
+    def before(path, cost):
+        return spent_before(drafted.space, "table.csv", path, cost).epsilon
+
+    stated = DraftCost(epsilon=0.5, delta=1e-10, unit=None)
+    assert before("d.toml", stated) == 0
+    assert before("d.toml", None) == pytest.approx(0.5)
+    assert before("other.toml", stated) == pytest.approx(0.5)
+    assert before("d.toml", replace(stated, epsilon=0.4)) == pytest.approx(0.5)
+    record_draft(drafted)
+    assert before("d.toml", stated) == pytest.approx(0.5)  # one of the two
 
 
 def test_a_plain_draft_and_more_records_cost_nothing(studio):

@@ -1,4 +1,4 @@
-"""Every stage of every plan is explained, and only counts of rows are said to be in rows."""
+"""Every stage of every plan is explained; only the noise of counts is in rows."""
 
 import pytest
 

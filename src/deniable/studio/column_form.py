@@ -159,9 +159,7 @@ def summarize(column: Mapping[str, Any]) -> str:
     if kind in _RANGED:
         return f"{_write(column.get('min', ''))} to {_write(column.get('max', ''))}"
     if kind in _LISTED:
-        listed = [str(each) for each in column.get("values", ["false", "true"])]
-        more = f" and {len(listed) - _MAX_SUMMARY} more" if len(listed) > _MAX_SUMMARY else ""
-        return ", ".join(listed[:_MAX_SUMMARY]) + more
+        return _summarize_list(column)
     if kind == "identifier":
         return "left out" if column.get("release") == "omit" else "new ones are made up"
     if kind == "constant":
@@ -172,6 +170,14 @@ def summarize(column: Mapping[str, Any]) -> str:
     more = f" and {len(pairs) - _MAX_PAIRS} more" if len(pairs) > _MAX_PAIRS else ""
     shown = f": {', '.join(pairs[:_MAX_PAIRS])}{more}" if pairs else ""
     return f"from {column['from']}{shown}"
+
+
+def _summarize_list(column: Mapping[str, Any]) -> str:
+    listed = [str(each) for each in column.get("values", ["false", "true"])]
+    if not listed:
+        return f"no value was frequent enough: all become “{column.get('other', 'other')}”"
+    more = f" and {len(listed) - _MAX_SUMMARY} more" if len(listed) > _MAX_SUMMARY else ""
+    return ", ".join(listed[:_MAX_SUMMARY]) + more
 
 
 def mapped_pairs(column: Mapping[str, Any]) -> list[tuple[object, object]]:

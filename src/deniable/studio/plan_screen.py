@@ -20,7 +20,7 @@ from deniable.studio.plan_consequences import Consequences, consequences
 from deniable.studio.plan_form import SLIDERS, PlanForm, nearest_position
 from deniable.studio.root_folder import RootFolder
 from deniable.studio.run_store import Step
-from deniable.studio.spent_budget import cost_text, spent_on
+from deniable.studio.spent_budget import cost_text, spent_before
 from deniable.studio.stage_words import findings, is_in_rows
 from deniable.studio.table_facts import table_hash
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
@@ -52,7 +52,7 @@ def _content(
 ) -> dict[str, Any]:
     table = given.get("table", "")
     out = given.get("out", "") or release_path(call.space.root, table, used_names(call))
-    spent = spent_on(call.space, table)
+    spent = spent_before(call.space, table, given.get("schema", ""), schema.draft)
     measures = "measures" in given or "records" not in given
     attributes = [each.name for each in schema.columns if isinstance(each, Attribute)]
     return {
@@ -110,7 +110,7 @@ def _start(call: Call) -> Reply:
         )
     out = given.get("out", "").strip() or release_path(root, table, used_names(call))
     out = free_folder(call, out)
-    spent = spent_on(call.space, table)
+    spent = spent_before(call.space, table, given.get("schema", ""), schema.draft)
     if spent.counted and "spend_more" not in given:
         raise ConfigError(
             "this table has releases already, and their costs add up: tick on the plan that you "

@@ -67,6 +67,7 @@ def schema_page(
         "columns": columns,
         "asked": [each for each in columns if each["questions"]],
         "alike": _alike(file),
+        "empty": _empty_columns(file),
         "ready": _without_question(columns, file),
         "open": _open_entries(file),
         "rows_guess": _rows_guess(file),
@@ -304,6 +305,14 @@ def _without_question(columns: list[dict[str, Any]], file: SchemaFile) -> list[d
     if any(each.hidden for each in file.questions):
         return []
     return [each for each in columns if not each["confirmed"] and not each["questions"]]
+
+
+def _empty_columns(file: SchemaFile) -> list[str]:
+    """The columns for which a private draft found no value."""
+    if file.schema is None or file.schema.draft is None:
+        return []
+    empty = (each for each in file.columns if each.get("type") == "text" and not each.get("values"))
+    return [str(each.get("name", "")) for each in empty]
 
 
 def _alike(file: SchemaFile) -> list[dict[str, Any]]:

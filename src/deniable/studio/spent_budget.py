@@ -12,6 +12,7 @@ from decimal import ROUND_UP, Decimal
 
 from deniable.errors import DeniableError
 from deniable.privacy.wording import round_up
+from deniable.schema.schema import DraftCost
 from deniable.studio.made_output import MadeOutput, made_by, owns_output
 from deniable.studio.other_stores import LocatedRun, located_runs
 from deniable.studio.run_store import RunRecord
@@ -108,6 +109,30 @@ def spent_on(space: Workspace, table: str) -> Spent:
     same = [each for each in runs if is_same_table(space, each, table)]
     found = [cost for each in same if (cost := spending_of(each, same)) is not None]
     return Spent(table=table, spendings=found, others=foreign_releases(space, runs))
+
+
+def spent_before(space: Workspace, table: str, path: str, draft: DraftCost | None) -> Spent:
+    """Add up what was spent on a table, without what the total of a release with a schema contains.
+
+    Args:
+        space: The workspace.
+        table: The table.
+        path: The schema, below the root.
+        draft: The cost of its private draft, as the schema states it; the release's total has it.
+    """
+    spent = spent_on(space, table)
+    own = [
+        each
+        for each in spent.spendings
+        if each.run.kind == "draft" and not each.home and each.run.out == path
+    ]
+    # Of several drafts in one file, a release uses the last one.
+    last = max(own, key=lambda each: (each.run.started, each.run.id), default=None)
+    if draft is None or last is None:
+        return spent
+    if draft.epsilon < last.epsilon or draft.delta < last.delta:
+        return spent
+    return replace(spent, spendings=[each for each in spent.spendings if each is not last])
 
 
 def foreign_releases(space: Workspace, runs: Sequence[LocatedRun]) -> list[str]:
