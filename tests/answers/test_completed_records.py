@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 def test_rows_come_back_in_their_order_whatever_the_size_of_blocks(rich, monkeypatch):
     rows = pl.DataFrame({"age": list(range(40)), "smoker": [i > 20 or None for i in range(40)]})
     for block, each in ((16, 3), (4, 10)):
-        monkeypatch.setattr(module, "_BLOCK", block)
+        monkeypatch.setattr(module, "_RECORDS_PER_BLOCK", block)
         release = generate_conditional(rich, given=rows, records_each=each, key=4, workers=2)
         found = release.frame()
         assert found["age"].to_list() == [i for i in range(40) for _ in range(each)]
@@ -25,7 +25,7 @@ def test_rows_come_back_in_their_order_whatever_the_size_of_blocks(rich, monkeyp
 
 
 def test_progress_counts_records(rich, monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK", 10)
+    monkeypatch.setattr(module, "_RECORDS_PER_BLOCK", 10)
     seen = []
     release = generate_conditional(rich, given=pl.DataFrame({"age": [5] * 25}), key=4)
     list(release.source.frames(InferenceTally(), lambda *report: seen.append(report)))
