@@ -175,6 +175,8 @@ def _joint_design(
 ) -> tuple[OneHotDesign, OneHotDesign]:
     """Number the joint groups of several parents, so that a configuration has few of them.
 
+    A parent has the same groups in all φ.
+
     Args:
         evidence: One entry per φ.
         starts: The first row of each φ.
