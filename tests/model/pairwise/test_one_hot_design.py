@@ -46,10 +46,30 @@ def test_products_are_those_of_scipy_to_the_last_bit(values):
     by_column = rng.normal(size=(9, values)).astype(np.float32)
     by_row = rng.normal(size=(1_200, values)).astype(np.float32)
     weights = rng.integers(1, 40, 1_200) * 4.37
-    weighted = (matrix.T @ diags(weights.astype(np.float32))).tocsr()
+    factors = weights.astype(np.float32)
+    weighted = (matrix.T @ diags(factors)).tocsr()
     assert np.array_equal(design.times(by_column), matrix @ by_column)
     assert np.array_equal(design.transposed_times(by_row), matrix.T @ by_row)
-    assert np.array_equal(design.transposed_times(by_row, weights), weighted @ by_row)
+    total = np.zeros((9, values), dtype=np.float32)
+    design.add_transposed_times(total, by_row, factors)
+    assert np.array_equal(total, weighted @ by_row)
+
+
+def test_blocks_of_rows_add_up_to_all_rows_to_the_last_bit():
+    """Also across rows of one, two and three ones."""
+    design, matrix, rng = random_design(3, rows=50, columns=6)
+    by_column = rng.normal(size=(6, 4)).astype(np.float32)
+    by_row, weights = rng.normal(size=(150, 4)), rng.random(150)
+    by_row, weights = by_row.astype(np.float32), weights.astype(np.float32)
+    total, parts = np.zeros((6, 4), dtype=np.float32), []
+    for rows in (slice(0, 37), slice(37, 100), slice(100, 170)):
+        parts.append(design.times(by_column, rows))
+        design.add_transposed_times(total, by_row[rows], weights[rows], rows)
+    whole = np.zeros((6, 4), dtype=np.float32)
+    design.add_transposed_times(whole, by_row, weights)
+    assert np.array_equal(np.concatenate(parts), matrix @ by_column)
+    assert np.array_equal(total, whole)
+    assert whole.any()
 
 
 def test_a_matrix_that_is_not_contiguous_is_multiplied_by_its_rows():

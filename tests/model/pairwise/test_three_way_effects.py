@@ -142,7 +142,7 @@ def plain_loss(problem, pairs, triple, share, at):
 def test_loss_and_gradient_are_those_of_the_definition(penalty):
     """The gradient against differences of the literal loss. Floats inside have 32 bits."""
     share, pairs, triple = evidence_of(known_logits(), penalty=penalty)
-    problem = _Objective.of(share, pairs, WEIGHTS, TripleDesign.of([triple], WEIGHTS))
+    problem = _Objective.of(share, pairs, WEIGHTS, TripleDesign.of([triple]))
     at = np.random.default_rng(7).normal(size=problem.size)
     assert len(at) == (1 + 4 + 3) * 4 + 12
     value, gradient = problem.loss(at)
@@ -177,16 +177,21 @@ def test_a_design_of_joint_groups_sums_the_row_of_each_effect(monkeypatch, limit
                 parents=parents, joint=joint, target=table, expected=table, penalty=table
             )
         )
-    design = TripleDesign.of(evidence, np.ones(50))
+    design = TripleDesign.of(evidence)
     assert len(design.joint.places) == 50 * parts
     effects = rng.normal(size=design.target.shape)
     wanted = sum(
         effects[start + each.joint] for start, each in zip(design.starts, evidence, strict=False)
     )
-    np.testing.assert_allclose(design.logits(effects), wanted[:, [0, 1, 1]], atol=1e-5)
+    by_joint, rows = design.sum_by_joint(effects), slice(10, 40)
+    logits = design.logits(by_joint, rows)
+    np.testing.assert_allclose(logits, wanted[rows][:, [0, 1, 1]], atol=1e-5)
     shares = rng.dirichlet([1.0] * 3, 50).astype(np.float32)
     fitted = np.zeros_like(effects)
     for start, each in zip(design.starts, evidence, strict=False):
         np.add.at(fitted, start + each.joint, np.stack([shares[:, 0], shares[:, 1:].sum(1)], 1))
-    by_joint = design.joint.transposed_times(shares @ design.to_groups, design.weights)
-    np.testing.assert_allclose(design.members.transposed_times(by_joint), fitted, atol=1e-4)
+    counts = np.zeros_like(by_joint)
+    for part in (slice(0, 20), slice(20, 50)):
+        factors = np.full(part.stop - part.start, 0.5, dtype=np.float32)
+        design.add_counts(counts, 2 * shares[part], factors, part)
+    np.testing.assert_allclose(design.members.transposed_times(counts), fitted, atol=1e-4)

@@ -35,6 +35,8 @@ _MAX_ITERATIONS = 60
 _MAX_ITERATIONS_OF_SMALL_FIT = 180
 _MAX_EFFECTS_OF_SMALL_FIT = 600
 _MAX_ITERATIONS_OF_WIDE_TABLE = 30
+# A fit to pairs that three-way interactions are compared with need not converge further.
+_TOLERANCE_OF_FIRST_FIT = 1e-5
 # An attribute has at most this many parents, the strongest; their bins are merged into about this
 # many groups.
 _MAX_PARENTS = 40
@@ -277,15 +279,17 @@ def _fit_attribute(
     share, three_way = tables.bins[child], measured.three_way
     evidence, weights = _parent_evidence(tables, child, parents, pool)
     iterations = _max_iterations(len(tables.bins), evidence)
-    fitted = fit_loglinear(share, evidence, weights, iterations=iterations)
     if three_way is None or len(earlier) < 2:
-        return parents, fitted
+        return parents, fit_loglinear(share, evidence, weights, iterations=iterations)
+    fitted = fit_loglinear(
+        share, evidence, weights, iterations=iterations, tolerance=_TOLERANCE_OF_FIRST_FIT
+    )
     distributions, index = pool.distributions(fitted, parents)
     residuals = find_residuals(
         tables, three_way, pool.bins, child=child, earlier=earlier, bins=distributions[index]
     )
     if not residuals:
-        return parents, fitted
+        return parents, fit_loglinear(share, evidence, weights, iterations=iterations, start=fitted)
     own = {parent.attribute: parent.groups for parent in parents}
     own = divide_groups(own, residuals, three_way.groups)
     start = _divide_effects(fitted, parents, own)

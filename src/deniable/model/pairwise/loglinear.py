@@ -9,30 +9,28 @@ has drawn so far. Visible three-way interactions add effects of two parents toge
 effects that noise could explain stay near zero.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from deniable.arrays import Indices, Reals
+from deniable.model.pairwise.lbfgs import minimise
 from deniable.model.pairwise.one_hot_design import Floats, OneHotDesign
 from deniable.model.pairwise.three_way_effects import TripleDesign, TripleEffect, TripleEvidence
 
-# Maps a point to the value and the gradient of a function.
-Loss = Callable[[Reals], tuple[float, Reals]]
-_LOSS_TOLERANCE = 1e-6
-_GRADIENT_TOLERANCE = 7e-7
-_LBFGS_MEMORY = 8
-# Wolfe conditions of the line search: the least share of the predicted decrease that a step must
-# achieve, and the largest share of the slope that may remain.
-_MIN_DECREASE = 1e-4
-_MAX_SLOPE_RATIO = 0.9
-_MAX_LINE_SEARCH_STEPS = 20
+# A fit ends when a step decreases the loss by less than this.
+LOSS_TOLERANCE = 1e-6
 # Parents are looked up together while they have at most this many joint groups.
 _MAX_JOINT_GROUPS = 512
-# Columns up to which maxima of rows are found faster in a transposed copy.
-_MAX_SHORT_ROW = 64
+# Configurations whose logits are computed at once.
+_CONFIGURATIONS_PER_BLOCK = 2048
+# From this number of configurations times bins on, each half is computed by a thread.
+_MIN_CELLS_FOR_HALVES = 2**16
+# Logits between ± this have exponentials that 32 bits can hold, and sums of them.
+_MAX_LOGIT = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +90,7 @@ def fit_loglinear(
     weights: Reals,
     *,
     iterations: int = 60,
+    tolerance: float = LOSS_TOLERANCE,
     triples: Sequence[TripleEvidence] = (),
     start: LogLinear | None = None,
 ) -> LogLinear:
@@ -102,24 +101,23 @@ def fit_loglinear(
         evidence: One entry per parent.
         weights: The number of records with each configuration of the parents.
         iterations: The largest number of steps.
+        tolerance: The least decrease of a step, as for ``minimise``.
         triples: One entry per effect of two parents.
         start: A model of the same parents that may be near; its effects of two parents are not
             used. The default is that of independence.
     """
     if not evidence:
         return LogLinear(base=np.log(share), effects=())
-    design = TripleDesign.of(triples, weights) if triples else None
+    design = TripleDesign.of(triples) if triples else None
     problem = _Objective.of(share, evidence, weights, design)
     first = np.zeros(problem.size) if start is None else problem.scaled(start)
     # Parameters are scaled to unit curvature of the total loss; the loss is per record.
     curvature = 1 / float(weights.sum())
-    found = minimise(
-        problem.loss,
-        first,
-        curvature=curvature,
-        iterations=iterations,
-        tolerance=_LOSS_TOLERANCE,
-    )
+    with ThreadPoolExecutor(1) as second_thread:
+        loss = partial(problem.loss, second_thread=second_thread)
+        found = minimise(
+            loss, first, curvature=curvature, iterations=iterations, tolerance=tolerance
+        )
     base, effects, joint_effects = problem.parameters(found)
     ends = np.cumsum([len(each.target) for each in evidence])[:-1]
     fitted = problem.triples.split(joint_effects) if problem.triples else ()
@@ -148,6 +146,7 @@ class _Objective:
         base_scale: Scale of each b.
         weights: Records with each configuration.
         first_groups: The number of groups of the first parent.
+        first_joint_groups: The number of joint groups of the first few parents.
         pair_size: The number of parameters of b and θ.
         triples: Effects of two parents; None if there are none.
     """
@@ -162,6 +161,7 @@ class _Objective:
     base_scale: Reals
     weights: Reals
     first_groups: int
+    first_joint_groups: int
     pair_size: int
     triples: TripleDesign | None
 
@@ -173,7 +173,7 @@ class _Objective:
         weights: Reals,
         triples: TripleDesign | None = None,
     ) -> "_Objective":
-        joint, members = _joint_design(evidence)
+        joint, members, first_joint_groups = _joint_design(evidence)
         expected = np.concatenate([each.expected for each in evidence])
         penalty = np.concatenate([each.penalty for each in evidence])
         base_target = weights.sum() * share
@@ -188,6 +188,7 @@ class _Objective:
             base_scale=1 / np.sqrt(base_target),
             weights=weights,
             first_groups=len(evidence[0].target),
+            first_joint_groups=first_joint_groups,
             pair_size=(len(expected) + 1) * len(share),
             triples=triples,
         )
@@ -210,23 +211,14 @@ class _Objective:
         pairs = np.concatenate([base, (effects / self.scale).ravel()])
         return np.concatenate([pairs, np.zeros(self.size - self.pair_size)])
 
-    def loss(self, scaled: Reals) -> tuple[float, Reals]:
-        """Compute the loss per record and its gradient."""
+    def loss(self, scaled: Reals, second_thread: Executor | None = None) -> tuple[float, Reals]:
+        """Compute the loss per record and its gradient; the same with one thread or two."""
         base, effects, joint_effects = self.parameters(scaled)
-        shares = self.joint.times(self.members.times(effects.astype(np.float32)))
-        shares += base.astype(np.float32)
-        if self.triples:
-            shares += self.triples.logits(joint_effects)
-        # Not clipped: where no θ reaches the targets, the loss of clipped logits falls without end.
-        largest = _row_maxima(shares)
-        shares -= largest[:, None]
-        np.exp(shares, out=shares)
-        sums = _row_sums(shares)
-        shares /= sums[:, None]
-        fitted = self.members.transposed_times(self.joint.transposed_times(shares, self.weights))
+        fit = self._fit_counts(base, effects, joint_effects, second_thread)
+        fitted = self.members.transposed_times(fit.counts)
         # Each configuration has one group of the first parent: summed, its rows count all records.
         base_fitted = fitted[: self.first_groups].sum(axis=0, dtype=np.float64)
-        value = float(self.weights @ (np.log(sums.astype(np.float64)) + largest))
+        value = fit.normalisers
         value -= float((self.target * effects).sum() + (self.base_target * base).sum())
         value += 0.5 * float((self.penalty * effects * effects).sum())
         gradient = np.empty(self.size)
@@ -234,19 +226,106 @@ class _Objective:
         rows[0] = (base_fitted - self.base_target) * self.base_scale
         rows[1:] = (fitted - self.target + self.penalty * effects) * self.scale
         if self.triples:
-            more, joint_gradient = self.triples.loss(joint_effects, shares)
+            more, joint_gradient = self.triples.loss(joint_effects, fit.triple_counts)
             value += more
             gradient[self.pair_size :] = joint_gradient.ravel()
         total = float(self.weights.sum())
         return value / total, gradient / total
 
+    def _fit_counts(
+        self, base: Reals, effects: Reals, joint_effects: Reals, second_thread: Executor | None
+    ) -> "_FittedCounts":
+        """Compute the counts that the model has: of many configurations, in two halves."""
+        by_group = self.members.times(effects.astype(np.float32))
+        # Each configuration has one of the first joint groups, so b is added once.
+        by_group[: self.first_joint_groups] += base.astype(np.float32)
+        of_triples = self.triples.sum_by_joint(joint_effects) if self.triples else by_group[:0]
+        rows = len(self.weights)
+        if rows * len(base) < _MIN_CELLS_FOR_HALVES:
+            return self._fit_rows(by_group, of_triples, 0, rows)
+        second_half = (by_group, of_triples, rows // 2, rows)
+        if second_thread is None:
+            second = self._fit_rows(*second_half)
+            return self._fit_rows(by_group, of_triples, 0, rows // 2).plus(second)
+        running = second_thread.submit(self._fit_rows, *second_half)
+        return self._fit_rows(by_group, of_triples, 0, rows // 2).plus(running.result())
 
-def _joint_design(evidence: Sequence[ParentEvidence]) -> tuple[OneHotDesign, OneHotDesign]:
+    def _fit_rows(
+        self, by_group: Floats, of_triples: Floats, first: int, end: int
+    ) -> "_FittedCounts":
+        """Compute the counts of some configurations.
+
+        Blocks of them stay in the processor's cache: three times as fast as all at once.
+
+        Args:
+            by_group: Logits by joint group.
+            of_triples: The sums of the effects of two parents, by their joint group.
+            first: The first configuration.
+            end: The end of the configurations.
+        """
+        normalisers, counts = 0.0, np.zeros_like(by_group)
+        triple_counts = np.zeros_like(of_triples)
+        for start in range(first, end, _CONFIGURATIONS_PER_BLOCK):
+            rows = slice(start, min(start + _CONFIGURATIONS_PER_BLOCK, end))
+            logits = self.joint.times(by_group, rows)
+            if self.triples:
+                logits += self.triples.logits(of_triples, rows)
+            shift, sums = _exponentiate(logits)
+            logarithms = np.log(sums.astype(np.float64)) + shift
+            normalisers += float(self.weights[rows] @ logarithms)
+            factors = self.weights[rows].astype(np.float32) / sums
+            self.joint.add_transposed_times(counts, logits, factors, rows)
+            if self.triples:
+                self.triples.add_counts(triple_counts, logits, factors, rows)
+        return _FittedCounts(normalisers, counts, triple_counts)
+
+
+@dataclass(frozen=True)
+class _FittedCounts:
+    """What a model has in some configurations.
+
+    Attributes:
+        normalisers: The logarithm of each record's normaliser, summed.
+        counts: Records by joint group and bin.
+        triple_counts: Records by joint group of pairs of parents and group of bins.
+    """
+
+    normalisers: float
+    counts: Floats
+    triple_counts: Floats
+
+    def plus(self, other: "_FittedCounts") -> "_FittedCounts":
+        """Add those of other configurations."""
+        return _FittedCounts(
+            self.normalisers + other.normalisers,
+            self.counts + other.counts,
+            self.triple_counts + other.triple_counts,
+        )
+
+
+def _exponentiate(logits: Floats) -> tuple[Floats, Floats]:
+    """Replace each row of logits by a multiple of its distribution, in place.
+
+    Returns:
+        The logarithm that was taken off each row, and the sums of the rows.
+    """
+    shift = np.zeros(len(logits), dtype=np.float32)
+    # Negated so that NaN counts as too large.
+    if not (logits.max() < _MAX_LOGIT and logits.min() > -_MAX_LOGIT):
+        # Not clipped: where no θ reaches the targets, the loss of clipped logits falls without end.
+        shift = logits.max(axis=1)
+        logits -= shift[:, None]
+    np.exp(logits, out=logits)
+    return shift, _row_sums(logits)
+
+
+def _joint_design(evidence: Sequence[ParentEvidence]) -> tuple[OneHotDesign, OneHotDesign, int]:
     """Number the joint groups of several parents, so that a configuration has few of them.
 
     Returns:
         The joint groups of each configuration, and the parents' groups in each joint group, as
-        one-hot sparse matrices. Their product is the one-hot design of all parents.
+        one-hot sparse matrices, whose product is the one-hot design of all parents; and the number
+        of joint groups of the first parents.
     """
     columns: list[Indices] = []
     joint_members: list[list[tuple[int, Indices]]] = []
@@ -268,14 +347,7 @@ def _joint_design(evidence: Sequence[ParentEvidence]) -> tuple[OneHotDesign, One
     shifted = [column + offset for column, offset in zip(columns, offsets, strict=False)]
     rows = [np.stack([g + o for o, g in members], axis=1) for members in joint_members]
     joint = OneHotDesign.of([np.stack(shifted, axis=1)], columns=int(offsets[-1]))
-    return joint, OneHotDesign.of(rows, columns=start)
-
-
-def _row_maxima(shares: Floats) -> Floats:
-    """Find the largest number of each row; of short rows ten times as fast as NumPy's maximum."""
-    is_short = shares.shape[1] <= _MAX_SHORT_ROW
-    maxima: Floats = np.ascontiguousarray(shares.T).max(axis=0) if is_short else shares.max(axis=1)
-    return maxima
+    return joint, OneHotDesign.of(rows, columns=start), sizes[0]
 
 
 def _row_sums(shares: Floats) -> Floats:
@@ -287,77 +359,3 @@ def _row_sums(shares: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
         sums: Floats = shares @ np.ones(shares.shape[1], dtype=np.float32)
     return sums
-
-
-def minimise(
-    loss: Loss, start: Reals, *, curvature: float, iterations: int, tolerance: float
-) -> Reals:
-    """Minimise a convex function by L-BFGS.
-
-    Args:
-        loss: The function and its gradient.
-        start: The first point.
-        curvature: Approximate curvature in every direction, used for the first step.
-        iterations: The largest number of steps.
-        tolerance: Stop when a step decreases the value by less than this, relative to the value
-            or to 1, whichever is larger.
-    """
-    x, (value, gradient) = start, loss(start)
-    history: deque[tuple[Reals, Reals]] = deque(maxlen=_LBFGS_MEMORY)
-    for _ in range(iterations):
-        if np.abs(gradient).max() <= _GRADIENT_TOLERANCE:
-            break
-        direction = -_inverse_hessian_product(history, gradient, curvature)
-        step = _line_search(loss, x, direction, value=value, slope=float(gradient @ direction))
-        if step is None:
-            break
-        change, new_value, new_gradient = step
-        if float(change @ (new_gradient - gradient)) > 0:
-            history.append((change, new_gradient - gradient))
-        decrease, scale = value - new_value, max(abs(value), abs(new_value), 1.0)
-        x, value, gradient = x + change, new_value, new_gradient
-        if decrease <= tolerance * scale:
-            break
-    return x
-
-
-def _line_search(
-    loss: Loss, x: Reals, direction: Reals, *, value: float, slope: float
-) -> tuple[Reals, float, Reals] | None:
-    """Find a step that meets the Wolfe conditions, by bisection; None if rounding prevents it.
-
-    Returns:
-        The step, and the value and gradient after it.
-    """
-    lower, length, upper = 0.0, 1.0, np.inf
-    for _ in range(_MAX_LINE_SEARCH_STEPS):
-        change = length * direction
-        new_value, gradient = loss(x + change)
-        # Negated so that NaN counts as overshooting.
-        if not new_value <= value + _MIN_DECREASE * length * slope:
-            upper = length
-        elif gradient @ direction < _MAX_SLOPE_RATIO * slope:
-            lower = length
-        else:
-            return change, new_value, gradient
-        length = (lower + upper) / 2 if upper < np.inf else 2 * lower
-    return None
-
-
-def _inverse_hessian_product(
-    history: Iterable[tuple[Reals, Reals]], gradient: Reals, curvature: float
-) -> Reals:
-    """Multiply the gradient by the approximate inverse Hessian (L-BFGS two-loop recursion)."""
-    changes = list(history)
-    product = gradient.copy()
-    weights = []
-    for change, gradient_change in reversed(changes):
-        weight = float(change @ product) / float(change @ gradient_change)
-        product -= weight * gradient_change
-        weights.append(weight)
-    change, gradient_change = changes[-1] if changes else (gradient, curvature * gradient)
-    product *= float(change @ gradient_change) / float(gradient_change @ gradient_change)
-    for (change, gradient_change), weight in zip(changes, reversed(weights), strict=True):
-        correction = float(gradient_change @ product) / float(change @ gradient_change)
-        product += (weight - correction) * change
-    return product

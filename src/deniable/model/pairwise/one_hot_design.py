@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.arrays import Indices, Reals
+from deniable.arrays import Indices
 
 # Fits compute with 32 bits: half the memory traffic.
 Floats = NDArray[np.float32]
@@ -52,27 +52,46 @@ class OneHotDesign:
         """The number of rows."""
         return len(self.row_ends) - 1
 
-    def times(self, dense: Floats) -> Floats:
-        """Multiply by a dense matrix: sum the rows of ``dense`` that each row selects."""
-        product = np.zeros((self.rows, dense.shape[1]), dtype=np.float32)
-        ones = np.ones(len(self.places), dtype=np.float32)
+    def times(self, dense: Floats, rows: slice = slice(None)) -> Floats:
+        """Multiply some rows by a dense matrix: sum the rows of ``dense`` that each row selects."""
+        ends, places = self._part(rows)
+        product = np.zeros((len(ends) - 1, dense.shape[1]), dtype=np.float32)
+        ones = np.ones(len(places), dtype=np.float32)
         _sparsetools().csr_matvecs(
-            self.rows, self.columns, dense.shape[1],
-            self.row_ends, self.places, ones, dense.ravel(), product.ravel(),
+            len(ends) - 1, self.columns, dense.shape[1],
+            ends, places, ones, dense.ravel(), product.ravel(),
         )  # fmt: skip
         return product
 
-    def transposed_times(self, dense: Floats, weights: Reals | None = None) -> Floats:
-        """Multiply the transpose by a dense matrix: sum its rows by column, optionally weighted."""
-        product = np.zeros((self.columns, dense.shape[1]), dtype=np.float32)
-        each = np.ones(self.rows) if weights is None else weights
-        factors = np.repeat(each.astype(np.float32), np.diff(self.row_ends))
+    def transposed_times(self, dense: Floats) -> Floats:
+        """Multiply the transpose by a dense matrix: sum its rows by column."""
+        total = np.zeros((self.columns, dense.shape[1]), dtype=np.float32)
+        self.add_transposed_times(total, dense, np.ones(self.rows, dtype=np.float32))
+        return total
+
+    def add_transposed_times(
+        self, total: Floats, dense: Floats, weights: Floats, rows: slice = slice(None)
+    ) -> None:
+        """Add the product of some rows' transpose and a dense matrix with weighted rows.
+
+        Args:
+            total: What the product is added to: columns of this matrix by columns of ``dense``.
+            dense: One row for each of the ``rows``.
+            weights: The factor of each row.
+            rows: A range of rows.
+        """
+        ends, places = self._part(rows)
         # The rows of this matrix are the columns of its transpose.
         _sparsetools().csc_matvecs(
-            self.columns, self.rows, dense.shape[1],
-            self.row_ends, self.places, factors, dense.ravel(), product.ravel(),
+            self.columns, len(ends) - 1, dense.shape[1],
+            ends, places, np.repeat(weights, np.diff(ends)), dense.ravel(), total.ravel(),
         )  # fmt: skip
-        return product
+
+    def _part(self, rows: slice) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Select a range of rows: where each ends in the columns of their ones, and these."""
+        start, stop, _ = rows.indices(self.rows)
+        ends = self.row_ends[start : stop + 1]
+        return ends - ends[0], self.places[ends[0] : ends[-1]]
 
 
 @cache

@@ -87,7 +87,6 @@ class TripleDesign:
         joint: One-hot joint groups of several parents each, by configuration.
         members: One-hot joint groups of the pairs of parents, by joint group of several.
         to_groups: One-hot groups of the attribute, by bin.
-        weights: Records with each configuration.
         target: Target counts of all φ, stacked.
         penalty: Ridge penalties of all φ.
         scale: Scale of each φ.
@@ -98,13 +97,12 @@ class TripleDesign:
     joint: OneHotDesign
     members: OneHotDesign
     to_groups: Floats
-    weights: Reals
     target: Reals
     penalty: Reals
     scale: Reals
 
     @classmethod
-    def of(cls, evidence: Sequence[TripleEvidence], weights: Reals) -> "TripleDesign":
+    def of(cls, evidence: Sequence[TripleEvidence]) -> "TripleDesign":
         """Make the design of at least one triple."""
         groups = evidence[0].target.shape[2]
         starts = np.cumsum([0, *(each.target.size // groups for each in evidence)])
@@ -120,7 +118,6 @@ class TripleDesign:
             joint=joint,
             members=members,
             to_groups=np.eye(groups, dtype=np.float32)[child_groups],
-            weights=weights,
             target=target,
             penalty=penalty,
             scale=1 / np.sqrt(expected + penalty),
@@ -135,21 +132,39 @@ class TripleDesign:
         """Undo the scaling, and centre; return all φ, stacked."""
         return self._centre(scaled.reshape(self.target.shape) * self.scale)
 
-    def logits(self, effects: Reals) -> Floats:
-        """Compute Σ φ of each configuration and bin."""
-        by_group = self.joint.times(self.members.times(effects.astype(np.float32)))
+    def sum_by_joint(self, effects: Reals) -> Floats:
+        """Sum φ by joint group of several parents: joint groups by groups of the attribute."""
+        return self.members.times(effects.astype(np.float32))
+
+    def logits(self, by_joint: Floats, rows: slice) -> Floats:
+        """Compute Σ φ of some configurations and each bin.
+
+        Args:
+            by_joint: The sums of φ by joint group.
+            rows: A range of configurations.
+        """
         # A product, which is faster than a look-up of each bin's group.
-        logits: Floats = by_group @ self.to_groups.T
+        logits: Floats = self.joint.times(by_joint, rows) @ self.to_groups.T
         return logits
 
-    def loss(self, effects: Reals, shares: Floats) -> tuple[float, Reals]:
+    def add_counts(self, total: Floats, weights: Floats, factors: Floats, rows: slice) -> None:
+        """Add fitted counts of some configurations to the total by joint group.
+
+        Args:
+            total: Joint groups by groups of the attribute.
+            weights: A multiple of each configuration's distribution.
+            factors: The records of each configuration, divided by that multiple.
+            rows: A range of configurations.
+        """
+        self.joint.add_transposed_times(total, weights @ self.to_groups, factors, rows)
+
+    def loss(self, effects: Reals, by_joint: Floats) -> tuple[float, Reals]:
         """Compute the terms of φ in the loss, apart from the logits, and the gradient in φ.
 
         Args:
             effects: All φ, stacked.
-            shares: The fitted distribution of each configuration.
+            by_joint: Fitted counts by joint group of several parents.
         """
-        by_joint = self.joint.transposed_times(shares @ self.to_groups, self.weights)
         fitted = self.members.transposed_times(by_joint)
         value = 0.5 * float((self.penalty * effects * effects).sum())
         value -= float((self.target * effects).sum())
