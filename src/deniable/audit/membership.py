@@ -22,11 +22,10 @@ from deniable.audit.likelihood_ratio import (
 )
 from deniable.counting.contingency import cell_indices
 from deniable.errors import InvariantError
-from deniable.model.bayesian_network import table_query
 from deniable.model.graph import Graph
 from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.model.paper.moments import Moments
-from deniable.model.paper.parameters import TableCounts
+from deniable.model.paper.parameters import TableCounts, table_query
 from deniable.model.seed_based import NetworkModel
 from deniable.pipeline.run_plan import Run
 from deniable.privacy.noise_laws import Law

@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 
 from deniable.arrays import CODE, Codes, Counts, Indices, Reals
-from deniable.counting.contingency import Query, QueryAxis
 from deniable.errors import InvariantError
 from deniable.model.alias_sampling import (
     AliasTables,
@@ -24,6 +23,7 @@ from deniable.model.alias_sampling import (
     stratified_words,
 )
 from deniable.model.bundled_sampling import Bundle, CodeOffsets, SamplingPlan, make_sampling_plan
+from deniable.model.frequent_configurations import FrequentConfigurations
 from deniable.model.graph import Graph, check_order
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.randomness import Rng
@@ -228,6 +228,14 @@ class Network:
         has_table = [isinstance(self.tables[self.order[at]], ConditionalTable) for at in drawn]
         return kept + has_table.index(False) if False in has_table else end
 
+    @cached_property
+    def _frequent(self) -> dict[int, FrequentConfigurations]:
+        """Look-up tables of log-linear distributions, made in long runs."""
+        found = enumerate(self.tables)
+        return {
+            i: FrequentConfigurations(t) for i, t in found if isinstance(t, LogLinearConditional)
+        }
+
     def _draw_independent(
         self, wide: dict[int, Indices], drawn: Sequence[int], rng: Rng, records: int
     ) -> None:
@@ -235,7 +243,9 @@ class Network:
             table = self.tables[i]
             if isinstance(table, LogLinearConditional):
                 words = rng.half_words(2 * records).reshape(records, 2)
-                wide[i] = table.draw(self._groups_of(wide, i), words)
+                groups = self._groups_of(wide, i)
+                look_ups = self._frequent[i].tables(groups, records)
+                wide[i] = (look_ups or table).draw(groups, words)
             else:
                 rows, alias = self._configuration(wide, i, records), table.alias
                 wide[i] = alias.draw(rows * alias.values, rng.half_words(records))
@@ -383,16 +393,6 @@ class Network:
             return table.log_distribution(self._parent_groups(codes, i), len(codes))
         found: Reals = table.logarithms[self.configuration(codes, i)].copy()
         return found
-
-
-def parents_query(graph: Graph, i: int) -> Query:
-    """Query that counts the configurations of attribute ``i``: its parents, bucketed."""
-    return tuple(QueryAxis(j, bucketed=True) for j in graph.parents[i])
-
-
-def table_query(graph: Graph, i: int) -> Query:
-    """Query that counts n_{i,l}^c: configurations by values."""
-    return (*parents_query(graph, i), QueryAxis(i))
 
 
 def empty_codes(records: int, attributes: Sequence[Attribute]) -> Codes:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from deniable.arrays import Counts, HalfWords, Indices, Reals
+from deniable.arrays import Counts, HalfWords, Indices, Mask, Reals
 from deniable.errors import InvariantError
 from deniable.model.effect_tables import (
     EffectTable,
@@ -117,6 +118,11 @@ class LogLinearConditional:
         return np.flatnonzero(np.diff(self.bins, prepend=-1))
 
     @cached_property
+    def _has_several(self) -> Mask:
+        """Marks the bins that have several values."""
+        return np.bincount(self.bins) > 1
+
+    @cached_property
     def _cumulative(self) -> Counts:
         """Cumulative weights of the values; bin b covers b · 2^32 … (b + 1) · 2^32."""
         return np.cumsum(self.within)
@@ -143,6 +149,13 @@ class LogLinearConditional:
             return np.zeros(records, dtype=np.intp)
         return self._tables[0].index(groups)
 
+    def configurations(self, groups: Sequence[Indices]) -> Indices:
+        """Number the joint configuration of all parents, of which there is at least one."""
+        number = self._tables[0].index(groups)
+        for table in self._tables[1:]:
+            number = number * len(table.effects) + table.index(groups)
+        return number
+
     def prepare(self) -> None:
         """Build the cached look-up tables now rather than at the first draw."""
         self._tables, self._joint_tables, self._cumulative  # noqa: B018 - cached properties
@@ -156,11 +169,11 @@ class LogLinearConditional:
         """
         drawn = np.empty(len(words), dtype=np.intp)
         for batch in _batches(len(words)):
-            cumulative = _accumulate(self._weights([group[batch] for group in groups]))
+            cumulative = accumulate(self.weights([group[batch] for group in groups]))
             # Multiplied in two halves: the total may need 46 bits.
             total, word = cumulative[-1], words[batch, 0].astype(np.int64)
             threshold = ((total >> 16) * word + (((total & 0xFFFF) * word) >> 16)) >> 16
-            drawn[batch] = self._draw_within(cumulative, threshold, words[batch, 1])
+            drawn[batch] = self.draw_within(_find_bins(cumulative, threshold), words[batch, 1])
         return drawn
 
     def draw_precise(self, groups: Sequence[Indices], uniform: Reals, words: HalfWords) -> Indices:
@@ -173,30 +186,26 @@ class LogLinearConditional:
         """
         drawn = np.empty(len(uniform), dtype=np.intp)
         for batch in _batches(len(uniform)):
-            cumulative = _accumulate(self._weights([group[batch] for group in groups]))
+            cumulative = accumulate(self.weights([group[batch] for group in groups]))
             threshold = (uniform[batch] * cumulative[-1]).astype(np.int64)
-            drawn[batch] = self._draw_within(cumulative, threshold, words[batch])
+            drawn[batch] = self.draw_within(_find_bins(cumulative, threshold), words[batch])
         return drawn
 
-    def _draw_within(self, cumulative: Counts, threshold: Counts, words: HalfWords) -> Indices:
-        """Find the bins that thresholds fall into, and draw a value within each bin."""
-        # Counted in as few bytes as hold the number of bins: a count is added once per bin.
-        count_type = np.uint8 if len(self.base) <= 2**8 else np.uint16
-        bins = np.zeros(len(threshold), dtype=count_type)
-        for row in cumulative[:-1]:
-            np.add(bins, row <= threshold, out=bins, dtype=count_type)
-        if len(self.bins) == len(self.base):
-            return bins.astype(np.intp)
-        positions = (bins.astype(np.int64) << _LOG2_BIN_TOTAL) + words.astype(np.int64)
-        values: Indices = np.searchsorted(self._cumulative, positions, side="right")
-        return values
+    def draw_within(self, bins: NDArray[np.unsignedinteger], words: HalfWords) -> Indices:
+        """Draw a value within the bin of each record; a bin that does not exist is the last."""
+        drawn: Indices = self._first.take(bins, mode="clip")
+        several = np.flatnonzero(self._has_several.take(bins, mode="clip"))
+        positions = bins[several].astype(np.int64) << _LOG2_BIN_TOTAL
+        positions += words[several]
+        drawn[several] = np.searchsorted(self._cumulative, positions, side="right")
+        return drawn
 
     def log_probability(self, groups: Sequence[Indices], values: Indices) -> Reals:
         """Compute ln Pr{value | parents} of each record."""
         found = np.empty(len(values))
         with np.errstate(divide="ignore"):
             for batch in _batches(len(values)):
-                weights = self._weights([group[batch] for group in groups])
+                weights = self.weights([group[batch] for group in groups])
                 own = values[batch].astype(np.intp)
                 of_bin = np.take_along_axis(weights, self.bins[own][None, :], axis=0)[0]
                 found[batch] = np.log(of_bin) - np.log(weights.sum(axis=0))
@@ -210,7 +219,7 @@ class LogLinearConditional:
             within = np.log(self.within) - _LOG2_BIN_TOTAL * math.log(2)
             for batch in _batches(records):
                 own = len(found[batch])
-                weights = self._weights([group[batch] for group in groups], records=own)
+                weights = self.weights([group[batch] for group in groups], records=own)
                 bins = np.log(weights) - np.log(weights.sum(axis=0))
                 found[batch] = bins.T[:, self.bins] + within
         return found
@@ -221,11 +230,11 @@ class LogLinearConditional:
         within = self.within * 2.0**-_LOG2_BIN_TOTAL
         for batch in _batches(records):
             own = len(found[batch])
-            weights = self._weights([group[batch] for group in groups], records=own)
+            weights = self.weights([group[batch] for group in groups], records=own)
             found[batch] = (weights / weights.sum(axis=0)).T[:, self.bins] * within
         return found
 
-    def _weights(self, groups: Sequence[Indices], records: int = 1) -> Counts:
+    def weights(self, groups: Sequence[Indices], records: int = 1) -> Counts:
         """Compute the integer weight of each bin: bins by records of one batch."""
         if self._tables:
             logarithms = add_look_ups(self._tables, groups)
@@ -240,7 +249,17 @@ class LogLinearConditional:
         return weights
 
 
-def _accumulate(weights: Counts) -> Counts:
+def _find_bins(cumulative: Counts, threshold: Counts) -> NDArray[np.unsignedinteger]:
+    """Find the bin that each record's threshold falls into: cumulative weights have a row a bin."""
+    # Counted in as few bytes as hold the number of bins: a count is added once per bin.
+    count_type = np.uint8 if len(cumulative) <= 2**8 else np.uint16
+    bins: NDArray[np.unsignedinteger] = np.zeros(len(threshold), dtype=count_type)
+    for row in cumulative[:-1]:
+        np.add(bins, row <= threshold, out=bins, dtype=count_type)
+    return bins
+
+
+def accumulate(weights: Counts) -> Counts:
     """Add to the weight of each bin those before it, in place: bins by records of one batch."""
     # Row by row: NumPy's own sum along the first axis goes through memory in strides.
     for before, row in itertools.pairwise(weights):

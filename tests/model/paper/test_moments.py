@@ -20,10 +20,10 @@ from deniable.counting.contingency import count_cells
 from deniable.counting.prefix_counts import PrefixCounts
 from deniable.data.codec import Codec
 from deniable.errors import ConfigError, InvariantError
-from deniable.model.bayesian_network import ConditionalTable, Network, table_query
+from deniable.model.bayesian_network import ConditionalTable, Network
 from deniable.model.graph import Graph
 from deniable.model.paper.moments import Moments, fit_table, make_design, normal_rows, sum_moments
-from deniable.model.paper.parameters import estimate_table, learn_counts
+from deniable.model.paper.parameters import estimate_table, learn_counts, table_query
 from deniable.model.seed_based import NetworkModel
 from deniable.pipeline.api import learn, synthesize
 from deniable.privacy.moment_budget import moment_l0_sensitivities

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deniable.arrays import Counts, Reals
-from deniable.counting.contingency import CountQueries
+from deniable.counting.contingency import CountQueries, Query, QueryAxis
 from deniable.errors import ConfigError
-from deniable.model.bayesian_network import table_query
 from deniable.model.count_estimates import back_off, norm_sub
 from deniable.model.graph import Graph
 from deniable.model.paper.moments import Moments, fit_table, learn_moments, make_design
@@ -41,6 +40,11 @@ class TableCounts:
     def moments(self) -> dict[int, Moments]:
         """The noisy moments, by index of their attribute."""
         return {i: noisy for i, noisy in enumerate(self.tables) if isinstance(noisy, Moments)}
+
+
+def table_query(graph: Graph, i: int) -> Query:
+    """Query that counts n_{i,l}^c: configurations of the bucketed parents, by values."""
+    return (*(QueryAxis(j, bucketed=True) for j in graph.parents[i]), QueryAxis(i))
 
 
 def learn_counts(
