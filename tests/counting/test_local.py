@@ -118,13 +118,13 @@ def test_prefixes_are_counted_alike_wherever_the_seeds_are(monkeypatch, lengths,
 
 @st.composite
 def questions(draw):
-    """Some axes with their sizes, and queries of one or two of them."""
+    """Some axes with their sizes, and queries of one to three of them."""
     sizes = {
         QueryAxis(i, bucketed=draw(st.booleans())): draw(st.integers(1, 9))
         for i in range(draw(st.integers(1, 8)))
     }
-    pairs = [(a,) for a in sizes] + list(combinations(sizes, 2))
-    asked = draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True))
+    every = [(a,) for a in sizes] + list(combinations(sizes, 2)) + list(combinations(sizes, 3))
+    asked = draw(st.lists(st.sampled_from(every), min_size=1, unique=True))
     return sizes, [q[::-1] if draw(st.booleans()) else q for q in asked]
 
 
@@ -137,8 +137,10 @@ def test_every_query_is_a_margin_of_a_merged_query(asked, most):
         assert any(set(query) <= set(table) for table in merged)
     for table in merged:
         assert len(set(table)) == len(table)
-        # A pair that is too large stays a table of its own.
-        assert len(table) <= 2 or np.prod([sizes[axis] for axis in table]) <= most
+        # A query that is too large stays a table of its own.
+        fits = np.prod([sizes[axis] for axis in table]) <= most
+        assert fits or len(table) <= 3
+        assert fits or len(table) < 3 or set(table) in map(set, queries)
 
 
 def test_all_pairs_of_eleven_attributes_merge_into_a_quarter_as_many_tables():
@@ -147,6 +149,14 @@ def test_all_pairs_of_eleven_attributes_merge_into_a_quarter_as_many_tables():
     merged = merge_queries(pairs, dict.fromkeys(axes, 10), max_cells=10_000)
     assert len(merged) <= len(pairs) / 4
     assert merge_queries(pairs, dict.fromkeys(axes, 10), max_cells=10_000) == merged
+
+
+def test_all_triples_of_eleven_attributes_merge_into_a_tenth_as_many_tables():
+    axes = [QueryAxis(i, bucketed=True) for i in range(11)]
+    triples = list(combinations(axes, 3))
+    merged = merge_queries(triples, dict.fromkeys(axes, 5), max_cells=2**15)
+    assert len(merged) <= len(triples) / 10
+    assert merge_queries(triples, dict.fromkeys(axes, 5), max_cells=2**15) == merged
 
 
 def test_pairs_that_are_too_large_stay_pairs():

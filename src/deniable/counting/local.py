@@ -15,7 +15,7 @@ from operator import add
 import numpy as np
 import polars as pl
 
-from deniable.arrays import CODE, Codes, Counts
+from deniable.arrays import CODE, Codes, Counts, Mask
 from deniable.counting.contingency import (
     ContingencyTable,
     Query,
@@ -43,8 +43,9 @@ _MAX_SMALL_TABLE_CELLS = 2**15
 # Rows per batch. For small tables: few enough for the cache, many enough that threads rarely meet.
 _ROWS_PER_SMALL_BATCH = 2**17
 _ROWS_PER_LARGE_BATCH = 2**22
-# More queries are not merged: planning would take longer than counting them one by one.
-_MAX_MERGED_QUERIES = 1000
+# More queries, and queries of more axes, are not merged: planning would take longer than counting.
+_MAX_MERGED_QUERIES = 5000
+_MAX_MERGED_AXES = 3
 # Cells, over all its small tables, that a worker fills in one pass over the rows.
 _MAX_CELLS_PER_WORKER = 2**20
 
@@ -231,10 +232,11 @@ def assign_tables(attributes: Sequence[Attribute], queries: Sequence[Query]) -> 
     if len(queries) > _MAX_MERGED_QUERIES:
         return {query: query for query in queries}
     sizes = {axis: table_shape(attributes, (axis,))[0] for axis in chain.from_iterable(queries)}
-    mergeable = [query for query in queries if len(query) == len(set(query)) in (1, 2)]
+    mergeable = [query for query in queries if len(query) == len(set(query)) <= _MAX_MERGED_AXES]
     merged = merge_queries(mergeable, sizes, max_cells=_MAX_SMALL_TABLE_CELLS)
+    lengths = {len(query) for query in mergeable}
     table_of = {
-        margin: table for table in merged for n in (1, 2) for margin in permutations(table, n)
+        margin: table for table in merged for n in lengths for margin in permutations(table, n)
     }
     return {query: table_of.get(query, query) for query in queries}
 
@@ -242,52 +244,51 @@ def assign_tables(attributes: Sequence[Attribute], queries: Sequence[Query]) -> 
 def merge_queries(
     queries: Sequence[Query], sizes: Mapping[QueryAxis, int], *, max_cells: int
 ) -> list[Query]:
-    """Merge queries of one or two axes into queries of at most ``max_cells`` cells.
+    """Merge queries of one, two or three axes into queries of at most ``max_cells`` cells.
 
-    Every given query is a margin of a returned one. The search is greedy: a group starts with the
-    axis that has the most uncovered pairs, and grows by the axis that covers the most further
-    pairs. A pair with more than ``max_cells`` cells stays on its own.
+    Every given query is a margin of a returned one. A query with more than ``max_cells`` cells
+    stays on its own.
     """
-    uncovered: dict[QueryAxis, set[QueryAxis]] = {}
-    for axis in chain.from_iterable(queries):
-        uncovered[axis] = set()
-    for first, *others in queries:
-        for second in others:
-            uncovered[first].add(second)
-            uncovered[second].add(first)
-    groups: list[list[QueryAxis]] = []
-    while remaining := [axis for axis, partners in uncovered.items() if partners]:
-        start = max(remaining, key=lambda axis: len(uncovered[axis]))
-        group = _grow_group(start, uncovered, sizes, max_cells)
-        groups.append(group)
-        for axis in group:
-            uncovered[axis] -= set(group)
-    single = uncovered.keys() - {axis for group in groups for axis in group}
-    ordered = sorted(single, key=lambda axis: (axis.attribute, axis.bucketed))
-    groups += _pack_axes(ordered, sizes, max_cells)
-    return [tuple(group) for group in groups]
+    axes = list(dict.fromkeys(chain.from_iterable(queries)))
+    lengths = np.array([sizes[axis] for axis in axes])
+    groups: list[list[int]] = []
+    for order in range(_MAX_MERGED_AXES, 1, -1):
+        # Marks each set of axes that is asked for and not yet covered, in every order.
+        is_open = np.zeros((len(axes),) * order, dtype=bool)
+        for query in (query for query in queries if len(query) == order):
+            for places in permutations(map(axes.index, query)):
+                is_open[places] = True
+        for group in groups:
+            is_open[np.ix_(*[group] * order)] = False
+        while is_open.any():
+            groups.append(_grow_group(is_open, lengths, max_cells))
+            is_open[np.ix_(*[groups[-1]] * order)] = False
+    single = set(range(len(axes))).difference(*groups)
+    packed = _pack_axes([axes[at] for at in sorted(single)], sizes, max_cells)
+    return [tuple(axes[at] for at in group) for group in groups] + [tuple(own) for own in packed]
 
 
-def _grow_group(
-    start: QueryAxis,
-    uncovered: Mapping[QueryAxis, set[QueryAxis]],
-    sizes: Mapping[QueryAxis, int],
-    max_cells: int,
-) -> list[QueryAxis]:
-    """Grow a group of axes that covers many pairs, until no further axis fits."""
-    group, cells = [start], sizes[start]
-    candidates = set(uncovered[start])
-    while candidates:
-        gain = {axis: len(uncovered[axis].intersection(group)) for axis in candidates}
+def _grow_group(is_open: Mask, lengths: Counts, max_cells: int) -> list[int]:
+    """Grow a group of axes that covers many open sets, until no further axis fits. Greedy.
+
+    Args:
+        is_open: Marks the sets to cover: an array with one dimension per member of a set.
+        lengths: The number of values of each axis.
+        max_cells: The most cells of a group that has more members than a set.
+    """
+    group: list[int] = []
+    while True:
+        if len(group) < is_open.ndim:
+            gain = is_open[tuple(group)].sum(axis=tuple(range(is_open.ndim - 1 - len(group))))
+        else:
+            others = is_open[np.ix_(*[group] * (is_open.ndim - 1))]
+            gain = others.sum(axis=tuple(range(is_open.ndim - 1)))
+            gain[lengths * math.prod(lengths[group].tolist()) > max_cells] = 0
+        gain[group] = 0
+        if not gain.any():
+            return group
         # Ties go to the axis with fewer values, which leaves room for others, then to the first.
-        best = min(candidates, key=lambda a: (-gain[a], sizes[a], a.attribute, a.bucketed))
-        candidates.remove(best)
-        if cells * sizes[best] > max_cells and len(group) > 1:
-            continue
-        group.append(best)
-        cells *= sizes[best]
-        candidates |= uncovered[best] - set(group)
-    return group
+        group.append(int(np.lexsort((lengths, -gain))[0]))
 
 
 def _pack_axes(
