@@ -198,9 +198,9 @@ class Artefact(Answering):
     def save(self, folder: str | Path) -> None:
         """Write the artefact to a new folder, atomically; private if it claims no privacy."""
         with staged_folder(Path(folder), confidential=not self.certificate.claims_privacy) as stage:
-            self.write(stage)
+            self.write_into(stage)
 
-    def write(self, folder: Path) -> None:
+    def write_into(self, folder: Path) -> None:
         """Write the artefact's files into an existing folder.
 
         Raises:

@@ -128,7 +128,7 @@ class Release:
             write_files(public, {"schema.toml": self.schema.text().encode()})
             if self.artefact is not None:
                 make_folder(public / "artefact")
-                self.artefact.write(public / "artefact")
+                self.artefact.write_into(public / "artefact")
             document = self._certificate_of(table).document(self.schema, hash_files(public))
             write_json(public / "manifest.json", document)
             write_json(private / "run.json", self.internal)
@@ -158,7 +158,7 @@ class Release:
             write_files(target, {"schema.toml": self.schema.text().encode()})
             if self.artefact is not None:
                 make_folder(target / "artefact")
-                self.artefact.write(target / "artefact")
+                self.artefact.write_into(target / "artefact")
             rest = hash_files(target, leave_out=hashes)
             certificate = self._certificate_of(target / next(iter(hashes)))
             files = dict(sorted({**hashes, **rest}.items()))
