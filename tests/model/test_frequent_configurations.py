@@ -73,6 +73,14 @@ def test_most_intervals_are_decided_and_a_wrong_entry_changes_draws():
     assert not np.array_equal(wrong.draw(groups, words), expected)
 
 
+def test_batches_do_not_matter(monkeypatch):
+    conditional = random_conditional(9)
+    tables = InverseTables.of(conditional, random_groups(9, 5_000))
+    groups, words = random_groups(10, 1_000), words_at_bounds(1_000, 10)
+    monkeypatch.setattr(module, "_RECORDS_PER_BATCH", 300)
+    assert np.array_equal(tables.draw(groups, words), conditional.draw(groups, words))
+
+
 @pytest.mark.parametrize("log2_slots", [1, 3])
 def test_configurations_that_share_a_slot_are_told_apart(monkeypatch, log2_slots):
     monkeypatch.setattr(module, "_LOG2_SLOTS", log2_slots)

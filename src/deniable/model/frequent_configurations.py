@@ -24,8 +24,8 @@ _MIN_SAMPLE = 2**16
 # The least share of a sample that the frequent configurations must have.
 _MIN_COVERAGE = 0.25
 # Configurations with a table, and slots to look them up in.
-_MAX_CONFIGURATIONS = 2**15
-_LOG2_SLOTS = 17
+_MAX_CONFIGURATIONS = 2**14
+_LOG2_SLOTS = 16
 # Numbers of configurations must fit signed 64 bits.
 _MAX_NUMBER = 2**63
 # Intervals of 32-bit words: one byte each, which is a bin, or this.
@@ -33,6 +33,8 @@ _LOG2_INTERVALS = 8
 _UNDECIDED = 255
 # Bounds of bins are floats: an interval within this distance of one, in intervals, is undecided.
 _BOUND_ERROR = 2.0**-20
+# Records that are drawn at once: what is held for them stays small.
+_RECORDS_PER_BATCH = 2**15
 # Configurations whose tables are made at once.
 _CONFIGURATIONS_PER_BATCH = 4096
 # A multiplicative hash: 2^64 divided by the golden ratio.
@@ -107,6 +109,13 @@ class InverseTables:
 
     def draw(self, groups: Sequence[Indices], words: HalfWords) -> Indices:
         """Draw a value for each record, as ``LogLinearConditional.draw`` does."""
+        drawn = np.empty(len(words), dtype=np.intp)
+        for start in range(0, len(words), _RECORDS_PER_BATCH):
+            batch = slice(start, start + _RECORDS_PER_BATCH)
+            drawn[batch] = self._draw_batch([group[batch] for group in groups], words[batch])
+        return drawn
+
+    def _draw_batch(self, groups: Sequence[Indices], words: HalfWords) -> Indices:
         number = self.conditional.configurations(groups)
         slot = _slot(number)
         entries = self.starts.take(slot)
