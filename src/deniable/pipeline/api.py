@@ -44,7 +44,7 @@ def plan(
 
     Args:
         schema: The schema, or the path of its TOML file.
-        records: The number of records; only mode ``randomized`` costs more for more.
+        records: The number of records; the cost depends on it in mode ``randomized`` only.
         options: See ``Config``.
     """
     schema = schema if isinstance(schema, Schema) else Schema.read(schema)
