@@ -187,8 +187,8 @@ def write_table(
 class _FrameSink:
     """A polars sink in a thread of its own, fed with frames through a bounded queue.
 
-    If the producer fails, the thread is told that the frames have ended, and not of the exception:
-    otherwise threads of polars could continue, hang, or create the file after it was removed.
+    If the producer fails, the sink only sees the end of the frames. An exception in its thread
+    could make threads of polars continue, hang, or create the file after it was removed.
     """
 
     def __init__(self, path: Path) -> None:
