@@ -7,9 +7,26 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from deniable.release.atomic_files import encode_json, file_hash
 from deniable.release.manifest import add_checksum
+from deniable.verification import claims
+from deniable.verification.claims import Check
 from deniable.verification.verify import VerificationReport, verify
+
+MANIFESTS = ("artefact/manifest.json", "manifest.json")
+
+
+class _FailedCheckError(BaseException):
+    """Ends a verification; not an ``Exception``, which would be a failed check of its own."""
+
+
+def _require_passed(*, passed: bool, **others: Any) -> Check:
+    """Make the result of a check, in place of ``Check``; a failed one ends the verification."""
+    if not passed:
+        raise _FailedCheckError
+    return Check(passed=passed, **others)
 
 
 @dataclass
@@ -30,8 +47,16 @@ class Release:
         return json.loads(self.files[name])
 
     def is_detected(self, changed: dict[str, bytes]) -> bool:
-        """Write the changed files, correct every hash, and test whether verification fails."""
-        return not self.report(changed).passed
+        """Write the changed files, correct every hash, and test whether verification fails.
+
+        It ends at the first failed check: the rest of the report cannot make it pass.
+        """
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(claims, "Check", _require_passed)
+            try:
+                return not self.report(changed).passed
+            except _FailedCheckError:
+                return True
 
     def report(
         self, changed: dict[str, bytes], *, manifest: dict[str, Any] | None = None, **options: Any
@@ -45,11 +70,11 @@ class Release:
             self._correct_hashes()
             return verify(self.folder, **options)
         finally:
-            for name, content in self.files.items():
-                (self.folder / name).write_bytes(content)
+            for name in {*changed, *MANIFESTS} & set(self.files):
+                (self.folder / name).write_bytes(self.files[name])
 
     def _correct_hashes(self) -> None:
-        for manifest, below in (("artefact/manifest.json", "artefact/"), ("manifest.json", "")):
+        for manifest, below in zip(MANIFESTS, ("artefact/", ""), strict=True):
             document = self._read(manifest)
             if self._is_changed(manifest, document):
                 document = add_checksum(document)

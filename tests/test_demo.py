@@ -46,10 +46,10 @@ def few_rows(tmp_path, monkeypatch):
     """Part of the table, and few records: for what does not depend on them."""
     part = tmp_path / "few.csv.gz"
     with gzip.open(demo_table(), "rb") as whole:
-        part.write_bytes(gzip.compress(b"".join(islice(whole, 1_001))))
+        part.write_bytes(gzip.compress(b"".join(islice(whole, 301))))
     monkeypatch.setattr(deniable.demo, "demo_table", lambda: part)
-    monkeypatch.setattr(commands, "_DEMO_RECORDS", 500)
-    return 500
+    monkeypatch.setattr(commands, "_DEMO_RECORDS", 200)
+    return 200
 
 
 def test_the_table_is_small_and_has_enough_records(codes):

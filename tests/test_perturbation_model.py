@@ -14,7 +14,7 @@ from deniable.errors import ConfigError
 from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
 from perturbation_model import PerturbationModel
-from worlds import codes_of, plain_attribute, property_test, records_of, schemas, tables
+from worlds import codes_of, count_records, plain_attribute, property_test, schemas, tables
 
 
 def moves(attribute: Attribute, a: int, b: int, *, stay: float, step: float) -> float:
@@ -72,8 +72,8 @@ def propose_many(seed, *, step: float, trials: int = 120_000) -> Counter:
     model = PerturbationModel.of(SCHEMA, stay=0.4, step=step)
     seeds = codes_of([seed] * trials, 2)
     candidates = model.propose(seeds, Keyed(17).at("candidates"))
-    assert set(records_of(seeds)) == {seed}, "the seeds are not to be touched"
-    return Counter(records_of(candidates))
+    assert set(count_records(seeds)) == {seed}, "the seeds are not to be touched"
+    return count_records(candidates)
 
 
 def expected_of(seed) -> dict:

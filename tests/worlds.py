@@ -4,6 +4,7 @@ A ``World`` holds the same model twice: as the paper writes it (``definitions.Mo
 fractions) and as the package holds it (``Network``, arrays of floats).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -68,6 +69,17 @@ def codes_of(table: definitions.Table, m: int) -> Codes:
 def records_of(codes: Codes) -> definitions.Table:
     """Return records as the definitions hold them."""
     return [tuple(row) for row in codes.tolist()]
+
+
+def count_records(codes: Codes) -> Counter[definitions.Record]:
+    """Count how often each record occurs: as a counter of ``records_of``, for many of few."""
+    if not len(codes):
+        return Counter()
+    shape = tuple((codes.max(axis=0) + 1).tolist())
+    counts = np.bincount(np.ravel_multi_index(tuple(codes.T), shape))
+    present = np.flatnonzero(counts)
+    records = np.stack(np.unravel_index(present, shape), axis=1)
+    return Counter(dict(zip(records_of(records), counts[present].tolist(), strict=True)))
 
 
 def network_of(

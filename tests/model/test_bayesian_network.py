@@ -16,7 +16,15 @@ from deniable.model import bayesian_network as module
 from deniable.model.bayesian_network import ConditionalTable, DrawMethod, Network
 from deniable.model.graph import Graph
 from deniable.randomness import Keyed
-from worlds import codes_of, plain_attribute, property_test, records_of, small_world, worlds
+from worlds import (
+    codes_of,
+    count_records,
+    plain_attribute,
+    property_test,
+    records_of,
+    small_world,
+    worlds,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -100,7 +108,7 @@ def draw_many(
     expected = {
         y: definitions.synthesis_probability(model, y, seed, 3 - kept) for y in model.universe()
     }
-    return Counter(records_of(codes)), expected
+    return count_records(codes), expected
 
 
 @pytest.mark.parametrize("together", [1, 4, 8, 512])
@@ -187,7 +195,7 @@ def test_stratified_draws_cover_independent_attributes_too():
     network = Network(attributes, Graph.without_edges(3), (0, 1, 2), tenth)
     codes = codes_of([(0, 0, 0)] * 64_000, 3)
     network.draw(codes, Keyed(2).at("records"), kept=0, method="stratified")
-    counts = np.array(list(Counter(records_of(codes)).values()))
+    counts = np.array(list(count_records(codes).values()))
     assert len(counts) == 1_000
     assert np.sqrt(((counts - 64) ** 2).mean()) < 4
 

@@ -14,7 +14,15 @@ from chance import assert_distribution
 from deniable.errors import ConfigError
 from deniable.model.seed_based import NetworkModel, matched_levels
 from deniable.randomness import Keyed
-from worlds import codes_of, omega_ranges, property_test, records_of, small_world, worlds
+from worlds import (
+    codes_of,
+    count_records,
+    omega_ranges,
+    property_test,
+    records_of,
+    small_world,
+    worlds,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -147,9 +155,7 @@ SEED = (3, 1, 2)
 def propose_many(omegas: tuple[int, ...]) -> Counter:
     network, _ = small_world()
     seeds = codes_of([SEED] * 120_000, 3)
-    return Counter(
-        records_of(NetworkModel(network, omegas).propose(seeds, Keyed(31).at("candidates")))
-    )
+    return count_records(NetworkModel(network, omegas).propose(seeds, Keyed(31).at("candidates")))
 
 
 def expected_of(omegas: tuple[int, ...]) -> dict:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 from scipy.stats import norm
 
 from deniable.errors import BudgetError
@@ -19,7 +20,13 @@ from deniable.privacy.accountant import (
     compose_on_grid,
 )
 from deniable.privacy.composition import Guarantee, gaussian_delta
-from deniable.privacy.discrete_losses import DiscreteLoss, gaussian_deltas, mixture_delta
+from deniable.privacy.discrete_losses import (
+    DiscreteLoss,
+    erfcx,
+    gaussian_deltas,
+    log_factorial,
+    mixture_delta,
+)
 from deniable.privacy.ledger import table_weights
 from deniable.privacy.noise_laws import truncated_discrete_gaussian, truncated_geometric
 from theorems import optimal_delta
@@ -259,3 +266,26 @@ def test_delta_is_a_probability_that_falls_with_epsilon_and_rises_with_noise_gon
         delta_of(atoms.compose(DiscreteLoss.from_laplace(noise)), epsilon, mu)
         >= found * (1 - 1e-9) - 1e-12
     )
+
+
+# Special functions, against SciPy's
+
+
+def test_scaled_erfc_is_accurate_to_16_ulp():
+    """Near 0, across the limit 2π from which the residue is left out, and far out."""
+    x = np.concatenate([np.linspace(0, 7, 20_001), np.geomspace(1e-300, 1e6, 4_001), [2 * np.pi]])
+    np.testing.assert_allclose(erfcx(x), special.erfcx(x), rtol=2.0**-49, atol=0)
+
+
+def test_scaled_erfc_needs_the_residue_and_all_nodes():
+    """Each part that could be lost matters: what is left of it is checked above."""
+    assert erfcx(np.array([0.0]))[0] == 1.0  # the sum is 0 here: all of it is the residue
+    far = np.array([50.0])  # and here all of it is the sum
+    np.testing.assert_allclose(erfcx(far), special.erfcx(far), rtol=2.0**-49)
+
+
+def test_log_factorial_is_accurate_to_16_ulp_of_its_terms():
+    n = np.concatenate([np.arange(3_000.0), np.round(np.geomspace(3_000, 1e12, 2_000))])
+    expected = special.gammaln(n + 1)
+    error = np.abs(log_factorial(n) - expected)
+    assert (error <= 2.0**-49 * np.maximum(expected, 1.0)).all()

@@ -3,10 +3,11 @@
 import math
 from itertools import combinations_with_replacement, pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from deniable.errors import BudgetError
 from deniable.privacy.composition import optimal_composition
@@ -14,6 +15,7 @@ from deniable.privacy.theorems import (
     candidate_cost,
     gaussian_histogram_cost,
     geometric_histogram_cost,
+    log_sum_exp,
     paper_entropy_sensitivity,
     paper_parameters_cost,
     paper_structure_cost,
@@ -311,3 +313,8 @@ def test_the_papers_model_costs_are_its_formulas():
 def test_outside_a_theorems_hypotheses_there_is_an_error_not_a_number(ask):
     with pytest.raises(BudgetError):
         ask()
+
+
+def test_log_sum_exp_does_not_overflow():
+    values = np.array([-1_000.0, 800.0, 799.5, -np.inf])
+    assert abs(log_sum_exp(values) - special.logsumexp(values)) < 1e-12

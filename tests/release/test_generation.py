@@ -23,7 +23,14 @@ from deniable.release.generation import (
 )
 from deniable.release.prefix_distribution import combine_levels, combine_prefixes
 from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
-from worlds import codes_of, constrained, impossible, is_possible, records_of, small_world
+from worlds import (
+    codes_of,
+    constrained,
+    count_records,
+    impossible,
+    is_possible,
+    small_world,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -113,7 +120,7 @@ def generated(omegas, feasible=always_feasible, key=KEY, pair_masks=None, **more
     )
     counts: Counter = Counter()
     for block in records.blocks():
-        counts.update(records_of(block))
+        counts.update(count_records(block))
     assert counts.total() == BLOCK
     return counts
 

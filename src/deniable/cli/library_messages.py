@@ -87,7 +87,7 @@ def _unprinted_warnings(heard: list[bool]) -> Iterator[None]:
 
 @contextmanager
 def _redirected_descriptor(heard: list[bool]) -> Iterator[None]:
-    """Send what is written to descriptor 2 into a pipe, and ``sys.stderr`` past it."""
+    """Redirect file descriptor 2 into a pipe; ``sys.stderr`` still writes to where it did."""
     stream = sys.stderr
     try:
         if stream is None or stream.fileno() != _STDERR:

@@ -160,7 +160,7 @@ def summarize_claim(certificate: "Certificate") -> dict[str, Any]:
 
 
 def summarize_kept(artefact: "Artefact | None") -> dict[str, Any]:
-    """Summarize what a model kept by its own noisy counts, for JSON: figures, and in words."""
+    """Summarize for JSON what a model kept, by its noisy counts: numbers and sentences."""
     kept = None if artefact is None else artefact.kept
     figures = None if kept is None else {**kept.document(), "text": list(kept.sentences)}
     return {"kept": figures, "warnings": [kept.warning] if kept and kept.warning else []}

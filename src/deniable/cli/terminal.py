@@ -139,7 +139,7 @@ class GuardedStream(io.TextIOBase):
 
 
 def _discard_rest(stream: TextIO) -> None:
-    """Send what is still buffered to nowhere, or the interpreter would fail on it at its end."""
+    """Discard buffered output: the interpreter would fail to write it when it exits."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         try:

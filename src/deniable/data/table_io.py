@@ -78,8 +78,8 @@ def read_table(source: object, schema: Schema) -> InputTable:
     Privacy:
         Neighbours: add or remove one row of the table.
         Covers: each row becomes one record, or none, by its own cells and the schema. A table
-            without rows is a table like any other, and the kind of frame to return follows from
-            the schema, the library of the input and its column names.
+            without rows is valid. The kind of frame to return follows from the schema, the library
+            of the input and its column names.
         Does not cover: an error, which a single cell may cause.
     """
     if not isinstance(source, str | Path):
@@ -187,8 +187,8 @@ def write_table(
 class _FrameSink:
     """A polars sink in a thread of its own, fed with frames through a bounded queue.
 
-    Its thread never sees an exception of the producer, only the end of the frames: where a source
-    fails, some threads of polars continue, may create the file after it was removed, or hang.
+    If the producer fails, the sink only sees the end of the frames. An exception in its thread
+    could make threads of polars continue, hang, or create the file after it was removed.
     """
 
     def __init__(self, path: Path) -> None:

@@ -44,7 +44,7 @@ def plan(
 
     Args:
         schema: The schema, or the path of its TOML file.
-        records: The number of records; only mode ``randomized`` costs more for more.
+        records: The number of records; the cost depends on it in mode ``randomized`` only.
         options: See ``Config``.
     """
     schema = schema if isinstance(schema, Schema) else Schema.read(schema)
@@ -205,7 +205,7 @@ def _require_no_cluster(master: str | None, accept_open_cluster: bool) -> None:
 
 
 def _with_engine(config: Config, source: object, *, own_model: bool = False) -> Config:
-    """Choose Spark for a Spark DataFrame; refuse what it does not have, before reading."""
+    """Choose Spark for a Spark DataFrame; refuse what Spark does not support, before reading."""
     modules = {base.__module__.partition(".")[0] for base in type(source).__mro__}
     if config.engine == "local" and "pyspark" not in modules:
         _require_no_cluster(config.master, config.accept_open_cluster)

@@ -85,9 +85,9 @@ def forecast_run(
 ) -> Forecast | None:
     """Forecast what a run will keep; None without noise, or if the model is not of pairs.
 
-    The one thing that is not public is how the values are distributed: all of a column's values
-    are taken as equally frequent. Rare values, and values that never occur, make groups coarser
-    than that, or leave some empty.
+    The distribution of a column's values is not public, so they are assumed to be equally frequent.
+    Rare values, and values that never occur, make groups coarser than forecast, or leave some
+    empty.
 
     Args:
         run: The plan.

@@ -49,8 +49,9 @@ def learn_model(parts: Mapping[str, Rows], run: Run) -> LearntModel:
 def fit_to_prefixes(learnt: LearntModel, prefixes: Codes | None, run: Run) -> LearntModel:
     """Refit the attributes after the prefix, given the prefixes that released records will have.
 
-    They were fitted to prefixes drawn from the model itself. Post-processing: no cost. The model
-    stays as it is without prefixes, and if it is the paper's, whose tables are counted.
+    Before, they were fitted to prefixes drawn from the model itself. This is post-processing and
+    costs nothing. Without prefixes, the model is returned as it is; so is the paper's, whose tables
+    are counted and not fitted.
     """
     if prefixes is None or not isinstance(learnt.evidence, PairwiseMeasurements):
         return learnt
@@ -66,7 +67,7 @@ def fit_to_prefixes(learnt: LearntModel, prefixes: Codes | None, run: Run) -> Le
 def measure_counts(
     parts: Mapping[str, Rows], run: Run, laws: PairNoise
 ) -> tuple[PairwiseMeasurements, list[Spend]]:
-    """Measure all noisy counts of the default model. Only the seed histogram reads rows after it.
+    """Measure all noisy counts of the default model; later, only the seed histogram reads rows.
 
     Args:
         parts: The rows of each part. Confidential.

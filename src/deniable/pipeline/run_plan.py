@@ -70,7 +70,8 @@ def resolve_options(config: Config, schema: Schema) -> Config:
     """Resolve the estimator and the targets by the schema; refuse options that do not fit it.
 
     If no estimator is given, choose one that can learn the schema. Targets among the options
-    replace the schema's; an empty list removes them. Resolving twice changes nothing.
+    replace the schema's; an empty list removes them. Options that are resolved already stay as
+    they are.
 
     Raises:
         ConfigError: A target is not a learnt column, or the model has no pairs.
@@ -95,7 +96,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
     Args:
         schema: The schema of the table.
         config: The options.
-        records: The number of records; only mode ``randomized`` costs more for more.
+        records: The number of records; the cost depends on it in mode ``randomized`` only.
 
     Raises:
         ConfigError: Options contradict each other or the schema.

@@ -20,7 +20,6 @@ from deniable.privacy.composition import (
     upper_bound,
     with_total_variation,
 )
-from deniable.privacy.special_functions import log_sum_exp
 
 LaplaceNoise = Literal["discrete", "continuous"]
 
@@ -245,6 +244,12 @@ def _finite_loss_delta(log_g: Reals, *, epsilon: float, sigma: float, lengths: i
     over = loss > epsilon
     untilt = np.exp(lengths * log_mass - tilt * s[over]) * -np.expm1(epsilon - loss[over])
     return float((np.maximum(convolved[: len(s)][over], 0.0) + error) @ untilt)
+
+
+def log_sum_exp(values: Reals) -> float:
+    """Compute log Σ e^v without overflow."""
+    largest = float(values.max())
+    return largest + math.log(float(np.exp(values - largest).sum()))
 
 
 def paper_entropy_sensitivity(n: int) -> float:
