@@ -25,8 +25,9 @@ CaseMode = Literal["seedless", "one-shot", "tested", "randomized", "draft"]
 _ROWS_MAX = 1_000
 # Rows of the base table behind each value, so that noise does not merge values into one bin.
 _ROWS_PER_VALUE = 330
-# Rows of the base table of two values a column that are enough for three-way interactions at ε = 1.
-_ROWS_WITH_TRIPLES = 4_800
+# Rows of a base table of two values a column: enough for three-way interactions at the default ε
+# and δ.
+_ROWS_WITH_TRIPLES = 16_000
 # Equal rows of a split table, whose number in each part shows how they were drawn.
 _EQUAL_ROWS = 5_000
 # Targets, and values of each column, of the case with many targets.
