@@ -53,7 +53,7 @@ def test_closing_early_does_not_wait_for_threads(end):
             finished.set()
         return item
 
-    results = map_in_order(kernel, [0, 1, 1, 1], workers=1)
+    results = map_in_order(kernel, [0, 1, 1, 1], workers=2)
     try:
         assert next(islice(results, 1)) == 0
         assert waiting.wait(60)

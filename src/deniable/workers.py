@@ -34,8 +34,12 @@ def map_in_order(
 ) -> Iterator[Result]:
     """Map ``kernel`` over items with ``workers`` threads; yield the results in the items' order.
 
-    Items may be infinite: only a few tasks are in flight ahead of the next result.
+    Items may be infinite: only a few tasks are in flight ahead of the next result. A single worker
+    is the calling thread, which does nothing ahead.
     """
+    if workers == 1:
+        yield from map(kernel, items)
+        return
     pool = ThreadPoolExecutor(workers)
     running: deque[Future[Result]] = deque()
     try:

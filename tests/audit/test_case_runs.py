@@ -38,8 +38,9 @@ def test_a_block_has_scores_facts_and_noise():
 
 
 @pytest.mark.usefixtures("four_runs")
-def test_three_way_interactions_are_a_stage_where_they_are_measured():
-    found = block_of("alone in its cells")
+@pytest.mark.parametrize("options", [OPTIONS, {}], ids=["large δ", "default"])
+def test_three_way_interactions_are_a_stage_where_they_are_measured(options):
+    found = block_of("alone in its cells", options=options)
     assert {PAIRS_SPEND, THREE_WAY_SPEND} <= set(found.stages)
     assert ALL_TABLES not in found.stages
 

@@ -145,6 +145,53 @@ def test_more_rows_of_a_person_than_promised_are_found(monkeypatch):
     assert result.exceeded
 
 
+def all_parts(codes, fractions, randomness):  # noqa: ARG001
+    """Every row serves every part."""
+    return dict.fromkeys(fractions, codes)
+
+
+def each_part_alone(codes, fractions, randomness):
+    """Every part has its own draws, so that a row may serve several."""
+    rng = randomness.at("split")
+    return {part: codes[rng.random(len(codes)) < share] for part, share in fractions.items()}
+
+
+def by_row_number(codes, fractions, randomness):  # noqa: ARG001
+    """The part of a row follows from its number: nothing about it is secret."""
+    bounds = np.cumsum(list(fractions.values()))
+    parts = np.searchsorted(bounds, 0.618034 * np.arange(len(codes)) % 1, side="right")
+    return {part: codes[parts == i] for i, part in enumerate(fractions)}
+
+
+@pytest.mark.parametrize(
+    ("fault", "blocks", "words"),
+    [
+        (all_parts, 1, "not that of the stated probabilities"),
+        (by_row_number, 2, "varies less than by independent draws"),
+        (each_part_alone, 6, "varies less than by independent draws"),
+    ],
+)
+def test_rows_of_a_split_that_are_not_drawn_as_stated_are_found(monkeypatch, fault, blocks, words):
+    """A fault in the source: rows serve all parts, or several, or one that is no secret."""
+    monkeypatch.setattr(local, "split_records", fault)
+    result = result_of("random split of many rows", blocks=blocks, complete=0.0)
+    assert words in " ".join(result.exceeded)
+
+
+@pytest.mark.parametrize("name", ["random split", "random split of many rows"])
+def test_an_honest_split_is_within_its_promise(name):
+    result = result_of(name, blocks=20, complete=0.0)
+    assert result.exceeded == ()
+    assert result.promise.is_exact
+
+
+def test_the_attack_alone_finds_rows_that_serve_all_parts(monkeypatch):
+    """A table without other rows: no count shows the draws, but the area does."""
+    monkeypatch.setattr(local, "split_records", all_parts)
+    result = result_of("random split", blocks=40, complete=0.0)
+    assert "has an area of" in " ".join(result.exceeded)
+
+
 TASKS = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
 
 
@@ -217,7 +264,7 @@ def test_a_planted_fault_is_reported_with_the_runs_it_took():
     settings = {"workers": 1, "key": 1, "data_use": "split", "delta": 1e-2}
     report = audit_mechanism(runs=40, plant="half-noise", **settings)
     assert not report.within
-    assert "It was found in 1 of 1 cases" in report.headline
+    assert "It was found in 1 of 2 cases" in report.headline
     assert report.settings["runs_to_find"] >= 2
 
 

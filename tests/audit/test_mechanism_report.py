@@ -68,6 +68,7 @@ def test_an_exceeded_promise_is_named():
 
 def test_a_planted_fault_is_found_or_the_runs_are_named():
     found = report_of(result_of("many targets", mu=2 * CHARGED), fault="half-noise", needed=25)
+    assert "the planted fault was found here" in found.sections[0].fault
     assert "25 runs each way" in found.headline
     missed = report_of(WITHIN["many targets"], fault="uncharged")
     assert "It was not found in 400 runs" in missed.headline

@@ -23,8 +23,8 @@ def test_all_modes_have_cases():
 
 def test_a_mode_or_a_data_use_restricts_the_cases():
     assert {case.mode for case in all_cases({**OPTIONS, "mode": "one-shot"})} == {"one-shot"}
-    (split,) = all_cases({**OPTIONS, "data_use": "split"})
-    assert split.name == "random split"
+    of_split = all_cases({**OPTIONS, "data_use": "split"})
+    assert [case.name for case in of_split] == ["random split", "random split of many rows"]
     with pytest.raises(ConfigError, match="leave one of them out"):
         all_cases({**OPTIONS, "mode": "tested", "data_use": "split"})
     with pytest.raises(BudgetError, match="no case"):

@@ -127,6 +127,7 @@ def test_modes_with_seeds_are_attacked_by_their_records(tmp_path):
     assert "released prefixes" in sections["membership"]["attacks"]
     assert sections["seeds"]["seeds_sharing_largest"] >= 20
     assert "one_run" not in sections
+    assert sections["known_seeds"]["auc"]["allowed"] is None
 
 
 def test_too_few_rows_are_refused(tmp_path):

@@ -21,6 +21,7 @@ def report(shift, epsilon):
         guarantee="What is promised.",
         comparisons=[],
         posterior=None,
+        known_seeds=None,
     )
 
 

@@ -34,12 +34,13 @@ from deniable.audit.trade_off import (
     allowed_by_guarantee,
     allowed_by_loss,
     allowed_by_mu,
+    allowed_by_split,
     area_below,
 )
 from deniable.config import Config
 from deniable.privacy.accountant import GaussianLoss, LaplaceLoss, ShiftedTableLoss
 from deniable.privacy.discrete_losses import DiscreteLoss
-from deniable.privacy.ledger import Spend, privacy_losses
+from deniable.privacy.ledger import Part, Spend, privacy_losses
 
 # Probability that an audit of a promise that is kept exceeds it somewhere.
 FALSE_ALARM_PROBABILITY = 1e-3
@@ -88,21 +89,29 @@ def _guaranteed(epsilon: float, delta: float) -> CasePromise:
 
 def _with_losses(stated: CasePromise, case: NeighbourCase) -> CasePromise:
     """Add the exact losses of a plan, where they are those of the tables that are compared."""
-    spends = case.plan.privacy.spends
+    spends, allowed = case.plan.privacy.spends, stated.allowed
     gaussian = {
         spend.what: spend.mu * case.used for spend in spends if spend.law.name == "rounded_gaussian"
     }
     stated = replace(stated, gaussian=gaussian)
-    if case.plan.fractions is not None:
-        return stated
+    if (fractions := case.plan.fractions) is not None:
+        parts = [(share, losses_of(_of_part(spends, part))) for part, share in fractions.items()]
+        if any(discrete is not None for _, (_, discrete) in parts):
+            return stated
+        allowed = allowed_by_split([(share, mu) for share, (mu, _) in parts])
+        return replace(stated, allowed=allowed, is_exact=True)
     mu, discrete = losses_of(spends)
     if discrete is None:
         total = mu * case.used
-        allowed: AllowedRates = partial(allowed_by_mu, mu=total)
+        allowed = partial(allowed_by_mu, mu=total)
         return replace(stated, mu=total, allowed=allowed, is_exact=True)
     if case.used > 1:  # exact losses are those of one row
         return stated
     return replace(stated, allowed=allowed_by_loss(mu=mu, discrete=discrete), is_exact=True)
+
+
+def _of_part(spends: Sequence[Spend], part: Part) -> list[Spend]:
+    return [spend for spend in spends if spend.part == part]
 
 
 def losses_of(spends: Sequence[Spend]) -> tuple[float, DiscreteLoss | None]:

@@ -27,6 +27,7 @@ from deniable.audit.planted_faults import (
     planted_schema,
 )
 from deniable.audit.released_facts import artefact_facts, draft_facts, record_facts
+from deniable.audit.split_counts import PartCount, split_numbers
 from deniable.config import Config
 from deniable.counting.local import LocalRows
 from deniable.counting.rows import Rows
@@ -147,7 +148,7 @@ class _ArtefactRun:
             evidence = self._counts(rows)
             if tuple(map(len, evidence.values)) != self.case.schema.sizes:
                 return self._unscored()
-            ratios = self._pair_ratios(found, evidence, self._known())
+            ratios = self._pair_ratios(found, evidence)
             return combine_parts(ratios, self.plan.fractions)
         artefact = self._artefact(rows)
         artefact = planted_artefact(self.fault, artefact, len(rows), own.at("values"))
@@ -189,31 +190,34 @@ class _ArtefactRun:
         """No score: the domains are not the schema's, and their likelihood is unknown."""
         return np.zeros(len(self.present))
 
-    def _known(self) -> KnownRows:
-        """What the attacker knows: all rows but the target, or none with a split.
-
-        With a split, which part a row is in is unknown; such a case has no other rows.
-        """
+    def _known(self, share: float = 1.0) -> KnownRows:
+        """What the attacker knows: all rows but the target; of a split, the share of a part."""
         case, number = self.case, len(self.case.targets)
-        base = case.base if self.plan.fractions is None else case.base[:0]
-        weights = np.ones(len(base) + number)
-        weights[len(base) :] = case.used * self.present if self.plan.fractions is None else 0
+        weights = np.ones(len(case.base) + number)
+        weights[len(case.base) :] = case.used * self.present
         return KnownRows(
-            codes=np.concatenate([base, case.targets]),
-            weights=weights,
-            targets=len(base) + np.arange(number),
+            codes=np.concatenate([case.base, case.targets]),
+            weights=share * weights,
+            targets=len(case.base) + np.arange(number),
             shares=dict.fromkeys(PARTS, 1.0),
             copies=case.used,
         )
 
-    def _pair_ratios(
-        self, found: RunBlock, evidence: PairwiseMeasurements, known: KnownRows
-    ) -> dict[Part, Reals]:
-        """Log ratios of the noisy counts, by part; add their noise to the block if it shows."""
-        ratios, first = dict[Part, Reals](), list[float]()
-        shows_noise = self.plan.fractions is None or not self.present.any()
+    def _pair_ratios(self, found: RunBlock, evidence: PairwiseMeasurements) -> dict[Part, Reals]:
+        """Log ratios of the noisy counts, by part; add their noise to the block if it shows.
+
+        The draws of a split hide the noise of tables with rows, and show themselves.
+        """
+        ratios, first, counts = dict[Part, Reals](), list[float](), dict[Part, PartCount]()
+        shares = self.plan.fractions or dict.fromkeys(PARTS, 1.0)
+        known_to = {part: self._known(share) for part, share in shares.items()}
+        has_rows = bool(len(self.case.base)) or bool(self.present.any())
+        shows_noise = self.plan.fractions is None or not has_rows
         for table in noisy_tables(evidence, self.case.schema.names, _laws_of_pairs(self.plan)):
+            known = known_to[table.part]
             own, noise = gaussian_ratios(table, known)
+            if not (table.is_centred or table.part in counts):
+                counts[table.part] = PartCount.of(table, known, noise)
             ratios[table.part] = ratios.get(table.part, np.zeros(len(own))) + own
             scaled = noise / np.sqrt(table.variance)
             first.append(round(float(scaled[0]), 4))
@@ -221,12 +225,15 @@ class _ArtefactRun:
                 found.add_noise(table.name, scaled, _information(table, known))
         if shows_noise:
             found.first.append(first)
+        elif len(self.case.base):
+            for name, number in split_numbers(counts):
+                found.add_noise(name, np.array([number]))
         return ratios
 
     def _score_artefact(self, found: RunBlock, artefact: Artefact) -> Reals:
         plan, known, ratios = self.plan, self._known(), dict[Part, Reals]()
         if isinstance(artefact.evidence, PairwiseMeasurements):
-            ratios = self._pair_ratios(found, artefact.evidence, known)
+            ratios = self._pair_ratios(found, artefact.evidence)
         else:
             ratios["parameters"] = conditional_ratios(
                 artefact.evidence,

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from deniable.audit.attack_bounds import (
@@ -30,6 +31,7 @@ _READING = (
     "standard deviations apart. Where μ measured is about 1.0 of μ charged, the attack finds all "
     "that is charged: no other attack finds more, and no budget is wasted.",
 )
+_PLANTED = "the planted fault was found here, as it must be; the shipped code does not have it"
 
 
 def mechanism_report(
@@ -52,6 +54,8 @@ def mechanism_report(
         left_out: Cases that these options do not allow, and why.
     """
     sections = [_case_section(result) for result in results]
+    if fault is not None:
+        sections = [replace(section, fault=_PLANTED) for section in sections]
     exceeded = [result for result in results if result.exceeded]
     headline = _headline(results, exceeded, fault, needed)
     findings = [_finding(result) for result in results]

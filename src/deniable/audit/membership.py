@@ -206,24 +206,53 @@ def released_prefix_ratios(
         known: What the attacker knows of the rows.
         passes: The probability that a candidate is released, by its number of seeds.
     """
-    share, weight = known.shares["seeds"], 1 / len(model.kept)
-    per_row = len(released) / max(share * float(known.weights.sum()), 1.0)
     total = np.zeros(len(known.targets))
-    for length in model.kept:
-        if length == 0:
-            continue
+    for length in filter(None, model.kept):
         columns = list(model.network.order[:length])
         both = np.concatenate([known.codes[:, columns], released[:, columns]])
         _, cells = np.unique(packed_rows(both), return_inverse=True)
         of_rows, of_records = np.split(cells, [len(known.codes)])
         size = int(cells.max()) + 1
-        others = share * known.others(of_rows, size)[0]
         hits = np.bincount(of_records, minlength=size)[of_rows[known.targets]]
-        pass_with = np.array([passes(count) for count in others + share])
-        pass_without = np.array([passes(count) for count in others])
-        chance = (1 - weight) * per_row * (others + 0.05) + 0.01
-        expected_with = weight * per_row * (others + share) * pass_with + chance
-        expected = weight * per_row * others * pass_without + chance
-        ratios = hits * np.log(expected_with / expected) - (expected_with - expected)
+        others = known.others(of_rows, size)[0]
+        with_row, without = _expected_records(others, len(released), model, known, passes)
+        ratios = hits * np.log(with_row / without) - (with_row - without)
         total += np.clip(ratios, -MAX_LOG_RATIO, MAX_LOG_RATIO)
     return total
+
+
+def prefix_visibility(
+    model: NetworkModel, known: KnownRows, passes: Callable[[float], float], *, records: int
+) -> Reals:
+    """How much the presence of each target changes the released prefixes, before any is released.
+
+    The sum over lengths of the symmetric Kullback-Leibler divergence of two Poisson numbers.
+    """
+    total = np.zeros(len(known.targets))
+    for length in filter(None, model.kept):
+        columns = list(model.network.order[:length])
+        _, cells = np.unique(packed_rows(known.codes[:, columns]), return_inverse=True)
+        others = known.others(cells, int(cells.max()) + 1)[0]
+        with_row, without = _expected_records(others, records, model, known, passes)
+        total += (with_row - without) * np.log(with_row / without)
+    return total
+
+
+def _expected_records(
+    others: Reals,
+    records: int,
+    model: NetworkModel,
+    known: KnownRows,
+    passes: Callable[[float], float],
+) -> tuple[Reals, Reals]:
+    """Expected records of a prefix of one length, with the target and without it."""
+    share, weight = known.shares["seeds"], 1 / len(model.kept)
+    per_row = records / max(share * float(known.weights.sum()), 1.0)
+    numbers, which = np.unique(share * others, return_inverse=True)
+    pass_with = np.array([passes(count) for count in numbers + share])[which]
+    pass_without = np.array([passes(count) for count in numbers])[which]
+    seeds = share * others
+    chance = (1 - weight) * per_row * (seeds + 0.05) + 0.01
+    with_row: Reals = weight * per_row * (seeds + share) * pass_with + chance
+    without: Reals = weight * per_row * seeds * pass_without + chance
+    return with_row, without

@@ -25,8 +25,11 @@ CaseMode = Literal["seedless", "one-shot", "tested", "randomized", "draft"]
 _ROWS_MAX = 1_000
 # Rows of the base table behind each value, so that noise does not merge values into one bin.
 _ROWS_PER_VALUE = 330
-# Rows of the base table of two values a column that are enough for three-way interactions at ε = 1.
-_ROWS_WITH_TRIPLES = 4_800
+# Rows of a base table of two values a column: enough for three-way interactions at the default ε
+# and δ.
+_ROWS_WITH_TRIPLES = 16_000
+# Equal rows of a split table, whose number in each part shows how they were drawn.
+_EQUAL_ROWS = 5_000
 # Targets, and values of each column, of the case with many targets.
 _MANY_TARGETS = 24
 # Rows that a unit may have, and has at most, in its case.
@@ -241,6 +244,22 @@ def _split(common: Mapping[str, Any]) -> NeighbourCase:
     )
 
 
+def _split_of_many(common: Mapping[str, Any]) -> NeighbourCase:
+    case = _many_targets(common)
+    values = len(case.targets)
+    equal = np.full((_EQUAL_ROWS, 2), values, dtype=CODE)  # a value that no other row has
+    return replace(
+        case,
+        name="random split of many rows",
+        words=f"{case.words} Each row serves one part by a secret draw of its own.",
+        schema=make_schema(2, values + 1),
+        options={**common, "mode": "seedless", "data_use": "split"},
+        base=np.concatenate([case.base, equal]),
+        runs=200,
+        complete=0.05,
+    )
+
+
 def _prefix_case(common: Mapping[str, Any], *, targets: int, omega: str) -> NeighbourCase:
     """Tables in which every target's prefix is certainly kept: k + 2 r rows share it."""
     columns = 2 if omega == "1" else 3
@@ -338,7 +357,7 @@ def _draft(common: Mapping[str, Any]) -> NeighbourCase:
 
 
 _OF_MODE: Mapping[str, tuple[Callable[[Mapping[str, Any]], NeighbourCase], ...]] = {
-    "seedless": (_empty_and_one, _alone, _many_targets, _unit, _split),
+    "seedless": (_empty_and_one, _alone, _many_targets, _unit, _split, _split_of_many),
     "one-shot": (_kept_prefix, _two_lengths, _threshold),
     "tested": (_tested,),
     "randomized": (_randomized,),

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from deniable.arrays import Reals
+from deniable.audit.split_counts import SPLIT_STAGE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,8 @@ class StageNoise:
     def excess(self, *, confidence: float) -> list[str]:
         """Where the stage has less noise, or another one, than is charged."""
         z, found = float(ndtri((1 + confidence) / 2)), []
+        if self.name.startswith(SPLIT_STAGE):
+            return self._split_excess(z)
         if self.ratio + z * self.error < 1:
             found.append(
                 f"the noise of {self.name} has {100 * math.sqrt(self.ratio):.3g} % of its claimed "
@@ -57,6 +60,15 @@ class StageNoise:
         if self.information > 0 and least > (self.charged or 0.0) * (1 + 1e-6):
             charged = "is not charged" if self.charged is None else f"is charged {self.charged:.4f}"
             found.append(f"{self.name} has μ = {self.mu:.4f} and {charged}")
+        return found
+
+    def _split_excess(self, z: float) -> list[str]:
+        """Where the rows of a split are not drawn as is stated."""
+        found = []
+        if abs(self.bias) > z:
+            found.append(f"{self.name}: their number is not that of the stated probabilities")
+        if self.ratio + z * self.error < 1:
+            found.append(f"{self.name}: their number varies less than by independent draws")
         return found
 
 

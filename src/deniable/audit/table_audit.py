@@ -25,6 +25,7 @@ from deniable.audit.inference_attacks import (
     attack_linkability,
     attack_singling_out,
 )
+from deniable.audit.known_seeds import attack_known_seeds, seed_trials
 from deniable.audit.membership_results import MembershipResults, OneRunResult
 from deniable.audit.query_attacks import QueryAttack
 from deniable.audit.retraining import (
@@ -64,6 +65,7 @@ MIN_ROWS, _MIN_TARGETS = 250, 20
 _CANARY_SHARE, _MAX_CANARIES = 0.1, 1_000
 # Numbers of the runs: each has its own noise and coins.
 _ONE_RUN, _COINS, _RELEASE, _SEEDS, _FIXED = 1, 1_000, 500_000, 500_001, 1_000_000
+_KNOWN_SEEDS = 600_000
 # Targets of one checkpoint of the retrainings with the rest fixed.
 _TARGETS_PER_CELL = 10
 _SYSTEM_NOISE = Secret()
@@ -332,9 +334,11 @@ def _attack_release(
         cells, progress, "inference attacks", {"release": partial(_release_cell, audit)}
     )["release"]
     posterior = saved["posterior"]
+    known_seeds = saved["known_seeds"]
     return {
         "guarantee": str(saved["guarantee"]),
         "comparisons": [AttackComparison.read(each) for each in saved["comparisons"]],
+        "known_seeds": None if known_seeds is None else seed_trials(known_seeds),
         "posterior": None if posterior is None else SeedPosterior.read(posterior),
     }
 
@@ -347,13 +351,16 @@ def _release_cell(audit: _Preparation) -> dict[str, Any]:
     if len(attributes) > 1:
         comparisons.append(attack_linkability(attributes, made.records, rows, control, rng))
         comparisons += attack_attributes(attributes, made.records, rows, control, rng)
-    posterior = None
+    posterior, known_seeds = None, None
+    if made.model is not None:
+        known_seeds = attack_known_seeds(audited, made, _KNOWN_SEEDS)
     if audited.run.plan.mode == "tested":
         posterior = measure_seed_posterior(audited, made, _SEEDS).document()
     return {
         "guarantee": made.guarantee,
         "comparisons": [each.document() for each in comparisons],
         "posterior": posterior,
+        "known_seeds": known_seeds,
     }
 
 

@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from deniable.audit.attack_success import AttackRate, AttackSuccess, AttackTrials
+from deniable.audit.attack_success import (
+    AttackRate,
+    AttackSuccess,
+    AttackTrials,
+    measure_success,
+)
 from deniable.audit.audit_report import AuditReport, AuditSection, AuditTable
 from deniable.audit.exposure import AuditTargets
 from deniable.audit.inference_attacks import AttackComparison
@@ -38,6 +43,7 @@ def table_report(
     guarantee: str,
     comparisons: Sequence[AttackComparison],
     posterior: SeedPosterior | None,
+    known_seeds: AttackTrials | None,
 ) -> AuditReport:
     """Put the results of all attacks on a table together."""
     sections = [_membership_section(membership, audited)]
@@ -46,6 +52,8 @@ def table_report(
     sections += inference_sections(comparisons)
     if posterior is not None:
         sections.append(posterior_section(posterior))
+    if known_seeds is not None:
+        sections.append(_known_seeds_section(known_seeds))
     exceeded = any(part.within is False for part in sections)
     findings = [part.words[0] for part in sections]
     if audited.run.schema.drafted:
@@ -253,6 +261,35 @@ def _curve(trials: AttackTrials, grid: np.ndarray) -> list[tuple[float, float]]:
     found = 1 - np.searchsorted(members, others[at], side="right") / len(members)
     found[-1] = 1.0
     return list(zip(grid.tolist(), found.tolist(), strict=True))
+
+
+def _known_seeds_section(trials: AttackTrials) -> AuditSection:
+    """Seeds at the threshold: the attacker knows more than (ε, δ) assumes, so there is no limit."""
+    found, number = measure_success(trials, epsilon=math.inf, delta=0.0), int(trials.targets.max())
+    shown = "is visible" if found.auc.interval[0] > 0.5 else "shows no evidence of being visible"
+    return AuditSection(
+        name="known_seeds",
+        title="Seeds at the threshold",
+        words=(
+            f"To someone who knows all other seeds, the presence of the most exposed seeds {shown}:"
+            f" AUC {_number(found.auc)} (guessing: 0.5).",
+            f"{number + 1:,} seeds were attacked: those whose presence changes the released "
+            "records most, because about k seeds share their prefix. Records were released again "
+            "from the same model, each of these seeds in or out by a coin. The attacker counts "
+            "the records with the seed's prefix. With a split, which rows are seeds is a secret "
+            "of the release, so this attacker knows more than a guarantee assumes.",
+        ),
+        tables=(
+            AuditTable(
+                caption="Membership of seeds, with 95 % intervals",
+                head=("attack", "trials", "AUC", "allowed", *_rate_titles()),
+                rows=[_success_row("released prefixes, other seeds known", None, found)],
+            ),
+        ),
+        standards=("membership", "singling out"),
+        within=None,
+        results=found.document(),
+    )
 
 
 def _one_run_section(results: MembershipResults) -> AuditSection:

@@ -6,6 +6,7 @@ The noisy counts are the evidence: all that the model was estimated from.
 import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -83,6 +84,7 @@ def _describe_moments(evidence: TableCounts, names: Sequence[str]) -> dict[str, 
     return {"fitted_with": evidence.fitted_with or describe_computer(), "moments": described}
 
 
+@cache  # libraries are searched in all mapped files of the process, which takes milliseconds
 def describe_computer() -> str:
     """Describe what determines the last digits of a fit: libraries, SIMD extensions and kernels."""
     import scipy  # noqa: PLC0415 - not needed to read or write anything else
