@@ -70,7 +70,10 @@ class _Stream:
 
 
 def imports(limits):
-    """Libraries that take long to load: none for help, NumPy for a plan, polars too for a run."""
+    """Libraries that take long to load: none for help, NumPy for a plan, polars too for a run.
+
+    Verification loads no more than the run it checks.
+    """
     schema, codes = simulate(3, 2_000)
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
@@ -78,7 +81,9 @@ def imports(limits):
         Codec(schema).decode(codes).write_csv(here / "table.csv")
         options = ("--schema", here / "schema.toml", "--quiet")
         run = ("synthesize", here / "table.csv", *options, "--records", "9", "--out", here / "out")
-        for allowed, *arguments in ((0, "--help"), (1, "plan", *options), (2, *run)):
+        check = ("verify", here / "out", "--quiet")
+        commands = ((0, "--help"), (1, "plan", *options), (2, *run), (2, *check))
+        for allowed, *arguments in commands:
             shown = subprocess.run(
                 [sys.executable, "-c", SHOWN, *arguments],
                 check=True,

@@ -1,28 +1,16 @@
-"""Verify a release, and a file of records together with its artefact: generate the file again."""
+"""Verify a release, and a file of records together with its artefact."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import polars as pl
-
-from deniable.answers.conditional_records import InferenceTally
-from deniable.answers.conditional_release import INTERNAL, generate_conditional
-from deniable.data.table_io import infer_format, write_table
 from deniable.errors import ConfigError
 from deniable.files import as_path
-from deniable.randomness import Keyed
-from deniable.release.artefact import Artefact, load
-from deniable.release.atomic_files import file_hash, new_file
-from deniable.release.generation import decode_blocks
+from deniable.release.artefact import load
 from deniable.release.untrusted_files import read_json
 from deniable.verification.claims import Inexact, ManifestClaims, run_check
 from deniable.verification.manifest_spend import require
 from deniable.verification.verify import VerificationReport
 from deniable.verification.verify import verify as verify_files
-from deniable.verification.written_form import require_same_file
-from deniable.workers import no_progress
 
 _REGENERATED = "regenerated records"
 _WITHOUT_GIVEN = (
@@ -30,7 +18,6 @@ _WITHOUT_GIVEN = (
     "the given rows are not at hand; use --given"
 )
 _WITHOUT_ARTEFACT = "whether the artefact generates the file: use --artefact"
-_SAME_VALUES = "values; another version of polars wrote the file, so its bytes were not compared"
 # Options of the artefact that its records' manifests have too.
 _OF_RECORDS = ("records", "key", "where", "balance", "given", "inference", "writer")
 
@@ -81,9 +68,7 @@ def verify(
     if _completes(claims) and given is None:
         added = replace(report, unknown=(*report.unknown, _WITHOUT_GIVEN))
         return replace(added, checks=(*report.checks, *checks))
-    checks.append(
-        run_check(_REGENERATED, lambda: _check_regenerated(file, load(folder), claims, given))
-    )
+    checks.append(run_check(_REGENERATED, lambda: _regenerate(file, folder, claims, given)))
     known = tuple(text for text in report.unknown if "the file comes with neither" not in text)
     return replace(report, checks=(*report.checks, *checks), unknown=known)
 
@@ -107,55 +92,10 @@ def _check_artefact(folder: Path, claims: ManifestClaims) -> str:
     return "The artefact holds, and the file's manifest states its options, costs and schema."
 
 
-def _check_regenerated(
-    file: Path, artefact: Artefact, claims: ManifestClaims, given: object | None
+def _regenerate(
+    file: Path, folder: Path, claims: ManifestClaims, given: object | None
 ) -> str | Inexact:
-    """Generate the file again from the artefact, the manifest and the given rows, and compare."""
-    parameters = claims.parameters
-    file_format = infer_format(Path(file.name.removesuffix(INTERNAL)), ConfigError)
-    tally = InferenceTally()
-    with TemporaryDirectory() as temporary:
-        again = Path(temporary) / f"again{file_format}"
-        with new_file(again):
-            write_table(again, _frames(artefact, claims, given, tally), artefact.schema)
-        exact = file_hash(file) == file_hash(again)
-        if not exact:
-            why = "the artefact, the manifest's key and what was given generate another file"
-            require(file.suffix == ".parquet", why)
-            require_same_file(file, again, writer=parameters.get("writer"))
-    if "inference" in parameters:
-        same = parameters["inference"] == tally.document()
-        require(same, "the manifest states another error of inference")
-    said = f"Artefact and key generate the same {parameters['records']:,} records again: identical"
-    return f"{said} bytes." if exact else Inexact(f"{said} {_SAME_VALUES}.")
+    # Slow to import, and a release does not need it.
+    from deniable.answers.regenerated_file import check_regenerated  # noqa: PLC0415
 
-
-def _frames(
-    artefact: Artefact, claims: ManifestClaims, given: object | None, tally: InferenceTally
-) -> Iterator[pl.DataFrame]:
-    parameters, key = claims.parameters, Keyed(claims.parameters["key"])
-    if not {"where", "balance", "given"} & set(parameters):
-        return decode_blocks(artefact.records(parameters["records"], key), artefact.schema, key)
-    balance = parameters.get("balance")
-    facts = parameters.get("given")
-    release = generate_conditional(
-        artefact,
-        None if facts else parameters["records"],
-        given=given if facts else None,
-        records_each=facts["records_each"] if facts else 1,
-        given_is_public=facts["public"] if facts else False,
-        smooth_impossible=facts["smooth_impossible"] if facts else False,
-        where=parameters.get("where"),
-        balance=_balance_text(balance) if balance else None,
-        key=key.key,
-    )
-    require(release.source.number == parameters["records"], "the given rows are not as many")
-    stated = {name: parameters.get(name) for name in ("where", "balance", "given")}
-    found = {name: release.source.parameters.get(name) for name in stated}
-    require(stated == found, "the manifest describes other given rows")
-    return release.source.frames(tally, no_progress)
-
-
-def _balance_text(balance: dict[str, list[float]]) -> str:
-    [(name, shares)] = balance.items()
-    return f"{name}: {', '.join(map(repr, shares))}"
+    return check_regenerated(file, load(folder), claims, given)

@@ -11,6 +11,7 @@ from deniable.arrays import Codes
 from deniable.data.part_files import read_parts
 from deniable.data.table_io import file_reader, read_codes
 from deniable.errors import ConfigError, DataError
+from deniable.evaluation.claim_process import reading_claim
 from deniable.evaluation.classifiers import require_scikit_learn
 from deniable.evaluation.distances import Distances, compare_tables
 from deniable.evaluation.distinguishability import measure_distinguishability
@@ -36,13 +37,13 @@ _WIDTHS = {"attributes": (1, 10**9), "pairs": (2, 10**9), "triples": (3, 50)}
 # takes, of 100. Learning takes most of the time, above all for a target with many classes.
 WHOLE_REPORT = "whole report"
 _STAGE_SHARES = {
-    "verify the release": 12,
-    "read the tables": 6,
+    "read the tables": 8,
     "relations": 6,
-    "distances": 12,
-    "learning": 50,
-    "distinguishability": 10,
-    "small groups": 4,
+    "distances": 10,
+    "learning": 52,
+    "distinguishability": 12,
+    "small groups": 7,
+    "verify the release": 5,
 }
 # Strongest associations within the released records that are listed.
 _MAX_STRONGEST = 10
@@ -152,14 +153,19 @@ def _evaluate_internal(
     progress: Progress,
 ) -> Metrics:
     """Measure the release against real rows."""
-    progress("verify the release", 0, 1)
-    claim = read_claim(synthetic)
-    progress("verify the release", 1, 1)
-    progress("read the tables", 0, 1)
-    codes, released = _read_rows(real, schema), _read_released(synthetic, schema)
-    other = None if holdout is None else _read_rows(holdout, schema)
-    tables = EvaluationTables.of(codes, released, other, key=effort.key)
-    progress("read the tables", 1, 1)
+    with reading_claim(synthetic) as wait_for_claim:
+        progress("read the tables", 0, 1)
+        codes, released = _read_rows(real, schema), _read_released(synthetic, schema)
+        other = None if holdout is None else _read_rows(holdout, schema)
+        tables = EvaluationTables.of(codes, released, other, key=effort.key)
+        progress("read the tables", 1, 1)
+        rows = {"real": len(codes), **({} if other is None else {"holdout": len(other)})}
+        findings = _measure_findings(
+            tables, codes, schema, rows=rows, target=target, effort=effort, progress=progress
+        )
+        progress("verify the release", 0, 1)
+        claim = wait_for_claim()
+        progress("verify the release", 1, 1)
     return Metrics(
         edition="internal",
         records=len(released),
@@ -168,15 +174,7 @@ def _evaluate_internal(
         strongest=strongest_associations(
             schema.attributes, released, limit=_MAX_STRONGEST, skipped=schema.roundness_names
         ),
-        findings=_measure_findings(
-            tables,
-            codes,
-            schema,
-            rows={"real": len(codes), **({} if other is None else {"holdout": len(other)})},
-            target=target,
-            effort=effort,
-            progress=progress,
-        ),
+        findings=findings,
         estimates=find_estimates(synthetic, claim, target=target),
     )
 

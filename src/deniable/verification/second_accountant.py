@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import numpy as np
-from scipy.special import erfcx, gammaln, ndtr
 
 from deniable.arrays import Reals
 from deniable.errors import VerificationError
 from deniable.verification.manifest_spend import ManifestSpend, require
+from deniable.verification.scipy_special import erfcx, gammaln, ndtr
 
 # A claimed ε may be below ours by floating-point error only, relative to ours.
 MAX_SHORTFALL = 1e-8
@@ -108,7 +108,8 @@ def _gaussian_delta(epsilon: Reals, mu: float) -> Reals:
         0.5 * np.exp(-a * a / 2) * erfcx(upper),
         np.exp(np.minimum(epsilon, 0.0)) * ndtr(a - mu),
     )
-    return np.maximum(first - second, 0.0) + 1e-14 * first
+    difference: Reals = np.maximum(first - second, 0.0) + 1e-14 * first
+    return difference
 
 
 def privacy_loss(spend: ManifestSpend) -> MixtureLoss:
