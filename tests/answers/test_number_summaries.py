@@ -57,6 +57,7 @@ def test_a_condition_on_the_column_itself_restricts_it():
     assert mean.value.estimate == pytest.approx(values[values >= 4].mean(), abs=1e-3)
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", ["size", "price", ["sold", "size"]])
 def test_intervals_cover_at_least_as_often_as_stated(columns):

@@ -63,6 +63,7 @@ def require_valid(errors, hits):
     assert abs(errors.sum()) / math.sqrt(len(errors)) < stats.norm.ppf(1 - 1e-6)
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", QUESTIONS, ids=str)
 def test_intervals_of_counts_cover_as_often_as_stated(columns):
@@ -133,6 +134,7 @@ def test_a_margin_that_is_counted_twice_would_not_cover():
         require_valid(*errors_of("size", twice, by={"size": "bins"}))
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 def test_with_sampling_error_a_population_is_covered():
     """The rows are drawn with replacement from a population, the toy table."""
@@ -147,6 +149,7 @@ def test_with_sampling_error_a_population_is_covered():
     assert_rate(hits, 200, 0.95)
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", ["colour", ["colour", "sold"]], ids=str)
 @pytest.mark.parametrize(

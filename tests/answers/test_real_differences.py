@@ -38,6 +38,7 @@ def test_without_noise_differences_are_those_of_the_table():
         assert each.outcome == "yes"
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 def test_all_differences_hold_together():
     """Bonferroni: at least 95 % of 300 artefacts state nothing wrong; false alarm 1e-6."""

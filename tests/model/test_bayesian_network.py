@@ -111,6 +111,7 @@ def draw_many(
     return count_records(codes), expected
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("together", [1, 4, 8, 512])
 @pytest.mark.parametrize("method", ["independent", "precise"])
 @pytest.mark.parametrize("kept", [0, 1, 2, 3])

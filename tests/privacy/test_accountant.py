@@ -64,6 +64,7 @@ def test_a_closed_form_total_is_the_least_epsilon_in_fifty_digits(epsilon, r, mu
     assert found == 0 or literal_delta(law, mu, found * (1 - 1e-9)) > delta * (1 - 1e-6)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("losses", "rounded"),
     [

@@ -192,6 +192,7 @@ AT_THRESHOLD, BELOW = 61, 41
 LETTERS = "klmnopqrstuv"
 
 
+@pytest.mark.untraced
 def test_a_hundred_runs_of_the_command_have_the_law_they_promise(tmp_path, monkeypatch):
     """The shipped command, real noise, one table: each cell is its count plus the law's noise, and
     a prefix of c records is kept with the probability of Theorem 7. A run shows 24 cells and
@@ -244,6 +245,7 @@ def test_a_hundred_runs_of_the_command_have_the_law_they_promise(tmp_path, monke
         assert_rate(kept[count_of_rows], runs * len(LETTERS) // 2, chance)
 
 
+@pytest.mark.untraced
 def test_the_randomized_mode_has_the_law_of_theorem_4(tiny, tmp_path, monkeypatch):
     """A record is a candidate that passed, or else one of the model's, which has little noise.
 

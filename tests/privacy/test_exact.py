@@ -138,6 +138,7 @@ def test_replacing_one_record_costs_no_more_than_two_neighbours():
     assert true <= group_privacy(one, rows=2).delta
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("above_floor", [0, 1, 4])
 def test_the_untruncated_histogram_costs_exactly_its_tail(k, above_floor):

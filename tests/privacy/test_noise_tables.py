@@ -177,6 +177,7 @@ def ideal(law):
     return lambda z: alpha**z * (1 - alpha) / (1 + alpha)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("law", UNBOUNDED, ids=str)
 def test_every_weight_is_within_its_share_and_a_unit_of_the_definition(law):
     """t = g (1 + η_z) + u: zero, the first ones, the last ones, and a thousand in between."""

@@ -243,6 +243,7 @@ def test_every_candidate_of_a_small_world_has_the_count_of_privacy_test_1(omegas
     assert several > 0 or len(omegas) == 1
 
 
+@pytest.mark.untraced
 @property_test
 @given(runs(), gammas)
 def test_counted_seeds_are_within_gamma_also_at_boundaries(run, gamma):

@@ -79,6 +79,7 @@ def test_the_claim_never_exceeds_the_requested_budget(small_table, small_schema,
     assert all(spend["epsilon"] <= claim["epsilon"] for spend in document["spends"])
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("options", MODES, ids=lambda options: "-".join(map(str, options.values())))
 def test_nothing_in_it_depends_on_the_rows(small_table, small_schema, options):
     """Same noise, another table, one row or 700 fewer: the same manifest to the last letter.

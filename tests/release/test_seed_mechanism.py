@@ -169,6 +169,7 @@ def with_nothing(law: dict) -> dict:
     return {**law, None: 1 - sum(law.values())}
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("name", KERNELS)
 def test_records_are_released_with_the_probabilities_of_mechanism_1(name, k):
@@ -179,6 +180,7 @@ def test_records_are_released_with_the_probabilities_of_mechanism_1(name, k):
     assert_distribution(run(kernel(k), block_size), expected)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", KERNELS)
 def test_that_assertion_notices_k_too_large_by_one(name):
     """As it would be if the own seed were not counted among the plausible ones."""
@@ -336,6 +338,7 @@ CONSTRAINED = {
 }
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", CONSTRAINED)
 def test_tested_records_that_break_a_constraint_are_dropped_and_the_rest_stay_as_likely(name):
     """A candidate that breaks one counts as no output. False-alarm rate 1e-6 each, fixed key."""

@@ -144,6 +144,7 @@ def exchanged(array: np.ndarray) -> list[np.ndarray]:
     return [other] if low != high else []
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_changed_element_is_detected_in_every_kind_of_array(release, kind):
     """Changed by one, or two swapped; in two arrays of each kind, with corrected hashes."""
@@ -182,12 +183,14 @@ def test_swapped_tables_of_two_attributes_are_detected(release):
 UNKNOWABLE = {".evidence.fitted_with", ".evidence.fitted_with cut"}
 
 
+@pytest.mark.untraced
 def test_a_changed_entry_of_the_artefact_is_detected(release):
     """Every fifth entry, with corrected hashes."""
     places = undetected(release, "artefact/artefact.json", step=5)
     assert set(places) <= UNKNOWABLE
 
 
+@pytest.mark.untraced
 def test_a_changed_entry_of_the_manifest_is_detected(release):
     assert undetected(release, "manifest.json", step=31) == []
 
@@ -562,6 +565,7 @@ def test_an_omitted_unit_or_draft_is_detected(rich):
         assert rich.is_detected(both_manifests(rich, change))
 
 
+@pytest.mark.untraced
 def test_a_changed_entry_of_a_manifest_with_units_is_detected(rich):
     assert undetected(rich, "manifest.json", step=41) == []
 

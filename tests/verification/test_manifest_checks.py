@@ -10,6 +10,7 @@ from releases import SCHEMA, failing, forged, make, plan_manifest, refused
 from tampering import changes
 
 
+@pytest.mark.untraced
 def test_every_change_breaks_the_checksum(release):
     """Changes with a corrected checksum are tested in ``test_verify.py``."""
     document = release.document("manifest.json")

@@ -63,6 +63,7 @@ def changed_bytes(content: bytes, number: int) -> Iterator[tuple[int, bytes]]:
         yield at, bytes(other)
 
 
+@pytest.mark.untraced
 def test_a_changed_byte_of_a_parquet_file_is_detected(parquet, tmp_path):
     """Bytes across the file, its statistics and its footer, with a corrected hash."""
     name, folders = "synthetic.parquet", [parquet.folder]

@@ -290,6 +290,7 @@ def random_spend(rng, kind, delta):
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("key", range(30))
 def test_the_first_accountant_is_never_below_and_little_above(key):
     """Exact sums against privacy loss distributions on a grid of 1e-4, rounded up.

@@ -154,16 +154,19 @@ def test_the_unchanged_release_passes_and_has_kept_prefixes(long_release):
     assert not long_release.is_detected({})
 
 
+@pytest.mark.untraced
 def test_every_changed_entry_of_the_manifest_is_detected(release):
     """Every number, text and list entry, one at a time."""
     assert undetected(release, "manifest.json") == []
 
 
+@pytest.mark.untraced
 def test_a_changed_entry_of_the_artefacts_manifest_is_detected(release):
     """Every fifth entry, with corrected hashes."""
     assert undetected(release, "artefact/manifest.json", step=5) == []
 
 
+@pytest.mark.untraced
 def test_every_changed_entry_of_the_artefact_is_detected(long_release):
     """Including the noisy total of seeds, which changes the generated records."""
     assert undetected(long_release, "artefact/artefact.json") == []
@@ -182,6 +185,7 @@ TOO_SMALL = (".epsilon up", ".sigma up")
 ALIKE = (".files", ".spends[3].", ".spends[4].", ".spends[5].")
 
 
+@pytest.mark.untraced
 def test_a_change_in_both_manifests_is_detected_by_the_numbers(release):
     """The two copies agree, so only the second accountant and the files can detect it."""
     outer, inner = release.document("manifest.json"), release.document("artefact/manifest.json")
@@ -203,6 +207,7 @@ def test_a_change_in_both_manifests_is_detected_by_the_numbers(release):
     assert passed <= UNKNOWABLE, passed
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     "name",
     [

@@ -38,8 +38,8 @@ MAX_PREFIX_REDRAWS = 50
 # Redraws of one value that contradicts an earlier value of its record. A value that is allowed with
 # probability 0.1 is found with probability 0.995; otherwise the whole record is drawn again.
 _MAX_VALUE_REDRAWS = 50
-# Generation fails if fewer than one draw in _MAX_DRAWS_PER_RECORD is feasible. It is judged only
-# after draws that would be expected to give _MIN_EXPECTED_RECORDS feasible records.
+# Generation fails if fewer than one draw in _MAX_DRAWS_PER_RECORD is feasible. This is tested after
+# enough draws that _MIN_EXPECTED_RECORDS feasible records would be expected.
 _MAX_DRAWS_PER_RECORD = 1_000
 _MIN_EXPECTED_RECORDS = 25
 
@@ -72,12 +72,12 @@ class BlockRecords(Records, Protocol):
     """Records of which any block can be drawn alone."""
 
     def draw_block(self, block: int) -> Codes:
-        """Draw the records of one block, of ``BLOCK`` records; the last may be longer."""
+        """Draw one block of ``BLOCK`` records; the last may have more than are needed."""
 
 
 @dataclass(frozen=True)
 class KeptRecords:
-    """Records that cannot be drawn again, kept: in memory, or in a temporary file when many."""
+    """Records that cannot be drawn again, and are kept: in memory, or in a file if many."""
 
     codes: Codes = field(repr=False)
 
@@ -124,7 +124,7 @@ class GeneratedRecords:
         randomness: Addressed by a key.
         number: The number of records.
         feasible: The constraints of the schema.
-        pair_masks: Those on two attributes, as allowed combinations of codes.
+        pair_masks: The constraints on two attributes, as allowed combinations of codes.
         prefixes: Combined distributions of kept prefixes and model, by length, if there are any.
         workers: Threads; None: one for each core.
     """

@@ -99,18 +99,18 @@ class Release:
         parts: bool = False,
         progress: Progress = no_progress,
     ) -> None:
-        """Write the release to a new folder, and what must not leave to ``folder``.internal.
+        """Write the release to a new folder, and confidential files to ``folder``.internal.
 
         ``folder`` gets the records, manifest.json, schema.toml and, in the modes that have one,
-        artefact/. Only its owner can read ``folder``.internal and, where no
-        privacy is claimed, ``folder`` itself. After a crash there is the whole release or none.
+        artefact/. Only its owner can read ``folder``.internal and, if no privacy is claimed,
+        ``folder`` itself. After a crash there is the whole release or none.
 
         Args:
             folder: The folder; must not exist.
             file_format: The format of the records.
             parts: Whether to write part-00000.csv and so on instead of one file, a task for each
-                block of records. Always so on a cluster. The manifest comes last: without it there
-                is no release.
+                block of records; on a cluster they always are. The manifest comes last: without it
+                there is no release.
             progress: Called after each block.
         """
         target, internal = release_folders(folder)

@@ -81,10 +81,10 @@ class KeptPrefixes:
         return held & (len(self.prefixes) > 0)
 
     def draw(self, records: int, rng: Rng, *, stratified: bool = False) -> Indices:
-        """Draw the index of a kept prefix for each record; -1 means none: the model draws it all.
+        """Draw the index of a kept prefix for each record; -1: none, the model draws its prefix.
 
-        Probabilities are proportional to the noisy counts; the rest of the noisy number of seeds
-        has no prefix (guarantee.md, Theorem 7). With ``stratified``, the
+        Probabilities are proportional to the noisy counts. What these leave of the noisy number of
+        seeds is the weight of no prefix (guarantee.md, Theorem 7). With ``stratified``, the
         frequencies match the noisy counts more closely than with independent draws.
         """
         if not stratified:
@@ -147,8 +147,8 @@ def learn_histogram(
 
     Args:
         rng: Source of the noise.
-        counted: For each length to keep, the prefixes of the seeds, all that at least k share;
-            with exact counts. Confidential.
+        counted: For each length, prefixes of the seeds with exact counts, among them all that at
+            least k seeds share. Confidential.
         k: A prefix shared by fewer seeds is never kept.
         law: Bounded noise on -r … r.
         records: The noisy number of seeds, from an earlier spend.

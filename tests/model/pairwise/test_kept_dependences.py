@@ -31,6 +31,7 @@ def learnt(codes, *, epsilon=1.0, size=3, **options):
     )
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("shares", [[1 / 3] * 3, SKEWED])
 def test_independent_columns_show_about_as_many_dependences_as_chance(shares):
     """276 pairs: 4 standard deviations of a binomial are a false alarm of 1 in 10,000."""
@@ -55,6 +56,7 @@ def test_planted_dependences_are_counted():
     assert f"(by chance alone: about {round(kept.by_chance)})" in kept.sentences[-1]
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("rows", "columns", "epsilon"),
     [

@@ -275,6 +275,7 @@ def assert_law(differences, law):
     assert_distribution({**seen, "rare": rest}, {**expected, "rare": 1 - sum(expected.values())})
 
 
+@pytest.mark.untraced
 def test_every_count_of_values_and_tables_has_the_noise_that_is_paid_for():
     """60 runs, about 144,000 cells of pairs; false-alarm rate 1e-6 each, fixed keys."""
     attributes, codes = wide_table()
@@ -302,6 +303,7 @@ def test_every_count_of_values_and_tables_has_the_noise_that_is_paid_for():
     }
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("targets", [(), (3,)])
 def test_interactions_have_the_noise_that_is_paid_for(targets):
     """Noise over the σ of its pair, which is that of the entry divided by shapes and weights. 75

@@ -190,6 +190,7 @@ def test_a_known_model_is_found_again_without_noise(model):
         assert np.abs(row[:-1] / row[:-1].sum() - expected).sum() / 2 < 0.02
 
 
+@pytest.mark.untraced
 def test_the_error_grows_with_the_noise():
     schema = schema_of("regression")
     codes = people(schema, 8_000)
