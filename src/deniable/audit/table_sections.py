@@ -266,13 +266,14 @@ def _curve(trials: AttackTrials, grid: np.ndarray) -> list[tuple[float, float]]:
 def _known_seeds_section(trials: AttackTrials) -> AuditSection:
     """Seeds at the threshold: the attacker knows more than (ε, δ) assumes, so there is no limit."""
     found, number = measure_success(trials, epsilon=math.inf, delta=0.0), int(trials.targets.max())
-    shown = "is visible" if found.auc.interval[0] > 0.5 else "shows no evidence of being visible"
+    is_seen = found.auc.interval[0] > 0.5
+    finding = "The presence of some seeds is visible" if is_seen else "No evidence of visible seeds"
     return AuditSection(
         name="known_seeds",
         title="Seeds at the threshold",
         words=(
-            f"To someone who knows all other seeds, the presence of the most exposed seeds {shown}:"
-            f" AUC {_number(found.auc)} (guessing: 0.5).",
+            f"{finding}, for someone who knows all other seeds: AUC {_number(found.auc)} "
+            "(guessing: 0.5).",
             f"{number + 1:,} seeds were attacked: those whose presence changes the released "
             "records most, because about k seeds share their prefix. Records were released again "
             "from the same model, each of these seeds in or out by a coin. The attacker counts "
