@@ -182,7 +182,7 @@ def test_secants_take_the_bisection_to_the_same_epsilon(monkeypatch, mu, delta):
 @pytest.mark.parametrize(
     "delta_at",
     [
-        lambda _epsilon: 0.5,  # no slope
+        lambda epsilon: 0.5 + 0 * epsilon,  # no slope
         lambda epsilon: 0.0 if epsilon > 0.3 else 0.5,  # a step to zero
         lambda epsilon: 0.5 if epsilon < 0.95 else 0.4,  # a line that leads outside
         lambda epsilon: 0.2 + 0.1 * math.sin(1e6 * epsilon),  # no end of secants

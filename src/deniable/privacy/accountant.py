@@ -7,7 +7,7 @@ Everything else uses dp-accounting, which convolves losses on a grid, rounded up
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -115,16 +115,14 @@ def compose_losses(
     largest = float(discrete.losses.max())
     high = largest + mu * mu / 2 + mu * math.sqrt(-2 * math.log(left / 2)) + 1e-9
 
-    def delta_at(epsilon: float) -> float:
-        return mixture_delta(epsilon=epsilon, mu=mu, discrete=discrete)
-
+    delta_at = partial(mixture_delta, mu=mu, discrete=discrete)
     low, high = _narrow_bracket(delta_at, delta, high)
-    smallest = smallest_sufficient(lambda epsilon: delta_at(epsilon) <= delta, high, low=low)
+    smallest = smallest_sufficient(lambda e: delta_at(epsilon=e) <= delta, high, low=low)
     return Guarantee(epsilon=upper_bound(smallest), delta=delta)
 
 
 def _narrow_bracket(
-    delta_at: Callable[[float], float], delta: float, high: float
+    delta_at: Callable[..., float], delta: float, high: float
 ) -> tuple[float, float]:
     """Narrow [0, high] around the ε where δ is ``delta``, by secants of ln δ, nearly a line.
 
@@ -132,7 +130,7 @@ def _narrow_bracket(
     time of a plan. It decides alone: if secants do not lead to a bracket, [0, high] stays whole.
     """
     at, before = 0.9 * high, high
-    value, value_before = delta_at(at), delta_at(before)
+    value, value_before = delta_at(epsilon=at), delta_at(epsilon=before)
     for _ in range(_MAX_SECANTS):
         if min(value, value_before) <= 0 or value == value_before:
             break
@@ -142,10 +140,10 @@ def _narrow_bracket(
             break
         if abs(found - at) <= _SECANT_PRECISION * found:
             ends = found * (1 - 2 * _SECANT_PRECISION), found * (1 + 2 * _SECANT_PRECISION)
-            if delta_at(ends[0]) > delta >= delta_at(ends[1]):
+            if delta_at(epsilon=ends[0]) > delta >= delta_at(epsilon=ends[1]):
                 return ends
             break
-        at, before, value, value_before = found, at, delta_at(found), value
+        at, before, value, value_before = found, at, delta_at(epsilon=found), value
     return 0.0, high
 
 
