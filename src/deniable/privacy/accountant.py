@@ -117,9 +117,7 @@ def compose_losses(
 
     delta_at = partial(mixture_delta, mu=mu, discrete=discrete)
     low, high = _narrow_bracket(delta_at, delta, high)
-    smallest = smallest_sufficient(
-        lambda epsilon: delta_at(epsilon=epsilon) <= delta, high, low=low
-    )
+    smallest = smallest_sufficient(lambda e: delta_at(epsilon=e) <= delta, high, low=low)
     return Guarantee(epsilon=upper_bound(smallest), delta=delta)
 
 
