@@ -20,7 +20,11 @@ DENIABLE = Path(sys.executable).parent / "deniable"
 OMEGA, K = 9, 50
 
 # Packages that commands load. This machine may forbid to write bytecode while they run.
-_LOADED = ("deniable", "joblib", "numpy", "pandas", "polars", "rich", "scipy", "sklearn", "typer")
+_LOADED = (
+    *("charset_normalizer", "dateutil", "deniable", "joblib", "narwhals", "numpy", "pandas"),
+    *("polars", "psutil", "pyarrow", "rich", "scipy", "sklearn", "threadpoolctl", "typer"),
+    "typing_extensions",
+)
 
 # How many values the columns of a simulated table have, in turn.
 _SIZES = (9, 5, 2, 16, 7, 3, 24, 4)
@@ -49,7 +53,11 @@ def compile_installed():
     """Compile what the commands load, as an installation leaves it, unless it is compiled."""
     for name in _LOADED:
         found = find_spec(name)
-        if found is not None and found.origin is not None:
+        if found is None or found.origin is None:
+            continue
+        if found.submodule_search_locations is None:
+            compileall.compile_file(found.origin, quiet=2)
+        else:
             compileall.compile_dir(Path(found.origin).parent, quiet=2, workers=0)
 
 

@@ -116,7 +116,8 @@ class ExpandedRng(SystemRng):
 class KeyedRng:
     """One keyed stream, from a NumPy generator."""
 
-    def __init__(self, generator: np.random.Generator) -> None:
+    # In quotes, since evaluating it would import numpy.random, which a plan does not need.
+    def __init__(self, generator: "np.random.Generator") -> None:
         self._generator = generator
 
     def words(self, size: int) -> Words:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable.errors import BudgetError
-from deniable.privacy import noise_laws
+from deniable.privacy import accountant, noise_laws
 from deniable.privacy.accountant import (
     GaussianLoss,
     LaplaceLoss,
@@ -164,3 +164,30 @@ def test_a_total_takes_stated_costs_as_optimal_composition_does():
         ours.epsilon, rel=0.002
     )
     assert compose_losses([], delta=1e-9) == Guarantee(epsilon=0.0, delta=0.0)
+
+
+@pytest.mark.parametrize("mu", [1e-4, 0.03, 1.0, 40.0])
+@pytest.mark.parametrize("delta", [1e-12, DELTA, 0.01])
+def test_secants_take_the_bisection_to_the_same_epsilon(monkeypatch, mu, delta):
+    table = ShiftedTableLoss(weights=table_weights(noise_laws.truncated_geometric(0.7, 60)))
+    for losses in ([GaussianLoss(mu=mu)], [GaussianLoss(mu=mu), table]):
+        found = compose_losses(losses, delta=delta).epsilon
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                accountant, "_narrow_bracket", lambda _delta_at, _delta, high: (0.0, high)
+            )
+            assert found == pytest.approx(compose_losses(losses, delta=delta).epsilon, rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    "delta_at",
+    [
+        lambda epsilon: 0.5 + 0 * epsilon,  # no slope
+        lambda epsilon: 0.0 if epsilon > 0.3 else 0.5,  # a step to zero
+        lambda epsilon: 0.5 if epsilon < 0.95 else 0.4,  # a line that leads outside
+        lambda epsilon: 0.2 + 0.1 * math.sin(1e6 * epsilon),  # no end of secants
+        lambda epsilon: 0.1 if abs(epsilon - 0.5) < 1e-9 else 0.6 - epsilon,  # a hole at the target
+    ],
+)
+def test_without_a_bracket_the_whole_interval_stays(delta_at):
+    assert accountant._narrow_bracket(delta_at, 0.1, 1.0) == (0.0, 1.0)

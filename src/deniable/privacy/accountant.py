@@ -5,15 +5,18 @@ Everything else uses dp-accounting, which convolves losses on a grid, rounded up
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from importlib import import_module
 from typing import Any, Protocol
 
 from deniable.errors import BudgetError
 from deniable.privacy.composition import Guarantee, smallest_sufficient, upper_bound
 from deniable.privacy.discrete_losses import DiscreteLoss, mixture_delta
+
+# Secants towards the ε of a δ: at most this many, until they move by less than this share of ε.
+_MAX_SECANTS, _SECANT_PRECISION = 16, 2.0**-44
 
 
 class PrivacyLoss(Protocol):
@@ -112,10 +115,36 @@ def compose_losses(
     largest = float(discrete.losses.max())
     high = largest + mu * mu / 2 + mu * math.sqrt(-2 * math.log(left / 2)) + 1e-9
 
-    smallest = smallest_sufficient(
-        lambda epsilon: mixture_delta(epsilon=epsilon, mu=mu, discrete=discrete) <= delta, high
-    )
+    delta_at = partial(mixture_delta, mu=mu, discrete=discrete)
+    low, high = _narrow_bracket(delta_at, delta, high)
+    smallest = smallest_sufficient(lambda e: delta_at(epsilon=e) <= delta, high, low=low)
     return Guarantee(epsilon=upper_bound(smallest), delta=delta)
+
+
+def _narrow_bracket(
+    delta_at: Callable[..., float], delta: float, high: float
+) -> tuple[float, float]:
+    """Narrow [0, high] around the ε where δ is ``delta``, by secants of ln δ, nearly a line.
+
+    The bisection that follows then needs a third of its evaluations of δ, which are a tenth of the
+    time of a plan. It decides alone: if secants do not lead to a bracket, [0, high] stays whole.
+    """
+    at, before = 0.9 * high, high
+    value, value_before = delta_at(epsilon=at), delta_at(epsilon=before)
+    for _ in range(_MAX_SECANTS):
+        if min(value, value_before) <= 0 or value == value_before:
+            break
+        slope = math.log(value / value_before) / (at - before)
+        found = at - math.log(value / delta) / slope
+        if not 0 < found <= high:
+            break
+        if abs(found - at) <= _SECANT_PRECISION * found:
+            ends = found * (1 - 2 * _SECANT_PRECISION), found * (1 + 2 * _SECANT_PRECISION)
+            if delta_at(epsilon=ends[0]) > delta >= delta_at(epsilon=ends[1]):
+                return ends
+            break
+        at, before, value, value_before = found, at, delta_at(epsilon=found), value
+    return 0.0, high
 
 
 def compose_on_grid(losses: Sequence[PrivacyLoss], *, delta: float, interval: float) -> Guarantee:

@@ -322,11 +322,10 @@ def smaller_table_noise(*, tables: int, epsilon: float, delta: float) -> TableNo
     return min(laplace, gaussian, key=lambda noise: noise.deviation)
 
 
-def smallest_sufficient(enough: Callable[[float], bool], high: float) -> float:
-    """Bisect for the smallest sufficient number in [0, high], to about one ulp, rounded up."""
+def smallest_sufficient(enough: Callable[[float], bool], high: float, *, low: float = 0.0) -> float:
+    """Bisect for the smallest sufficient number in [low, high], to about one ulp, rounded up."""
     if not enough(high):
         raise BudgetError("no computable value meets δ: ask for a larger δ")
-    low = 0.0
     if enough(low):
         return low
     while (half := (low + high) / 2) not in (low, high) and high - low > 2.0**-50 * high:

@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, Self
 
 from deniable.privacy.composition import Guarantee
@@ -93,6 +92,8 @@ class Certificate:
 
     def document(self, schema: Schema, hashes: Mapping[str, str]) -> dict[str, Any]:
         """Build the manifest of a release with these file hashes, ready for JSON."""
+        from importlib.metadata import version  # noqa: PLC0415 - slow to import; not for a plan
+
         document = {
             "format": FORMAT,
             "version": version("deniable"),
