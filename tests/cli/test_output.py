@@ -1,5 +1,6 @@
 """What commands print: paragraphs, JSON, progress bars, results."""
 
+import gc
 import json
 import math
 import sys
@@ -22,6 +23,7 @@ from deniable.cli.output import (
     show_verification,
     summarize_claim,
     summarize_kept,
+    without_collection,
 )
 from deniable.cli.terminal import escape
 from deniable.evaluation.effort import Effort
@@ -253,3 +255,12 @@ def test_without_noisy_pairs_nothing_is_said_of_them(
     assert (answer["kept"], answer["warnings"]) == (None, [])
     if release.artefact is not None:
         assert summarize_kept(release.artefact) == {"kept": None, "warnings": []}
+
+
+def test_garbage_is_collected_again_after_imports():
+    with without_collection():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ImportError), without_collection():
+        raise ImportError
+    assert gc.isenabled()

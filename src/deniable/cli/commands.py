@@ -41,6 +41,7 @@ from deniable.cli.output import (
     show_metrics,
     show_progress,
     show_release,
+    without_collection,
 )
 from deniable.cli.plan_tables import show_plan
 from deniable.cli.query_command import query
@@ -185,8 +186,9 @@ def synthesize(
     **options: Any,
 ) -> None:
     """Turn a confidential table into synthetic records with a privacy guarantee."""
-    from deniable.pipeline import api
-    from deniable.release.release import release_folders
+    with without_collection():
+        from deniable.pipeline import api
+        from deniable.release.release import release_folders
 
     release_folders(out)
     with show_progress(quiet=quiet or as_json) as progress:

@@ -25,6 +25,7 @@ from deniable.cli.output import (
     show_progress,
     show_verification,
     summarize_claim,
+    without_collection,
 )
 from deniable.cli.terminal import print_error
 from deniable.errors import ConfigError
@@ -275,7 +276,8 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check a release against its manifest, from its files alone. Exit code 1: it fails."""
-    from deniable.answers.verify_records import verify as verify_release
+    with without_collection():
+        from deniable.answers.verify_records import verify as verify_release
 
     report = verify_release(
         release,
