@@ -4,7 +4,7 @@ A log-linear distribution is computed anew for each record. In a long run the sa
 of its parents occur again and again. After one block of records, the most frequent ones get a table
 of their inverse distribution function. It changes no record: an interval of random words has an
 entry only if all of them draw the same bin, and all other records are drawn as before
-(docs/adr/0029-frequent-configurations.md).
+(docs/adr/0030-frequent-configurations.md).
 """
 
 import math
