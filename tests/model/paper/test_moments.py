@@ -261,6 +261,27 @@ def test_whatever_the_noise_every_row_is_a_distribution_without_impossible_value
     ConditionalTable(table)
 
 
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("records", [(0, 2**53 - 1), (2**53 - 1, 0), (-(2**62), 2**62)])
+def test_a_share_of_missing_cells_is_not_rounded_to_none_or_all(model, records):
+    """1 in 2^53 records is less than the last digit of a number near 1."""
+    schema = schema_of(model)
+    design = make_design(schema.attributes, (0, 1), 2, model=model, bound=64)
+    groups, variables = design.group_count, 1 + design.regressors.shape[1]
+    moments = Moments(
+        model=model,
+        shape=(12, schema.sizes[2]),
+        bound=64,
+        deviations=(1.0, 1.0, 1.0),
+        records=np.tile(np.array(records, dtype=np.int64), (groups, 1)),
+        sums=np.zeros((groups, variables), dtype=np.int64),
+        squares=np.zeros((groups, variables * (variables + 1) // 2), dtype=np.int64),
+    )
+    table = fit_table(moments, schema.attributes, (0, 1), 2, alpha=1.0)
+    assert (table > 0).all()
+    np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-12)
+
+
 def test_rows_are_the_truncated_normal_and_densities_integrate_to_one():
     """Bins of any width: a density, probability over width, against scipy's truncated law."""
     edges = np.array([-64.0, -60, -20, -19, 0, 1, 30, 64])

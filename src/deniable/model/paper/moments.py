@@ -25,6 +25,8 @@ from deniable.schema.attribute import Attribute
 
 # Share of a row's probability that is spread over all bins by width: no value becomes impossible.
 _MIN_PROBABILITY_SHARE = 2.0**-30
+# The least probability of a missing and of a present cell: 1 minus it is less than 1.
+_ROUNDING = 2.0**-50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,12 +299,13 @@ def _missing_probability(moments: Moments, *, alpha: float) -> Reals:
     noise = moments.deviations[0]
     counts = moments.records.astype(np.float64)
     present, missing = np.maximum(counts.sum(axis=0), 0.0)
-    # One record is added to each kind, so that the share is neither 0 nor 1.
-    overall = float((missing + 1) / (present + missing + 2))
+    # One record is added to each kind, so that the share is neither 0 nor 1; nor by rounding.
+    overall = (missing + 1) / (present + missing + 2)
+    overall = float(np.clip(overall, _ROUNDING, 1 - _ROUNDING))
     variance = np.array(noise**2 * (overall**2 + (1 - overall) ** 2) / (overall * (1 - overall)))
     shares = shrunk_ratio(counts[:, 1], counts.sum(axis=1), overall, variance, alpha=alpha)
     low, high = overall * _MIN_PROBABILITY_SHARE, 1 - (1 - overall) * _MIN_PROBABILITY_SHARE
-    return np.clip(shares, low, high)
+    return np.clip(shares, max(low, _ROUNDING), min(high, 1 - _ROUNDING))
 
 
 def _fit_normals(
