@@ -33,12 +33,12 @@ from deniable.workers import Progress, no_progress
 # Parts of μ². Those of columns are divided among the columns.
 _ROWS_PART = 0.03
 _DISTINCT_PART = 0.02
-_TYPES_PART = 0.25
-_DETAILS_PART = 0.70
+_TYPES_PART = 0.40
+_DETAILS_PART = 0.55
 # Histograms for each column: distinct values, types, and at most three of details.
 _HISTOGRAMS_PER_COLUMN = 5
 # Weights of the types in the division of ``_DETAILS_PART``. Unknown texts need most rows.
-_TEXT_WEIGHT, _FRACTION_WEIGHT, _NUMBER_WEIGHT = 5.0, 3.0, 1.0
+_TEXT_WEIGHT, _FRACTION_WEIGHT, _NUMBER_WEIGHT = 3.0, 2.0, 1.0
 # In units of the noise: fewer rows than this are as good as none, and weaker evidence is none.
 _MIN_ROWS_SCORE = 2.0
 # Noise alone rarely gives more evidence for a type than this: there are more cells of some types.
