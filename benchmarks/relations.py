@@ -59,13 +59,13 @@ def split_table(folder, path, seed):
     return limit
 
 
-def measure(program, path, seed, *, epsilon, mode):
-    """Measure one release of one split."""
+def measure(program, path, seed, *, epsilon, mode, draft_epsilon=None):
+    """Measure one release of one split; with ``draft_epsilon``, of a private draft."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         records = split_table(folder, path, seed)
         schema = folder / "schema.toml"
-        schema.write_text(draft_schema(folder / "train.csv").text)
+        schema.write_text(draft_schema(folder / "train.csv", draft_epsilon=draft_epsilon).text)
         start = time.perf_counter()
         made = dn.synthesize(
             folder / "train.csv",

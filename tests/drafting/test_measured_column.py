@@ -1,5 +1,7 @@
 """Second histograms of a column, and what is concluded from noisy counts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,20 @@ def test_missing_cells_are_found_in_the_types_if_no_text_is_frequent():
     complete = measured_column(["oak"] * 300)
     details = complete.measure_details(complete.listed_cells([]), 0, lists=False)
     assert complete.missing_texts(details) == {}
+
+
+def test_weak_evidence_for_missing_cells_needs_a_second_histogram():
+    """Four deviations in the types are noise in one column of thousands, unless a text confirms."""
+    measured = measured_column(["oak"] * 300)
+    counts = measured.types.counts.copy()
+    counts[0] = 4 * measured.types.sigma + 1
+    weak = replace(measured, types=replace(measured.types, counts=counts))
+    assert weak.types.is_seen("missing")
+    details = weak.measure_details(weak.listed_cells([]), 0, lists=False)
+    nothing = replace(details, missing=np.zeros_like(details.missing))
+    assert weak.missing_texts(nothing) == {}
+    nothing.missing[1] = 3 * details.sigma + 1
+    assert len(weak.missing_texts(nothing)) == 1
 
 
 def test_the_fallback_is_missing_where_cells_are_missing():

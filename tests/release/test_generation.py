@@ -11,7 +11,9 @@ import definitions
 from chance import assert_distribution
 from deniable.arrays import CODE
 from deniable.errors import ConfigError, InvariantError, SchemaError
+from deniable.model.bayesian_network import Network
 from deniable.randomness import Keyed
+from deniable.release import generation
 from deniable.release.generation import (
     BLOCK,
     MAX_PREFIX_REDRAWS,
@@ -167,10 +169,11 @@ def test_that_assertion_notices_records_that_are_repaired_and_not_drawn_anew():
 PAIR_MASKS = {(0, 2): np.array([[c == 0 or a >= 2 for c in range(3)] for a in range(4)])}
 
 
-def test_by_a_pair_mask_a_value_is_drawn_given_the_earlier_ones():
+@pytest.mark.parametrize("redraws", [0, 1, 50])
+def test_by_a_pair_mask_a_value_is_drawn_given_the_earlier_ones(monkeypatch, redraws):
     """Pr{y} = Π Pr{y_i | parents, allowed with what was drawn before}: c keeps its distribution.
 
-    Here c is drawn first, then a among the values that c allows.
+    Here c is drawn first, then a among the values that c allows: by redraws, or directly.
     """
     _, model = small_world()
     law = {}
@@ -179,8 +182,24 @@ def test_by_a_pair_mask_a_value_is_drawn_given_the_earlier_ones():
         share = sum(model.factor(0, a, (a, *y[1:])) for a in allowed)
         law[y] = definitions.record_probability(model, y) / share
     assert sum(law.values()) == 1
+    monkeypatch.setattr(generation, "_MAX_VALUE_REDRAWS", redraws)
     counts = generated((3,), feasible=constrained, pair_masks=PAIR_MASKS)
     assert_distribution(counts, law)
+
+
+def test_an_allowed_value_is_found_even_if_the_model_never_draws_one(monkeypatch):
+    """All allowed values are equally likely then; no record is drawn again as a whole."""
+    monkeypatch.setattr(generation, "_MAX_VALUE_REDRAWS", 0)
+    monkeypatch.setattr(generation, "_RECORDS_PER_BATCH", 1000)
+    monkeypatch.setattr(Network, "distribution", lambda _, codes, _i: np.zeros((len(codes), 4)))
+    drawn = []
+
+    def is_feasible(records):
+        drawn.append(len(records))
+        return constrained(records)
+
+    counts = generated((3,), feasible=is_feasible, pair_masks=PAIR_MASKS)
+    assert sum(drawn) == sum(counts.values())
 
 
 @pytest.mark.parametrize("omegas", [(1,), (2,), (1, 2, 3)])

@@ -8,7 +8,7 @@ import pytest
 from deniable.arrays import CODE
 from deniable.schema import pair_masks
 from deniable.schema.constraint_solver import ConstraintSolver
-from deniable.schema.pair_masks import MaskClosure, contradictions, find_pair_masks
+from deniable.schema.pair_masks import MaskClosure, allowed_codes, contradictions, find_pair_masks
 from deniable.schema.schema import Schema
 
 TEXT = """format = 1
@@ -70,6 +70,18 @@ def test_contradictions_with_earlier_attributes_are_marked(schema):
     assert contradictions(records, 1, [0], masks).tolist() == [False, True, False, False]
     assert contradictions(records, 2, [0, 1], masks).tolist() == [False, True, False, True]
     assert not contradictions(records, 2, [], masks).any()
+
+
+def test_allowed_codes_are_those_without_contradiction(schema):
+    masks = find_pair_masks(schema.attributes, schema.constraints)
+    sizes = [attribute.size for attribute in schema.attributes]
+    records = np.array(list(product(*map(range, sizes))), dtype=CODE)
+    for new, earlier in ((2, [0, 1]), (1, [0]), (0, [1, 2])):
+        allowed = allowed_codes(records, new, earlier, masks)
+        for code in range(sizes[new]):
+            records[:, new] = code
+            wrong = contradictions(records, new, earlier, masks)
+            np.testing.assert_array_equal(allowed[:, code], ~wrong)
 
 
 def test_a_closure_never_excludes_a_combination_that_some_record_has():

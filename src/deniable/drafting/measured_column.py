@@ -16,6 +16,8 @@ from deniable.drafting.type_histogram import ColumnTypes
 CLEARLY_SEEN_SIGMAS = 4.5
 # The same for one of the few texts that mean missing.
 _MISSING_SEEN_SIGMAS = 4.5
+# The same for the most frequent of them, where the types show missing cells less clearly than that.
+_MISSING_CONFIRMED_SIGMAS = 2.0
 _LISTED_AS_TEXT = -1
 # Cells at the ends of a range are cut off if their sum is below this, in units of the noise, and
 # below this share of the rows and its noise, where the noise is below another share. Cells outside
@@ -107,7 +109,9 @@ class MeasuredColumn:
         seen = {text: count for text, count in counts.items() if count > limit}
         if not seen and self.types.is_seen("missing"):
             best = max(counts, key=lambda text: counts[text])
-            return {best: self.types.count("missing")}
+            confirmed = counts[best] > _MISSING_CONFIRMED_SIGMAS * details.sigma
+            if confirmed or self.types.is_seen("missing", _MISSING_SEEN_SIGMAS):
+                return {best: self.types.count("missing")}
         return seen
 
     def listed_cells(self, words: Sequence[str]) -> Indices:

@@ -19,6 +19,7 @@ from deniable.drafting.frequent_numbers import (
     with_spikes,
 )
 from deniable.drafting.measured_column import (
+    CLEARLY_SEEN_SIGMAS,
     CLIP_FIELD,
     Details,
     MeasuredColumn,
@@ -78,7 +79,7 @@ def draft_fractions(measured: MeasuredColumn) -> ColumnDraft:
         low, high = max(low, min(at) - margin), min(high, max(at) + margin)
         middle = min(max(middle, low), high)
     missing = measured.missing_texts(frequent) | strays | seen_reasons(frequent)
-    if measured.types.is_seen("text") and not missing:
+    if measured.types.is_seen("text", CLEARLY_SEEN_SIGMAS) and not missing:
         missing = {"": measured.types.count("text")}
     fields = number_range_fields(low, high, decimals=grid, skewed=skewed, comments=BOUND_COMMENTS)
     fields = with_spikes(fields, at, low, high, grid)

@@ -156,7 +156,7 @@ def _draft_whole_numbers(measured: MeasuredColumn, style: NumberStyle) -> Column
         seen = cells.low + np.flatnonzero(fine > CLEARLY_SEEN_SIGMAS * details.sigma)
         return draft_open_list(measured.name, sorted({*texts, *map(str, seen.tolist())}), missing)
     missing |= texts
-    if types.is_seen("text") and not missing:
+    if types.is_seen("text", CLEARLY_SEEN_SIGMAS) and not missing:
         missing = {"": types.count("text")}
     if style == "whole" and cells.width == 1 and high - low + len(codes) < _MAX_LISTED_CODES:
         return _draft_codes(measured, [*codes, *range(low, high + 1)], missing, middle)

@@ -145,9 +145,9 @@ class ColumnTypes:
         """Noisy number of missing cells, texts or unsupported cells."""
         return int(self.counts[_OTHER_CELLS.index(cell)])
 
-    def is_seen(self, cell: Literal["missing", "text"]) -> bool:
-        """Whether there are more such cells than noise explains."""
-        return self.count(cell) > _SEEN_SIGMAS * self.sigma
+    def is_seen(self, cell: Literal["missing", "text"], sigmas: float = _SEEN_SIGMAS) -> bool:
+        """Whether there are more such cells than noise explains, by that many deviations."""
+        return self.count(cell) > sigmas * self.sigma
 
     def style(self, style: NumberStyle) -> Counts:
         """Noisy counts of the intervals of one style of numbers."""

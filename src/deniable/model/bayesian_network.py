@@ -205,8 +205,8 @@ class Network:
         if method == "independent":
             # Tables first, in bundles. Log-linear distributions, of attributes with many values,
             # mostly come after them.
-            bundled = self._first_log_linear(kept, until)
-            self._sampling_plan(kept, bundled).fill(codes, rng)
+            if (bundled := self._first_log_linear(kept, until)) > kept:
+                self._sampling_plan(kept, bundled).fill(codes, rng)
             kept = bundled
         drawn = self.order[kept:until]
         if not drawn:

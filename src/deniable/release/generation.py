@@ -6,13 +6,13 @@ number of workers draws the same records. They are decoded block by block too.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
 import polars as pl
 
-from deniable.arrays import Codes, Mask
+from deniable.arrays import Codes, Indices, Mask
 from deniable.data.codec import Codec
 from deniable.data.complete_records import decode_records
 from deniable.data.spooled_codes import CodeSpool, row_batches
@@ -21,7 +21,7 @@ from deniable.model.bayesian_network import DrawMethod, Network, empty_codes
 from deniable.randomness import Randomness, Rng
 from deniable.release.prefix_distribution import PrefixDistribution
 from deniable.release.seed_histogram import SeedHistogram
-from deniable.schema.pair_masks import PairMasks, contradictions
+from deniable.schema.pair_masks import PairMasks, allowed_codes, contradictions
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, count_cores, map_in_order, no_progress
 
@@ -36,8 +36,10 @@ BLOCK = 2**18
 # Redraws of a record that was assigned no prefix but whose drawn prefix is in the histogram.
 MAX_PREFIX_REDRAWS = 50
 # Redraws of one value that contradicts an earlier value of its record. A value that is allowed with
-# probability 0.1 is found with probability 0.995; otherwise the whole record is drawn again.
+# probability 0.1 is found with probability 0.995; then the allowed values' probabilities are
+# computed, for this many records at once.
 _MAX_VALUE_REDRAWS = 50
+_RECORDS_PER_BATCH = 4096
 # Generation fails if fewer than one draw in _MAX_DRAWS_PER_RECORD is feasible. This is tested after
 # enough draws that _MIN_EXPECTED_RECORDS feasible records would be expected.
 _MAX_DRAWS_PER_RECORD = 1_000
@@ -230,17 +232,24 @@ class GeneratedRecords:
 
     def masked_with(self, position: int) -> list[int]:
         """List the earlier attributes that share a pair mask with the one at ``position``."""
-        new = self.network.order[position]
-        return [
-            other
-            for other in self.network.order[:position]
-            if (min(new, other), max(new, other)) in self.pair_masks
-        ]
+        return self._masked_with.get(position, [])
+
+    @cached_property
+    def _masked_with(self) -> dict[int, list[int]]:
+        """For each position of σ with any, the earlier attributes that share a pair mask."""
+        order = self.network.order
+        place = {attribute: position for position, attribute in enumerate(order)}
+        found: dict[int, list[int]] = {}
+        for pair in self.pair_masks:
+            earlier, later = sorted(place[attribute] for attribute in pair)
+            found.setdefault(later, []).append(earlier)
+        return {later: [order[e] for e in sorted(earlier)] for later, earlier in found.items()}
 
     def _redraw_value(self, records: Codes, rng: Rng, position: int, among: list[int]) -> None:
-        """Redraw the values at ``position`` that contradict earlier ones, for some rounds.
+        """Redraw the values at ``position`` that contradict earlier ones.
 
-        What still contradicts is left to ``draw_feasible``.
+        After some rounds, values are drawn from those that are allowed, in proportion to their
+        probabilities: the same law. A record in which none is allowed is left to ``draw_feasible``.
         """
         new = self.network.order[position]
         wrong = np.flatnonzero(contradictions(records, new, among, self.pair_masks))
@@ -251,6 +260,23 @@ class GeneratedRecords:
             self.network.draw(part, rng, kept=position, until=position + 1, method="independent")
             records[wrong, new] = part[:, new]
             wrong = wrong[contradictions(part, new, among, self.pair_masks)]
+        for start in range(0, len(wrong), _RECORDS_PER_BATCH):
+            rows = wrong[start : start + _RECORDS_PER_BATCH]
+            records[rows, new] = self._draw_allowed(records[rows], rng, new, among)
+
+    def _draw_allowed(self, records: Codes, rng: Rng, new: int, among: list[int]) -> Indices:
+        """Draw values of attribute ``new`` given that they contradict no earlier value.
+
+        If the model gives no allowed value a probability above 0, all are equally likely.
+        """
+        allowed = allowed_codes(records, new, among, self.pair_masks)
+        weights = self.network.distribution(records, new) * allowed
+        weights = np.where(weights.any(axis=1, keepdims=True), weights, allowed)
+        cumulative = np.cumsum(weights, axis=1)
+        threshold = rng.random(len(records)) * cumulative[:, -1]
+        below = np.count_nonzero(cumulative <= threshold[:, None], axis=1)
+        drawn: Indices = np.minimum(below, weights.shape[1] - 1)
+        return drawn
 
 
 def draw_feasible(

@@ -133,6 +133,19 @@ def contradictions(records: Codes, new: int, earlier: Sequence[int], masks: Pair
     return wrong
 
 
+def allowed_codes(records: Codes, new: int, earlier: Sequence[int], masks: PairMasks) -> Mask:
+    """Mark the codes of attribute ``new`` that earlier attributes allow: records by codes.
+
+    At least one of the earlier attributes must share a mask with ``new``.
+    """
+    found: list[Mask] = []
+    for other in earlier:
+        if (mask := masks.get((min(new, other), max(new, other)))) is not None:
+            found.append((mask.T if new < other else mask)[records[:, other]])
+    allowed: Mask = np.logical_and.reduce(found)
+    return allowed
+
+
 def _allowed_codes(both: tuple[Attribute, Attribute], constraints: Sequence[Constraint]) -> Mask:
     shape = both[0].size, both[1].size
     codes = np.stack([index.ravel() for index in np.indices(shape)], axis=1).astype(CODE)
