@@ -61,6 +61,7 @@ def test_most_intervals_are_decided_and_a_wrong_entry_changes_draws():
     """The comparison above can fail: with an entry for each mixed interval, it does."""
     conditional, sample = random_conditional(1), random_groups(1, 5_000)
     tables = InverseTables.of(conditional, sample)
+    assert tables is not None
     of_configurations = tables.bins.reshape(-1, 256)
     assert len(of_configurations) == 12
     mixed = of_configurations == 255

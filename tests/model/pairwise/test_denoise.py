@@ -18,6 +18,7 @@ from deniable.model.pairwise.denoise import (
 from deniable.model.pairwise.measure import measure_pairwise, measure_tables, with_bins
 from deniable.model.pairwise.one_way import sum_blocks
 from deniable.model.pairwise.shrinkage import double_centre
+from deniable.model.pairwise.trends import TrendDirections
 from deniable.privacy.pairwise_budget import TARGET_WEIGHT, pair_noise
 from deniable.randomness import Keyed
 from worlds import codes_of, plain_attribute, records_of
@@ -269,6 +270,22 @@ def test_differences_that_noise_explains_shrink_and_others_stay():
         assert low < error < high
     exact = coarse_of(far, sigma=0.0)
     np.testing.assert_allclose(exact.shrink_toward(table).residual, far)
+
+
+def test_a_trend_that_stands_out_is_not_shrunk():
+    """Differences of 2σ, of which half of the shrinkage removes a part, but none of the trend."""
+    rng = np.random.default_rng(6)
+    scores = np.linspace(-1.0, 1.0, 6)
+    columns = scores / np.linalg.norm(scores)
+    table = np.full((18, 18), 1_000.0 / 9)
+    seen = double_centre(20.0 * rng.normal(size=(6, 6)))
+    coarse = coarse_of(seen)
+    found = replace(coarse, trends=TrendDirections(columns=columns)).shrink_toward(table)
+    np.testing.assert_allclose(found.residual @ columns, seen @ columns)
+    assert np.linalg.norm(found.residual) < np.linalg.norm(seen)
+    assert np.linalg.norm(coarse.shrink_toward(table).residual @ columns) < 0.95 * np.linalg.norm(
+        seen @ columns
+    )
 
 
 def test_a_table_adds_no_noise_to_a_pair():

@@ -28,6 +28,11 @@ from deniable.model.pairwise.shrinkage import (
     rake,
 )
 from deniable.model.pairwise.table_layout import Pair, count_measured_pairs
+from deniable.model.pairwise.trends import (
+    TrendDirections,
+    group_direction,
+    rank_scores,
+)
 from deniable.privacy.pairwise_budget import TARGET_WEIGHT, PairNoise
 from deniable.schema.attribute import Attribute
 
@@ -45,6 +50,7 @@ _MIN_EXPECTED_SIGMAS = 3.0
 _MAX_EMPTY_SIGMAS = 1.0
 # Where interactions differ from the denoised two-way table, this share of James and Stein's
 # shrinkage is applied. All of it is best for the distance from the truth, none for weak relations.
+# Trends that stand out are not shrunk.
 _SHRINKAGE_SHARE = 0.5
 # The share of a two-way table's σ that denoising leaves, besides that of its sums between groups.
 _TABLE_NOISE_LEFT = 0.3
@@ -109,7 +115,7 @@ def denoise_tables(
         for (i, j), (table, _) in tables.items()
     }
     sigma = {pair: pair_sigma for pair, (_, pair_sigma) in tables.items()}
-    coarse = _coarse_residuals(measured, margins, residuals, sigma)
+    coarse = _coarse_residuals(measured, attributes, margins, residuals, sigma)
     denoised = _denoise_together(residuals, sigma, margins, coarse)
     excess, effect_variance, remaining = {}, {}, dict(sigma)
     dependence = np.zeros((len(bins), len(bins)))
@@ -118,8 +124,7 @@ def denoise_tables(
         effect_variance[i, j] = mean_effect_variance(residuals[i, j], expected, sigma[i, j])
         if (i, j) in coarse:
             effect_variance[i, j] = max(effect_variance[i, j], coarse[i, j].effect_variance)
-            noise = math.hypot(coarse[i, j].sigma_of_bins, _TABLE_NOISE_LEFT * sigma[i, j])
-            remaining[i, j] = min(sigma[i, j], noise)
+            remaining[i, j] = coarse[i, j].sigma_left(sigma[i, j])
         excess[i, j] = denoised[i, j] - expected
         statistic = float((excess[i, j] ** 2 / (expected + sigma[i, j])).sum())
         dependence[i, j] = dependence[j, i] = statistic / records
@@ -156,7 +161,8 @@ def table_weights(
     records = measured.ratio * measured.records
     marginals = value_distributions(attributes, measured.values, measured.value_sigmas)
     shares = [sum_groups(groups, p) for groups, p in zip(measured.bins, marginals, strict=True)]
-    coarse = _coarse_residuals(measured, [records * share for share in shares], {}, {})
+    margins = [records * share for share in shares]
+    coarse = _coarse_residuals(measured, attributes, margins, {}, {})
     weights = {
         pair: math.sqrt(max(table.signal, 0.0)) * table.residual.size / records
         for pair, table in coarse.items()
@@ -223,6 +229,7 @@ class CoarseResidual:
         sigma: Standard deviation of the noise of a cell, before centring.
         rows: The group of each bin of the first attribute.
         columns: The group of each bin of the second attribute.
+        trends: The directions of the trends that stand out.
     """
 
     residual: Reals
@@ -230,6 +237,7 @@ class CoarseResidual:
     sigma: float
     rows: Indices
     columns: Indices
+    trends: TrendDirections = field(default_factory=TrendDirections)
 
     @property
     def signal(self) -> float:
@@ -254,6 +262,10 @@ class CoarseResidual:
         bins_per_cell = len(self.rows) * len(self.columns) / self.residual.size
         return self.sigma / math.sqrt(max(bins_per_cell, 1.0))
 
+    def sigma_left(self, sigma: float) -> float:
+        """Standard deviation that denoising leaves of the noise σ of a two-way table."""
+        return min(sigma, math.hypot(self.sigma_of_bins, _TABLE_NOISE_LEFT * sigma))
+
     def adjust(self, residual: Reals) -> Reals:
         """Move a residual between bins, evenly in a group, so that its sums are this residual."""
         cells = np.outer(np.bincount(self.rows), np.bincount(self.columns))
@@ -265,14 +277,18 @@ class CoarseResidual:
 
         James and Stein's estimate, with a share s of its shrinkage; positive part, of d dimensions:
 
-            table + max(0, 1 - s (d - 2) σ² / ‖difference‖²) difference
+            table + trends + max(0, 1 - s (d - 2) σ² / ‖others‖²) others
+
+        where trends that stand out and all others are the parts of the difference.
         """
         between = sum_blocks(self.rows, self.columns, table) - self.expected
-        difference = self.residual - between
-        a, b = difference.shape
-        noise = _SHRINKAGE_SHARE * max((a - 1) * (b - 1) - 2, 0) * self.sigma**2
-        kept = max(0.0, 1 - noise / max(float(np.square(difference).sum()), _POSITIVE_FLOOR))
-        return replace(self, residual=between + kept * difference)
+        trends = self.trends.project(self.residual - between)
+        others = self.residual - between - trends
+        a, b = others.shape
+        dimensions = (a - 1) * (b - 1) - self.trends.count_dimensions(others.shape)
+        noise = _SHRINKAGE_SHARE * max(dimensions - 2, 0) * self.sigma**2
+        kept = max(0.0, 1 - noise / max(float(np.square(others).sum()), _POSITIVE_FLOOR))
+        return replace(self, residual=between + trends + kept * others)
 
     def refine(self, table: Reals) -> Reals:
         """Scale a table between bins so that its sums between groups have this residual."""
@@ -312,12 +328,23 @@ def _denoise_together(
 
 def _coarse_residuals(
     measured: PairwiseMeasurements,
+    attributes: Sequence[Attribute],
     margins: Sequence[Reals],
     residuals: Mapping[Pair, Reals],
     sigma: Mapping[Pair, float],
 ) -> dict[Pair, CoarseResidual]:
-    """Estimate the residual of each pair between groups, weighted by inverse variance."""
+    """Estimate the residual of each pair between groups, weighted by inverse variance.
+
+    Args:
+        measured: The noisy counts.
+        attributes: The domain of each column.
+        margins: The count of each bin, by attribute.
+        residuals: The residuals between bins of the pairs that have two-way tables.
+        sigma: Standard deviation of the noise of those.
+    """
     found = {}
+    scores = map(rank_scores, attributes, margins)
+    directions = list(map(group_direction, scores, margins, measured.groups))
     in_groups = [sum_groups(own, m) for own, m in zip(measured.groups, margins, strict=True)]
     for (i, j), own_sigma in measured.interaction_sigmas.items():
         rows, columns = measured.groups[i], measured.groups[j]
@@ -330,11 +357,16 @@ def _coarse_residuals(
             weight, other = 1 / variance, 1 / (cells * sigma[i, j] ** 2)
             residual = (weight * residual + other * summed) / (weight + other)
             variance = 1 / (weight + other)
+        trends = TrendDirections()
+        if directions[i] is None or directions[j] is None:
+            # Of two ordered columns, the first singular values of the table have the trend.
+            trends = TrendDirections(rows=directions[i], columns=directions[j])
         found[i, j] = CoarseResidual(
             residual=residual,
             expected=expected,
             sigma=math.sqrt(variance),
             rows=rows,
             columns=columns,
+            trends=trends.visible(residual, math.sqrt(variance)),
         )
     return found
