@@ -53,13 +53,14 @@ def test_a_projection_has_the_trends_of_the_table_and_the_rest_has_none(key, by_
     found = TrendDirections(
         rows=BOTH.rows if by_row else None, columns=BOTH.columns if by_column else None
     )
+    assert (found.rows is not None, found.columns is not None) == (by_row, by_column)
     table = random_table(key)
     part = found.project(table)
     np.testing.assert_allclose(found.project(part), part, atol=1e-12)
-    if by_row:
-        np.testing.assert_allclose(BOTH.rows @ part, BOTH.rows @ table, atol=1e-12)
-    if by_column:
-        np.testing.assert_allclose(part @ BOTH.columns, table @ BOTH.columns, atol=1e-12)
+    if found.rows is not None:
+        np.testing.assert_allclose(found.rows @ part, found.rows @ table, atol=1e-12)
+    if found.columns is not None:
+        np.testing.assert_allclose(part @ found.columns, table @ found.columns, atol=1e-12)
 
 
 @pytest.mark.parametrize(
