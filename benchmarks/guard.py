@@ -82,7 +82,8 @@ def imports(limits):
         options = ("--schema", here / "schema.toml", "--quiet")
         run = ("synthesize", here / "table.csv", *options, "--records", "9", "--out", here / "out")
         check = ("verify", here / "out", "--quiet")
-        commands = ((0, "--help"), (1, "plan", *options), (2, *run), (2, *check))
+        plan = ("plan", *options, "--records", "9")
+        commands = ((0, "--help"), (1, *plan), (2, *run), (2, *check))
         for allowed, *arguments in commands:
             shown = subprocess.run(
                 [sys.executable, "-c", SHOWN, *arguments],

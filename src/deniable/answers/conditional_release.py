@@ -26,6 +26,7 @@ from deniable.data.dataframes import Foreign
 from deniable.data.table_io import infer_format, write_table
 from deniable.errors import ConfigError, OutputError
 from deniable.privacy import wording
+from deniable.privacy.plan import require_record_count
 from deniable.randomness import Keyed
 from deniable.release.artefact import Artefact
 from deniable.release.atomic_files import (
@@ -37,7 +38,6 @@ from deniable.release.atomic_files import (
     staged,
     write_json,
 )
-from deniable.release.generation import require_record_count
 from deniable.release.manifest import Certificate
 from deniable.workers import Progress, no_progress
 

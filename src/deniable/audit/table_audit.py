@@ -47,8 +47,8 @@ from deniable.evaluation.checkpoints import CheckpointFolder, code_fingerprint
 from deniable.evaluation.classifiers import require_scikit_learn
 from deniable.pipeline.api import SchemaSource, read_rows
 from deniable.pipeline.run_plan import Run, plan_run, resolve_options
+from deniable.privacy.plan import require_record_count
 from deniable.randomness import Keyed, Randomness, Secret
-from deniable.release.generation import require_record_count
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, count_cores, map_in_order, no_progress
 

@@ -20,9 +20,9 @@ from deniable.pipeline.learn_model import fit_to_prefixes, learn_model
 from deniable.pipeline.run_plan import Run, RunPlan, plan_run, resolve_options
 from deniable.pipeline.seed_modes import builtin_source, own_model_source, release_candidates
 from deniable.privacy.ledger import PARTS, Ledger, Spend
+from deniable.privacy.plan import require_record_count
 from deniable.randomness import Keyed, Randomness, Secret
 from deniable.release.artefact import Artefact, load
-from deniable.release.generation import require_record_count
 from deniable.release.prefix_distribution import draw_prefix_pool
 from deniable.release.release import Release
 from deniable.release.seed_histogram import SeedHistogram, choose_omega, learn_histogram

@@ -14,7 +14,7 @@ from deniable.privacy.calibration import PublicFacts
 from deniable.privacy.composition import Guarantee, row_limit, sequential_composition, unit_cost
 from deniable.privacy.ledger import Part
 from deniable.privacy.moment_budget import TableModel
-from deniable.privacy.plan import Plan, make_plan, split_fractions
+from deniable.privacy.plan import Plan, make_plan, require_record_count, split_fractions
 from deniable.privacy.randomized_test import RandomizedTest, cheapest_test, plan_randomized_test
 from deniable.randomness import Randomness
 from deniable.schema.schema import Schema, find_target_fault
@@ -103,10 +103,6 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         BudgetError: The requested guarantee cannot be met.
     """
     if records is not None:
-        from deniable.release.generation import (  # noqa: PLC0415 - loads the sampler
-            require_record_count,
-        )
-
         require_record_count(records)
     config = resolve_options(config, schema)
     mode = _mode(config)

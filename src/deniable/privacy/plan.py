@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from deniable.errors import BudgetError
+from deniable.errors import BudgetError, ConfigError
 from deniable.privacy import noise_laws
 from deniable.privacy.calibration import NoiseScales, PublicFacts, calibrate, structure_laws
 from deniable.privacy.composition import Guarantee, random_partition
@@ -66,6 +66,14 @@ class Plan(PlannedNoise):
 
     spends: tuple[Spend, ...]
     cost: Guarantee
+
+
+def require_record_count(number: object) -> None:
+    """Refuse a number of records that is not an integer, or less than one."""
+    if type(number) is not int:  # no bool, and no float that happens to be whole
+        raise ConfigError(f"records = {number!r}: must be an integer of type int")
+    if number < 1:
+        raise ConfigError(f"records = {number}: ask for at least 1")
 
 
 def split_fractions(*, seeds: bool, of_paper: bool) -> dict[Part, float]:

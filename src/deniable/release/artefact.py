@@ -30,6 +30,7 @@ from deniable.model.graph import Graph
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise.kept_dependences import KeptDependences
 from deniable.model.paper.parameters import TableCounts
+from deniable.privacy.plan import require_record_count
 from deniable.privacy.wording import format_cost
 from deniable.randomness import Keyed, Randomness
 from deniable.release.answering import Answering, ConditionalRequest, draw_conditional
@@ -58,7 +59,6 @@ from deniable.release.generation import (
     GeneratedRecords,
     always_feasible,
     decode_blocks,
-    require_record_count,
 )
 from deniable.release.manifest import ACCOUNTANT, Certificate, add_checksum, json_number
 from deniable.release.manifest import FORMAT as MANIFEST_FORMAT

@@ -16,8 +16,9 @@ from deniable.arrays import Codes, Indices, Mask
 from deniable.data.codec import Codec
 from deniable.data.complete_records import decode_records
 from deniable.data.spooled_codes import CodeSpool, row_batches
-from deniable.errors import ConfigError, InvariantError, SchemaError
+from deniable.errors import InvariantError, SchemaError
 from deniable.model.bayesian_network import DrawMethod, Network, empty_codes
+from deniable.privacy.plan import require_record_count
 from deniable.randomness import Randomness, Rng
 from deniable.release.prefix_distribution import PrefixDistribution
 from deniable.release.seed_histogram import SeedHistogram
@@ -44,14 +45,6 @@ _RECORDS_PER_BATCH = 4096
 # enough draws that _MIN_EXPECTED_RECORDS feasible records would be expected.
 _MAX_DRAWS_PER_RECORD = 1_000
 _MIN_EXPECTED_RECORDS = 25
-
-
-def require_record_count(number: object) -> None:
-    """Refuse a number of records that is not an integer, or less than one."""
-    if type(number) is not int:  # no bool, and no float that happens to be whole
-        raise ConfigError(f"records = {number!r}: must be an integer of type int")
-    if number < 1:
-        raise ConfigError(f"records = {number}: ask for at least 1")
 
 
 def always_feasible(records: Codes) -> Mask:
