@@ -26,9 +26,9 @@ LOSS_TOLERANCE = 1e-6
 # Parents are looked up together while they have at most this many joint groups.
 _MAX_JOINT_GROUPS = 512
 # Configurations whose logits are computed at once.
-_CONFIGURATIONS_PER_BLOCK = 2048
+_CONFIGURATIONS_PER_BLOCK = 4096
 # From this number of configurations times bins on, each half is computed by a thread.
-_MIN_CELLS_FOR_HALVES = 2**16
+_MIN_CELLS_FOR_HALVES = 2**17
 # Logits between ± this have exponentials that 32 bits can hold, and sums of them.
 _MAX_LOGIT = 60.0
 
