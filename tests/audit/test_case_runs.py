@@ -12,6 +12,8 @@ from deniable.audit.neighbours import find_case
 from deniable.pipeline import seed_modes
 from deniable.privacy.pairwise_budget import PAIRS_SPEND, THREE_WAY_SPEND
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"epsilon": 1.0, "delta": 1e-2}
 
 

@@ -8,6 +8,8 @@ from deniable.audit.holdout_rows import packed_rows, require_disjoint, set_aside
 from deniable.errors import DataError
 from deniable.randomness import Keyed
 
+pytestmark = pytest.mark.slow
+
 
 def wide(rows, key):
     """Rows that nearly all differ."""

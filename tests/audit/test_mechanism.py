@@ -23,6 +23,8 @@ from deniable.privacy.noise_tables import WeightTable
 from deniable.privacy.pairwise_budget import THREE_WAY_SPEND, PairNoise
 from deniable.workers import no_progress
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"epsilon": 1.0, "delta": 1e-2}
 # Of each bound: a correct program exceeds one with a probability of 0.01, and with a fixed key
 # always or never. The audit itself is far stricter, and has more runs.

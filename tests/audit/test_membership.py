@@ -23,6 +23,8 @@ from deniable.privacy.noise_laws import exact, truncated_geometric
 from deniable.randomness import Keyed
 from deniable.release.seed_histogram import KeptPrefixes
 
+pytestmark = pytest.mark.slow
+
 TARGET = np.array([3])
 
 

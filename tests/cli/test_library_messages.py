@@ -11,6 +11,8 @@ import pytest
 
 from deniable.cli.library_messages import withheld_messages
 
+pytestmark = pytest.mark.slow
+
 MARK = "Zxqvort"
 OWN = "an error of our own\n"
 # What a library may do during a command. The program is in a process of its own, for its streams.

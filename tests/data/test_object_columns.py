@@ -17,6 +17,8 @@ from deniable.data.table_io import read_codes
 from deniable.errors import DataError
 from deniable.schema.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 TOKYO = timezone(timedelta(hours=9))
 
 

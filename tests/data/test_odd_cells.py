@@ -24,6 +24,8 @@ from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 from deniable.schema.unmodelled_columns import Identifier
 
+pytestmark = pytest.mark.slow
+
 TOKYO = timezone(timedelta(hours=9))
 INF = float("inf")
 

@@ -23,6 +23,8 @@ from deniable.drafting.cell_patterns import CellClasses, classify_cells
 from deniable.drafting.column_profile import open_table
 from deniable.drafting.unit_numbers import number_units
 
+pytestmark = pytest.mark.slow
+
 NOON = dt.datetime(2020, 1, 31, 12, 30, 15)
 ROME = dt.timezone(dt.timedelta(hours=1))
 MICROSECOND = dt.timedelta(microseconds=1)

@@ -9,6 +9,8 @@ from deniable.evaluation import claim_process
 from deniable.evaluation.claim_process import reading_claim
 from deniable.evaluation.release_claim import read_claim
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def started(monkeypatch):

@@ -13,6 +13,8 @@ from deniable.release import generation, record_parts
 from deniable.release.artefact import load
 from deniable.verification import record_checks
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def copy(release, tmp_path):

@@ -17,6 +17,8 @@ from deniable.evaluation.report_sections import (
 )
 from deniable.evaluation.subgroups import RarityBand, SubgroupFindings
 
+pytestmark = pytest.mark.slow
+
 
 def distances_of(columns):
     """All pairs of some columns; the pairs of later columns are further apart."""

@@ -15,6 +15,8 @@ from deniable.pipeline import learn_model
 from deniable.schema.schema import Schema
 from small_runs import INF, NOISE, synthesize
 
+pytestmark = pytest.mark.slow
+
 
 def two_way_distance(frame, table, schema):
     """The mean total variation distance of all pairs of attributes."""

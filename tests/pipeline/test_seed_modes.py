@@ -23,6 +23,8 @@ from deniable.schema.schema import Schema
 from perturbation_model import PerturbationModel
 from small_runs import INF, NOISE, assert_fits, row_counts, synthesize
 
+pytestmark = pytest.mark.slow
+
 
 def kept_columns(release, small_schema, omega):
     order = release.certificate.parameters.get("order") or [

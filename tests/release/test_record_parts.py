@@ -18,6 +18,8 @@ from deniable.schema.unmodelled_columns import Identifier
 from deniable.verification import record_checks
 from deniable.verification.verify import verify
 
+pytestmark = pytest.mark.slow
+
 BLOCK = 128
 RECORDS = 2 * BLOCK + 50
 

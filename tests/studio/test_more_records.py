@@ -21,6 +21,8 @@ from deniable.studio.workspace import Call
 from deniable.verification.verify import verify
 from studio_client import end_step, record_verdict, text_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def started(released):

@@ -13,6 +13,8 @@ from deniable.studio.run_process import PROGRAM, RunControl, hash_table
 from deniable.studio.run_screen import run_state
 from deniable.studio.run_store import RunStore, Step
 
+pytestmark = pytest.mark.slow
+
 # A program in place of deniable: it reports as deniable does, and does what its arguments say.
 SCRIPT = """
 import json, os, pathlib, signal, sys, time

@@ -8,6 +8,8 @@ from deniable.drafting.draft import draft_schema
 from deniable.schema.schema import Schema
 from studio_client import text_of, version_of
 
+pytestmark = pytest.mark.slow
+
 GIVEN = {"table": "table.csv", "schema": "draft.toml"}
 
 

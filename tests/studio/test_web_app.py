@@ -12,6 +12,8 @@ from deniable.studio import table_screen, web_app
 from deniable.studio.root_folder import PathError
 from studio_client import text_of
 
+pytestmark = pytest.mark.slow
+
 PAGES = [
     "/?folder=",
     "/table?path=table.csv",
