@@ -264,3 +264,13 @@ def test_garbage_is_collected_again_after_imports():
     with pytest.raises(ImportError), without_collection():
         raise ImportError
     assert gc.isenabled()
+
+
+def test_a_caller_that_has_switched_the_search_for_garbage_off_keeps_it_off():
+    gc.disable()
+    try:
+        with without_collection():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -38,11 +38,13 @@ def without_collection() -> "Iterator[None]":
     The modules of a run have a hundred thousand objects, which stay. Python searches them again and
     again, after every 700 new ones.
     """
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager
