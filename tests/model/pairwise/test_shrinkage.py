@@ -12,6 +12,7 @@ from deniable.model.pairwise.shrinkage import (
     double_centre,
     fit_near_deterministic,
     keep_outstanding_cells,
+    limit_hidden_cells,
     mean_effect_variance,
     rake,
     shrink_singular_values,
@@ -217,3 +218,82 @@ def test_effect_variance_is_what_noise_leaves():
     assert found == pytest.approx((100.0**2 - 12 * 10.0**2) / (20 * 50.0**2))
     assert mean_effect_variance(residual, expected, 100.0) == 0
     assert mean_effect_variance(residual[:1], expected[:1], 1.0) == 0
+
+
+# Soldiers, 300 of 10,000 persons, all work for the state; no other table says so.
+EMPLOYERS = np.array([7000.0, 1500.0, 800.0, 700.0])
+OCCUPATIONS = np.array([300.0, 5700.0, 4000.0])
+SIGMA = 30.0
+
+
+def employers_of_soldiers():
+    """Noisy counts of three occupations, the first with one employer, and independent ones."""
+    expected = np.outer(OCCUPATIONS, EMPLOYERS) / OCCUPATIONS.sum()
+    counts = expected.copy()
+    counts[0] = [5.0, 290.0, -12.0, 8.0]
+    return counts, expected
+
+
+def limit_rows_literally(table, counts, expected, sigma):
+    """One row after the other, by the words of the docstring."""
+    limited = table.copy()
+    for row in range(len(table)):
+        seen = [cell for cell in range(table.shape[1]) if counts[row, cell] >= 3.5 * sigma]
+        others = [cell for cell in range(table.shape[1]) if cell not in seen]
+        noise = sigma * len(seen) ** 0.5
+        left = max(sum(expected[row]) - sum(counts[row, cell] for cell in seen), 0.0)
+        hidden = sum(table[row, cell] for cell in others)
+        is_usual = sum(expected[row, cell] for cell in others) >= 3.5 * noise
+        if 1 <= len(seen) <= 3 and is_usual and hidden - left >= noise:
+            for cell in others:
+                limited[row, cell] *= left / hidden
+    return limited
+
+
+def test_hidden_cells_get_what_the_visible_one_leaves():
+    counts, expected = employers_of_soldiers()
+    limited = limit_hidden_cells(expected, counts, expected, SIGMA)
+    # Of 255 others, 10 are left. Fitted to its margins again, the row has 10 : 45.
+    assert expected[0, [0, 2, 3]].sum() == 255
+    assert 300 * 10 / 55 < limited[0, [0, 2, 3]].sum() < 300 * 10 / 45
+    assert np.allclose(limited.sum(axis=0), EMPLOYERS)
+    assert np.allclose(limited.sum(axis=1), OCCUPATIONS)
+
+
+def test_columns_are_limited_as_rows_are():
+    counts, expected = employers_of_soldiers()
+    by_columns = limit_hidden_cells(expected.T, counts.T, expected.T, SIGMA)
+    assert np.allclose(
+        by_columns.T, limit_hidden_cells(expected, counts, expected, SIGMA), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("sigma", [0.0, 60.0, 1e6])
+def test_a_table_stays_where_noise_could_hide_the_others(sigma):
+    """At 60, independence expects 4.3 standard deviations of others; the visible cell has 4.8."""
+    counts, expected = employers_of_soldiers()
+    if sigma == 60.0:
+        # A second visible cell: the noise of both together could hide all others.
+        counts[0, 0] = 215.0
+    assert limit_hidden_cells(expected, counts, expected, sigma) is expected
+
+
+@property_test
+@given(shapes, st.integers(0, 10**6), st.sampled_from([1.0, 5.0, 20.0]))
+def test_hidden_cells_follow_the_literal_rule(shape, key, sigma):
+    rng = np.random.default_rng(key)
+    true = rng.gamma(0.3, 60.0, size=shape) + 1e-3
+    expected = np.outer(true.sum(axis=1), true.sum(axis=0)) / true.sum()
+    counts = true + sigma * rng.normal(size=shape)
+    table = rake(expected + rng.uniform() * (counts - expected), *margins(expected))
+    literal = limit_rows_literally(table, counts, expected, sigma)
+    literal = limit_rows_literally(literal.T, counts.T, expected.T, sigma).T
+    if (literal != table).any():
+        literal = rake(literal, *margins(expected))
+    found = limit_hidden_cells(table, counts, expected, sigma)
+    assert np.allclose(found, literal, rtol=1e-9, atol=1e-9)
+
+
+def margins(table):
+    """Sums of rows and of columns."""
+    return table.sum(axis=1), table.sum(axis=0)

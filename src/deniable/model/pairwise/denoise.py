@@ -24,6 +24,7 @@ from deniable.model.pairwise.shrinkage import (
     MIN_CELL_RATIO,
     denoise_residuals,
     double_centre,
+    limit_hidden_cells,
     mean_effect_variance,
     rake,
 )
@@ -298,6 +299,8 @@ class CoarseResidual:
         )
         target = np.maximum(np.where(empty, 0.0, target), MIN_CELL_RATIO * self.expected)
         target = rake(target, self.expected.sum(axis=1), self.expected.sum(axis=0))
+        counts = self.expected + self.residual
+        target = limit_hidden_cells(target, counts, self.expected, self.sigma)
         between_groups = sum_blocks(self.rows, self.columns, table)
         ratio = target / np.maximum(between_groups, _POSITIVE_FLOOR)
         scaled: Reals = table * ratio[self.rows][:, self.columns]
@@ -313,17 +316,21 @@ def _denoise_together(
     """Denoise two-way tables, with their interactions.
 
     Tables and interactions are combined, then denoised. Where the result still differs from the
-    combined counts between groups, these prevail, less the part that noise explains.
+    combined counts between groups, these prevail, less the part that noise explains. Last, cells
+    that noise hides are limited to what the others leave.
     """
     combined = {
         pair: coarse[pair].adjust(residual) if pair in coarse else residual
         for pair, residual in residuals.items()
     }
     denoised = denoise_residuals(combined, sigma, margins)
-    return {
-        pair: coarse[pair].shrink_toward(table).refine(table) if pair in coarse else table
-        for pair, table in denoised.items()
-    }
+    for (i, j), table in denoised.items():
+        between_groups = coarse.get((i, j))
+        refined = between_groups.shrink_toward(table).refine(table) if between_groups else table
+        expected = np.outer(margins[i], margins[j]) / margins[i].sum()
+        counts = expected + combined[i, j]
+        denoised[i, j] = limit_hidden_cells(refined, counts, expected, sigma[i, j])
+    return denoised
 
 
 def _coarse_residuals(

@@ -24,6 +24,12 @@ _NOISE_EDGE_MARGIN = 1.05
 # the remaining χ² statistic is within this many standard deviations of its mean under pure noise.
 _MIN_DETERMINED_SHARE = 0.8
 _MAX_RESIDUAL_SIGMAS = 3.0
+# Few cells of a row stand out: at most so many, each above this many standard deviations of its
+# noise. The others are limited if independence expects more of them than noise hides, and the table
+# has more by this many standard deviations than is left for them.
+_MAX_CELLS_STANDING_OUT = 3
+_STANDS_OUT_SIGMAS = 3.5
+_MIN_SURPLUS_SIGMAS = 1.0
 
 
 def denoise_residuals(
@@ -170,6 +176,43 @@ def complete_table(fixed: Reals, rows: Reals, columns: Reals) -> Reals:
         others *= (remaining[0] / np.maximum(others.sum(axis=1), _POSITIVE_FLOOR))[:, None]
         others *= remaining[1] / np.maximum(others.sum(axis=0), _POSITIVE_FLOOR)
     return rake(kept + others, rows, columns)
+
+
+def limit_hidden_cells(table: Reals, counts: Reals, expected: Reals, sigma: float) -> Reals:
+    """Scale down the cells that noise hides, where those that stand out leave little for them.
+
+    Margins have far less noise than cells. Where few cells of a row stand out, the row's margin
+    minus their counts is what is left for all others together. The table may have more of them:
+    independence expects a little in each. Example: soldiers who work for a private employer. They
+    are scaled down to what is left; fitting the margins again then gives a part back, which is
+    better than all or nothing (docs/utility.md). The same for columns.
+
+    Args:
+        table: A denoised table.
+        counts: The noisy counts.
+        expected: The counts expected under independence, which have the margins of the table.
+        sigma: Standard deviation of the noise of a count.
+    """
+    if not sigma:
+        return table
+    limited = table.copy()
+    transposed = (limited.T, counts.T, expected.T)
+    for own, noisy, independent in ((limited, counts, expected), transposed):
+        stands_out = noisy >= _STANDS_OUT_SIGMAS * sigma
+        number = stands_out.sum(axis=1)
+        noise = sigma * np.sqrt(number)
+        left = independent.sum(axis=1) - np.where(stands_out, noisy, 0.0).sum(axis=1)
+        left = np.maximum(left, 0.0)
+        hidden = np.where(stands_out, 0.0, own).sum(axis=1)
+        usual = np.where(stands_out, 0.0, independent).sum(axis=1)
+        is_limited = (number > 0) & (number <= _MAX_CELLS_STANDING_OUT)
+        is_limited &= usual >= _STANDS_OUT_SIGMAS * noise
+        is_limited &= hidden - left >= _MIN_SURPLUS_SIGMAS * noise
+        factors = np.where(is_limited, left / np.maximum(hidden, _POSITIVE_FLOOR), 1.0)
+        np.multiply(own, np.where(stands_out, 1.0, factors[:, None]), out=own)
+    if np.array_equal(limited, table):
+        return table
+    return rake(limited, expected.sum(axis=1), expected.sum(axis=0))
 
 
 def rake(table: Reals, rows: Reals, columns: Reals) -> Reals:
