@@ -171,14 +171,14 @@ def test_any_number_of_attributes_of_one_value_are_drawn():
     assert not codes.any()
 
 
-def test_stratified_records_are_in_random_order():
+def test_systematic_records_are_in_random_order():
     """Five records get five values, in random order: one must not reveal the next."""
     fifth = ConditionalTable(np.full((1, 5), 0.2))
     network = Network((plain_attribute("x", 5),), Graph.without_edges(1), (0,), (fifth,))
     first: Counter = Counter()
     for key in range(10_000):
         codes = codes_of([(0,)] * 5, 1)
-        network.draw(codes, Keyed(key).at("records"), kept=0, method="stratified")
+        network.draw(codes, Keyed(key).at("records"), kept=0, method="systematic")
         values = codes[:, 0].tolist()
         if values.count(0) == 1:
             first[values.index(0)] += 1
@@ -186,7 +186,7 @@ def test_stratified_records_are_in_random_order():
     assert_distribution(first, dict.fromkeys(range(5), 0.2))
 
 
-def test_stratified_draws_cover_independent_attributes_too():
+def test_systematic_draws_cover_independent_attributes_too():
     """Three of ten values each and no edges: all 1,000 combinations among 64,000 records.
 
     Independent draws would miss 64 each by 8 in the mean square; these by less than half of that.
@@ -195,7 +195,7 @@ def test_stratified_draws_cover_independent_attributes_too():
     attributes = tuple(plain_attribute(name, 10) for name in "xyz")
     network = Network(attributes, Graph.without_edges(3), (0, 1, 2), tenth)
     codes = codes_of([(0, 0, 0)] * 64_000, 3)
-    network.draw(codes, Keyed(2).at("records"), kept=0, method="stratified")
+    network.draw(codes, Keyed(2).at("records"), kept=0, method="systematic")
     counts = np.array(list(count_records(codes).values()))
     assert len(counts) == 1_000
     assert np.sqrt(((counts - 64) ** 2).mean()) < 4

@@ -129,8 +129,8 @@ def generated(omegas, feasible=always_feasible, key=KEY, pair_masks=None, **more
 
 @pytest.mark.parametrize("omegas", [(1,), (2,), (3,), (1, 2), (1, 2, 3)])
 def test_an_artefact_generates_records_of_its_law(omegas):
-    """The first block is stratified, so frequencies scatter less than independent draws; a wrong
-    probability shows all the same. False-alarm rate 1e-6 each, fixed key."""
+    """A single block is drawn systematically: frequencies scatter less than independent draws, but
+    a wrong probability shows all the same. False-alarm rate 1e-6 each, fixed key."""
     assert_distribution(generated(omegas), artefact_law(omegas))
 
 

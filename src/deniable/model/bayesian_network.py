@@ -20,19 +20,19 @@ from deniable.model.alias_sampling import (
     alias_tables,
     random_permutation,
     stable_sort_by,
-    stratified_words,
 )
 from deniable.model.bundled_sampling import Bundle, CodeOffsets, SamplingPlan, make_sampling_plan
 from deniable.model.frequent_configurations import FrequentConfigurations
 from deniable.model.graph import Graph, check_order
 from deniable.model.loglinear_conditional import LogLinearConditional
+from deniable.model.systematic_sampling import draw_from_rows
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
 from deniable.workers import map_in_order
 
-# How values are drawn: independently; stratified, so that frequencies are closer to probabilities
-# than those of independent draws; or independently with the full precision of floats.
-DrawMethod = Literal["independent", "stratified", "precise"]
+# How values are drawn: independently; by systematic sampling, so that frequencies are closer to
+# probabilities than those of independent draws; or independently with the full precision of floats.
+DrawMethod = Literal["independent", "systematic", "precise"]
 # Attributes are drawn together if their joint table stays in the cache: bounds the combinations of
 # their values, and those times the configurations of their parents.
 _MAX_BUNDLE_SIZE = 2**12
@@ -198,7 +198,7 @@ class Network:
             rng: Source of randomness.
             kept: The number of attributes that stay unchanged.
             until: The end of the attributes to draw, as a position in σ; None draws all.
-            method: ``stratified`` leaves the law of each record unchanged, but records are not
+            method: ``systematic`` leaves the law of each record unchanged, but records are not
                 independent: not for candidates that are tested one by one. ``precise`` is for
                 candidates whose probability a test computes.
         """
@@ -214,7 +214,7 @@ class Network:
         wide = {i: codes[:, i].astype(np.intp) for i in self.order[:kept]}
         methods = {
             "independent": self._draw_independent,
-            "stratified": self._draw_stratified,
+            "systematic": self._draw_systematic,
             "precise": self._draw_precise,
         }
         methods[method](wide, drawn, rng, len(codes))
@@ -262,10 +262,10 @@ class Network:
                 rows = self._configuration(wide, i, records)
                 wide[i] = table.alias.draw_precise(rows, uniform)
 
-    def _draw_stratified(
+    def _draw_systematic(
         self, wide: dict[int, Indices], drawn: Sequence[int], rng: Rng, records: int
     ) -> None:
-        """Draw with low-discrepancy words among records that are similar in what was drawn last."""
+        """Draw by systematic sampling, in an order in which similar records follow each other."""
         # Equal records are in random order: the order of the file must not reveal anything.
         similarity = random_permutation(records, rng)
         for kept in wide.values():
@@ -273,15 +273,10 @@ class Network:
         for i in drawn:
             table = self.tables[i]
             if isinstance(table, LogLinearConditional):
-                groups = self._groups_of(wide, i)
-                stratum = table.strata(groups, records)
-                words = stratified_words(stratum, similarity, rng)
-                further = rng.half_words(records)
-                wide[i] = table.draw(groups, np.stack([words, further], axis=1))
+                wide[i] = table.draw_systematic(self._groups_of(wide, i), similarity, rng)
             else:
-                rows, alias = self._configuration(wide, i, records), table.alias
-                words = stratified_words(rows, similarity, rng)
-                wide[i] = alias.draw(rows * alias.values, words)
+                rows = self._configuration(wide, i, records)
+                wide[i] = draw_from_rows(table.probabilities, rows, similarity, rng)
             similarity = stable_sort_by(wide[i], similarity)
 
     def _sampling_plan(self, kept: int, until: int | None) -> SamplingPlan:

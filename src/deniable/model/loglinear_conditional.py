@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Counts, HalfWords, Indices, Mask, Reals
 from deniable.errors import InvariantError
+from deniable.model.alias_sampling import stratified_words
 from deniable.model.effect_tables import (
     EffectTable,
     JointEffect,
@@ -27,6 +28,8 @@ from deniable.model.effect_tables import (
     sum_effects,
 )
 from deniable.model.pairwise.three_way_effects import TripleEffect
+from deniable.model.systematic_sampling import SystematicSampler
+from deniable.randomness import Rng
 
 # Logarithms to base 2 are integers in units of 2^-12.
 _FRACTION_BITS = 12
@@ -143,12 +146,6 @@ class LogLinearConditional:
         parts = (*self.effects, *(each.effects for each in self.joint))
         return len(self.base) + sum(part.size for part in parts)
 
-    def strata(self, groups: Sequence[Indices], records: int) -> Indices:
-        """Number the joint configuration of the first parents: the strata of stratified draws."""
-        if not self.effects:
-            return np.zeros(records, dtype=np.intp)
-        return self._tables[0].index(groups)
-
     def configurations(self, groups: Sequence[Indices]) -> Indices:
         """Number the joint configuration of all parents, of which there is at least one."""
         number = self._tables[0].index(groups)
@@ -191,7 +188,23 @@ class LogLinearConditional:
             drawn[batch] = self.draw_within(_find_bins(cumulative, threshold), words[batch])
         return drawn
 
-    def draw_within(self, bins: NDArray[np.unsignedinteger], words: HalfWords) -> Indices:
+    def draw_systematic(self, groups: Sequence[Indices], order: Indices, rng: Rng) -> Indices:
+        """Draw a value for each record by systematic sampling.
+
+        Args:
+            groups: For each parent, the group of each record.
+            order: The records, in an order in which similar ones follow each other.
+            rng: Source of randomness.
+        """
+        sampler = SystematicSampler(len(self.base), rng)
+        bins = np.empty(len(order), dtype=np.intp)
+        for batch in _batches(len(order)):
+            own = order[batch]
+            weights = self.weights([group[own] for group in groups], records=len(own))
+            bins[own] = sampler.draw(accumulate(weights))
+        return self.draw_within(bins, stratified_words(bins, order, rng))
+
+    def draw_within(self, bins: NDArray[np.integer], words: HalfWords) -> Indices:
         """Draw a value within the bin of each record; a bin that does not exist is the last."""
         drawn: Indices = self._first.take(bins, mode="clip")
         several = np.flatnonzero(self._has_several.take(bins, mode="clip"))

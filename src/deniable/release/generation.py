@@ -108,8 +108,8 @@ class GeneratedRecords:
     one. Otherwise kept prefixes are drawn in proportion to their noisy counts, and the model draws
     the prefixes of the remaining records.
 
-    The first block uses stratified (low-discrepancy) draws, so its frequencies match the model
-    more closely than independent draws. In later blocks, beyond a quarter of a million records,
+    Records that fit one block are drawn by systematic sampling, so their frequencies match the
+    model more closely than those of independent draws. With more, beyond a quarter of a million,
     sampling error is far below all other noise.
 
     Attributes:
@@ -150,8 +150,9 @@ class GeneratedRecords:
     def draw_block(self, block: int) -> Codes:
         """Draw the records of one block."""
         rng = self.randomness.at("records", block)
-        method: DrawMethod = "stratified" if block == 0 else "independent"
-        number = min(BLOCK, self.number) if block == 0 else BLOCK
+        is_single = self.number <= BLOCK
+        method: DrawMethod = "systematic" if is_single else "independent"
+        number = self.number if is_single else BLOCK
         return draw_feasible(partial(self._draw, method=method), number, rng, self.feasible)
 
     def _draw(self, number: int, rng: Rng, *, method: DrawMethod) -> Codes:
@@ -180,12 +181,12 @@ class GeneratedRecords:
         records = empty_codes(number, network.attributes)
         columns = list(network.order[:length])
         if length in self.prefixes:
-            stratified = method == "stratified"
+            stratified = method == "systematic"
             records[:, columns] = self.prefixes[length].draw(number, rng, stratified=stratified)
             self.draw_rest(records, rng, length, method)
             return records
         kept = self.histogram.of_length(length)
-        prefix = kept.draw(number, rng, stratified=method == "stratified")
+        prefix = kept.draw(number, rng, stratified=method == "systematic")
         free = np.flatnonzero(prefix < 0)
         if len(kept.prefixes):
             for position, column in enumerate(columns):

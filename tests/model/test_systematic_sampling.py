@@ -1,0 +1,121 @@
+"""Systematic sampling: each record has its own law, and frequencies are as near as can be."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chance import assert_distribution
+from deniable.model.systematic_sampling import SystematicSampler, draw_from_rows
+from deniable.randomness import Keyed
+from worlds import property_test
+
+KEY = 5
+
+
+def sampler(values, key=KEY):
+    return SystematicSampler(values, Keyed(key).at("records"))
+
+
+def weights_of(shape, key):
+    """Random integer weights, some of them 0, values by records; and their cumulative sums."""
+    rng = np.random.default_rng(key)
+    weights = rng.integers(0, 1000, size=shape) * (rng.uniform(size=shape) < 0.8)
+    weights[rng.integers(shape[0]), :] += 1
+    return weights, np.cumsum(weights, axis=0)
+
+
+def draw_literally(cumulative, starts):
+    """One record after the other, with exact fractions, by the words of the module's docstring."""
+    values, records = cumulative.shape
+    sums: dict[tuple[int, int], int] = {}
+    drawn = []
+    for record in range(records):
+        low, high, level, node = 0, values, 0, 0
+        while high - low > 1:
+            middle = (low + high) // 2
+            before = int(cumulative[low - 1, record]) if low else 0
+            left = int(cumulative[middle - 1, record]) - before
+            total = int(cumulative[high - 1, record]) - before
+            sums.setdefault((level, node), int(starts[level][node]))
+            # Rounded down to units of 2^-32, as stated.
+            step = int(Fraction(left / total) * 2**32) if total else 0
+            after = sums[level, node] + step
+            goes_left = after // 2**32 > sums[level, node] // 2**32
+            sums[level, node] = after
+            low, high = (low, middle) if goes_left else (middle, high)
+            level, node = level + 1, 2 * node + (not goes_left)
+        drawn.append(low)
+    return drawn
+
+
+@property_test
+@given(st.integers(1, 20), st.integers(0, 60), st.integers(0, 10**6), st.integers(1, 60))
+def test_records_follow_the_literal_rule_in_batches_of_any_size(values, records, key, batch):
+    _, cumulative = weights_of((values, records), key)
+    one = sampler(values)
+    starts = [sums.copy() for sums in one._sums]
+    parts = [one.draw(cumulative[:, at : at + batch]) for at in range(0, records, batch)]
+    found = [value for part in parts for value in part.tolist()]
+    assert found == draw_literally(cumulative, starts)
+
+
+def nodes(low, high):
+    """The first value of each node, its first to the right, and its end."""
+    if high - low > 1:
+        middle = (low + high) // 2
+        return [(low, middle, high), *nodes(low, middle), *nodes(middle, high)]
+    return []
+
+
+@property_test
+@given(st.integers(2, 40), st.integers(0, 10**6))
+def test_as_many_records_go_left_as_expected_up_to_one(values, key):
+    weights, cumulative = weights_of((values, 500), key)
+    drawn = sampler(values, key).draw(cumulative)
+    assert (weights[drawn, np.arange(500)] > 0).all()
+    for low, middle, high in nodes(0, values):
+        reached = np.flatnonzero((drawn >= low) & (drawn < high))
+        left = weights[low:middle, reached].sum(axis=0)
+        expected = (left / weights[low:high, reached].sum(axis=0)).sum()
+        assert abs(int((drawn[reached] < middle).sum()) - expected) <= 1
+
+
+def test_equal_records_get_their_frequencies_in_every_stretch():
+    """Any 64 of records with eight equal values have eight of each, up to three."""
+    cumulative = np.repeat(np.arange(1, 9)[:, None], 1_000, axis=1)
+    drawn = sampler(8).draw(cumulative)
+    for start in range(0, 900, 7):
+        counts = np.bincount(drawn[start : start + 64], minlength=8)
+        assert np.abs(counts - 8).max() <= 3
+
+
+def test_each_record_has_its_own_law():
+    """20,000 samplers draw three records with different laws; the last one is compared."""
+    weights = np.array([[1, 5, 2], [3, 1, 1], [4, 1, 7]])
+    cumulative = np.cumsum(weights, axis=0)
+    found: Counter = Counter()
+    for key in range(20_000):
+        found[int(sampler(3, key).draw(cumulative)[2])] += 1
+    assert_distribution(found, {0: 0.2, 1: 0.1, 2: 0.7})
+
+
+def test_rows_of_a_table_are_drawn_in_the_given_order():
+    probabilities = np.array([[1.0, 0.0], [0.25, 0.75]])
+    rows = np.array([0, 1] * 5_000)
+    order = np.argsort(rows, kind="stable")
+    drawn = draw_from_rows(probabilities, rows, order, Keyed(KEY).at("records"))
+    assert not drawn[rows == 0].any()
+    of_second = drawn[np.flatnonzero(rows)]
+    for start in range(0, 4_900, 101):
+        assert of_second[start : start + 100].sum() == pytest.approx(75, abs=1)
+
+
+@pytest.mark.parametrize("values", [1, 2, 3, 59, 1000])
+def test_one_possible_value_is_always_drawn(values):
+    weights = np.zeros((values, 50), dtype=np.int64)
+    weights[values // 2] = 7
+    assert (sampler(values).draw(np.cumsum(weights, axis=0)) == values // 2).all()
