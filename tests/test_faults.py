@@ -344,8 +344,8 @@ FAULTS = [
     Fault(
         "ω is chosen with the exact number of rows",
         "pipeline/api.py",
-        "(learnt, run)\n    histogram, spent = ",
-        "(replace(learnt, seed_count=seeds.number), run)\n    histogram, spent = ",
+        "(learnt, run)\n        return make_artefact(",
+        '(replace(learnt, seed_count=parts["seeds"].number), run)\n        return make_artefact(',
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[omega chosen, split]",
     ),
     Fault(

@@ -22,8 +22,7 @@ pytestmark = pytest.mark.slow
 # the step that enters them. Two stand in for libraries that take longer to load than their work:
 # pydantic and scipy.sparse.
 MAX_MODULES = 72
-# A fit of pairs can be followed by one of triples: one call more than without.
-MAX_DEPTH = 12
+MAX_DEPTH = 11
 
 ROWS = 2_000
 

@@ -34,7 +34,14 @@ from deniable.counting.rows import Rows
 from deniable.drafting.draft import draft_schema
 from deniable.errors import InvariantError
 from deniable.model.pairwise.measure import PairwiseMeasurements
-from deniable.pipeline.api import learn, make_artefact, partition_rows, read_rows, synthesize
+from deniable.pipeline.api import (
+    learn,
+    make_artefact,
+    partition_rows,
+    read_rows,
+    resolve_omegas,
+    synthesize,
+)
 from deniable.pipeline.learn_model import learn_model, measure_counts
 from deniable.pipeline.run_plan import Run, RunPlan, plan_run, resolve_options
 from deniable.privacy.ledger import PARTS, Part
@@ -184,7 +191,9 @@ class _ArtefactRun:
         run = self._run(rows)
         table = read_rows(frame, run)
         parts = partition_rows(table.rows, run)
-        return make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
+        learnt = learn_model(parts, run)
+        omegas = resolve_omegas(learnt, run)
+        return make_artefact(learnt, omegas, parts["seeds"], table.kind, run)
 
     def _unscored(self) -> Reals:
         """No score: the domains are not the schema's, and their likelihood is unknown."""

@@ -103,8 +103,9 @@ def retrain(audited: AuditedTable, codes: Codes, run: Run, *, key: int) -> Retra
     """Make a release of some rows, by the path of ``learn``, ``generate`` and ``synthesize``."""
     parts = partition_rows(LocalRows(codes, run.config.workers), run)
     learnt = learn_model(parts, run)
+    omegas = resolve_omegas(learnt, run)
     if audited.has_artefact:
-        artefact = make_artefact(learnt, parts["seeds"], audited.kind, run)
+        artefact = make_artefact(learnt, omegas, parts["seeds"], audited.kind, run)
         blocks = artefact.records(audited.records, Keyed(key), workers=1).blocks()
         return Retrained(
             artefact=artefact,
@@ -113,7 +114,7 @@ def retrain(audited: AuditedTable, codes: Codes, run: Run, *, key: int) -> Retra
             records=np.concatenate(list(blocks)),
             guarantee=artefact.guarantee,
         )
-    model = NetworkModel(learnt.network, resolve_omegas(learnt, run))
+    model = NetworkModel(learnt.network, omegas)
     source = builtin_source(model, parts["seeds"], run, records=audited.records)
     released, _ = release_candidates(source, run, records=audited.records)
     extra = {"records": audited.records, **source.parameters}
@@ -235,5 +236,7 @@ def score_canaries(
     known = audited.known(canaries, np.full(len(canaries), 0.5))
     rows = LocalRows(audited.rows(canaries, coins), run.config.workers)
     parts = partition_rows(rows, run)
-    artefact = make_artefact(learn_model(parts, run), parts["seeds"], audited.kind, run)
+    learnt = learn_model(parts, run)
+    omegas = resolve_omegas(learnt, run)
+    artefact = make_artefact(learnt, omegas, parts["seeds"], audited.kind, run)
     return artefact_ratios(artefact, known, run).tolist(), coins.tolist()

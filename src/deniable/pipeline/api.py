@@ -78,12 +78,18 @@ def learn(
             f"--mode {config.mode} needs the table while it generates, so there is no artefact to "
             "keep; use deniable synthesize"
         )
-    run = _prepare_run(schema, _with_engine(config, source), noise, progress)
+    schema = schema if isinstance(schema, Schema) else Schema.read(schema)
+    config = resolve_options(_with_engine(config, source), schema)
+    planned = plan_run(schema, config)
+    run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
+    _require_confirmed(run)
     table = read_rows(source, run)
     run.progress("learn the model", 0, 1)
     with closing(table.rows):
         parts = partition_rows(table.rows, run)
-        return make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
+        learnt = learn_model(parts, run)
+        omegas = resolve_omegas(learnt, run)
+        return make_artefact(learnt, omegas, parts["seeds"], table.kind, run)
 
 
 def generate(
@@ -169,7 +175,11 @@ def synthesize(
     config = Config.assemble(options)
     _require_request(config, records=records, key=key, model=model)
     config = _with_engine(config, source, own_model=model is not None)
-    run = _prepare_run(schema, config, noise, progress, records=records)
+    schema = schema if isinstance(schema, Schema) else Schema.read(schema)
+    config = resolve_options(config, schema)
+    planned = plan_run(schema, config, records=records)
+    run = Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
+    _require_confirmed(run)
     table = read_rows(source, run)
     run.progress("learn the model", 0, 1)
     with closing(table.rows):
@@ -177,25 +187,11 @@ def synthesize(
         if run.plan.mode in ("tested", "randomized"):
             return _test_candidates(table, parts, run, records=records, model=model)
         internal = _confidential_counts(table)
-        artefact = make_artefact(learn_model(parts, run), parts["seeds"], table.kind, run)
+        learnt = learn_model(parts, run)
+        omegas = resolve_omegas(learnt, run)
+        artefact = make_artefact(learnt, omegas, parts["seeds"], table.kind, run)
     release = generate(artefact, records, key=key, workers=config.workers)
     return replace(release, internal=internal, engine=table.engine)
-
-
-def _prepare_run(
-    schema: SchemaSource,
-    config: Config,
-    noise: Randomness,
-    progress: Progress,
-    *,
-    records: int | None = None,
-) -> Run:
-    """Read the schema, plan the run, and check both, before a row is read."""
-    schema = schema if isinstance(schema, Schema) else Schema.read(schema)
-    config = resolve_options(config, schema)
-    planned = plan_run(schema, config, records=records)
-    _require_confirmed(schema, config)
-    return Run(schema=schema, config=config, plan=planned, randomness=noise, progress=progress)
 
 
 def _require_no_cluster(master: str | None, accept_open_cluster: bool) -> None:
@@ -218,12 +214,13 @@ def _with_engine(config: Config, source: object, *, own_model: bool = False) -> 
     return replace(config, engine="spark")
 
 
-def _require_confirmed(schema: Schema, config: Config) -> None:
+def _require_confirmed(run: Run) -> None:
     """Refuse a schema that was read off the data and is not confirmed."""
-    if schema.drafted and not config.accept_drafted_schema:
+    drafted = run.schema.drafted
+    if drafted and not run.config.accept_drafted_schema:
         raise SchemaError(
-            f"entries of the schema that are not confirmed: {len(schema.drafted)}, for example "
-            f'"{schema.drafted[-1]}". Check each against public knowledge and set its confirmed = '
+            f"entries of the schema that are not confirmed: {len(drafted)}, for example "
+            f'"{drafted[-1]}". Check each against public knowledge and set its confirmed = '
             "true (for rows_max, rows_max_confirmed), or pass --accept-drafted-schema (in Python, "
             "accept_drafted_schema=True); the manifest then lists them"
         )
@@ -282,16 +279,18 @@ def partition_rows(rows: Rows, run: Run) -> dict[str, Rows]:
     return {**empty, **rows.split(shares, run.randomness)}
 
 
-def make_artefact(learnt: LearntModel, seeds: Rows, kind: FrameKind, run: Run) -> Artefact:
+def make_artefact(
+    learnt: LearntModel, omegas: tuple[int, ...], seeds: Rows, kind: FrameKind, run: Run
+) -> Artefact:
     """Complete a learnt model to an artefact: seed histogram, ledger check, refit, certificate.
 
     Args:
         learnt: The model.
+        omegas: The values of ω, by ``resolve_omegas``.
         seeds: The rows of D_S. Confidential.
         kind: The kind of data frame that the table came in.
         run: The run.
     """
-    omegas = resolve_omegas(learnt, run)
     histogram, spent = _learn_seeds(seeds, learnt, omegas, run)
     Ledger((*learnt.spends, *spent)).require_equal(run.plan.privacy.spends)
     prefixes = draw_prefix_pool(learnt.network, histogram, run.schema.pair_masks)
