@@ -4,7 +4,7 @@
 
 A chain counts the functions of the package that are active at once. Comprehensions and lambdas are
 part of the function they are written in. What runs while a module is imported is not counted, nor
-is the stand-in by which polars is imported on first use: to look up a name of polars is no call.
+what imports a library: to look up a name of polars, which is imported on first use, is no call.
 The randomness of the operating system is replaced, so that two runs take the same path.
 """
 
@@ -21,7 +21,7 @@ import deniable
 from deniable.__main__ import run
 
 # Modules of the package that only import others, named as in a chain.
-IMPORTERS = {"lazy_polars.py"}
+IMPORTERS = {"library_imports.py"}
 
 
 class Tracer:

@@ -1,6 +1,5 @@
 """What commands print: paragraphs, JSON, progress bars, results."""
 
-import gc
 import json
 import math
 import sys
@@ -23,7 +22,6 @@ from deniable.cli.output import (
     show_verification,
     summarize_claim,
     summarize_kept,
-    without_collection,
 )
 from deniable.cli.terminal import escape
 from deniable.evaluation.effort import Effort
@@ -255,22 +253,3 @@ def test_without_noisy_pairs_nothing_is_said_of_them(
     assert (answer["kept"], answer["warnings"]) == (None, [])
     if release.artefact is not None:
         assert summarize_kept(release.artefact) == {"kept": None, "warnings": []}
-
-
-def test_garbage_is_collected_again_after_imports():
-    with without_collection():
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    with pytest.raises(ImportError), without_collection():
-        raise ImportError
-    assert gc.isenabled()
-
-
-def test_a_caller_that_has_switched_the_search_for_garbage_off_keeps_it_off():
-    gc.disable()
-    try:
-        with without_collection():
-            pass
-        assert not gc.isenabled()
-    finally:
-        gc.enable()

@@ -41,12 +41,12 @@ from deniable.cli.output import (
     show_metrics,
     show_progress,
     show_release,
-    without_collection,
 )
 from deniable.cli.plan_tables import show_plan
 from deniable.cli.query_command import query
 from deniable.cli.studio_command import studio
 from deniable.files import current_tracker, require_regular_file
+from deniable.library_imports import without_collection
 
 __all__ = ["app", "audit", "generate", "query", "studio", "verify"]
 

@@ -25,10 +25,10 @@ from deniable.cli.output import (
     show_progress,
     show_verification,
     summarize_claim,
-    without_collection,
 )
 from deniable.cli.terminal import print_error
 from deniable.errors import ConfigError
+from deniable.library_imports import without_collection
 
 if TYPE_CHECKING:
     from deniable.answers.conditional_release import ConditionalRelease

@@ -1,7 +1,6 @@
 """What commands print: progress bars, JSON, paragraphs, and the result of each command."""
 
 import dataclasses
-import gc
 import os
 import shutil
 import sys
@@ -29,22 +28,6 @@ _MAX_NOTES_SHOWN = 10
 COSTS_ADD_UP = "Costs add up: every other run on the same table adds its own ε and δ to these."
 # Columns of the narrowest terminal that lines are wrapped for.
 _MIN_WIDTH = 20
-
-
-@contextmanager
-def without_collection() -> "Iterator[None]":
-    """Import modules without searching their objects for garbage, a twentieth of a small run.
-
-    The modules of a run have a hundred thousand objects, which stay. Python searches them again and
-    again, after every 700 new ones.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import numpy as np
 
 from deniable.arrays import MAX_DOMAIN_SIZE, Counts, Indices
 from deniable.errors import SchemaError
-from deniable.lazy_polars import pl
+from deniable.library_imports import pl
 from deniable.schema.grid import FLOAT_INTEGER_LIMIT, INTEGER_LIMIT, Grid, NumericKind
 
 Value = str | int

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from deniable.errors import SchemaError
-from deniable.lazy_polars import pl
+from deniable.library_imports import pl
 
 _MAX_FORMULA_LENGTH = 1_000
 _BACKQUOTED = re.compile("`([^`]*)`")

@@ -18,7 +18,7 @@ import numpy as np
 
 from deniable.arrays import Counts
 from deniable.errors import SchemaError
-from deniable.lazy_polars import pl
+from deniable.library_imports import pl
 
 NumericKind = Literal["integer", "real", "date", "datetime"]
 GridValue = int | float | date

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from deniable.arrays import Codes, Counts, Indices
-from deniable.lazy_polars import pl
+from deniable.library_imports import pl
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
 

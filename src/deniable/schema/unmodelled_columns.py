@@ -15,7 +15,7 @@ from string import Formatter
 from typing import ClassVar, Literal, TypeAlias
 
 from deniable.errors import SchemaError
-from deniable.lazy_polars import pl
+from deniable.library_imports import pl
 from deniable.schema.attribute import Attribute, Outside
 from deniable.schema.formula import Formula
 from deniable.schema.grid import MAX_DECIMALS, Grid

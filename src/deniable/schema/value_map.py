@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Any
 
 from deniable.errors import SchemaError
-from deniable.lazy_polars import pl
+from deniable.library_imports import pl
 from deniable.schema.attribute import Attribute
 
 MappedValue = str | int | float | bool

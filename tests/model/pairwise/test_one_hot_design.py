@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, diags
 
+from deniable import library_imports
 from deniable.model.pairwise import one_hot_design
 from deniable.model.pairwise.one_hot_design import OneHotDesign
 
@@ -89,6 +90,6 @@ def test_scipy_sparse_is_not_imported():
 
 def test_where_the_compiled_module_is_not_found_the_package_is_imported(monkeypatch):
     """As in an installation that keeps its compiled modules elsewhere."""
-    monkeypatch.setattr(one_hot_design.PathFinder, "find_spec", lambda *_: None)
+    monkeypatch.setattr(library_imports.PathFinder, "find_spec", lambda *_: None)
     module = one_hot_design._sparsetools.__wrapped__()
     assert module.__name__ == "scipy.sparse._sparsetools"

@@ -5,19 +5,16 @@ fit of a usual table, so its compiled module is loaded on its own
 (docs/adr/0027-compiled-products.md).
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import PathFinder
-from importlib.util import find_spec, module_from_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.arrays import Indices
+from deniable.library_imports import load_compiled
 
 # Fits compute with 32 bits: half the memory traffic.
 Floats = NDArray[np.float32]
@@ -97,14 +94,8 @@ class OneHotDesign:
 @cache
 def _sparsetools() -> Any:
     """Load SciPy's compiled module of sparse products, without the package around it."""
-    package = find_spec("scipy")
-    if "scipy.sparse" not in sys.modules and package and package.submodule_search_locations:
-        folders = [str(Path(each) / "sparse") for each in package.submodule_search_locations]
-        found = PathFinder.find_spec("_sparsetools", folders)
-        if found is not None and found.loader is not None:
-            module = module_from_spec(found)
-            found.loader.exec_module(module)
-            return module
+    if (compiled := load_compiled("sparse", "_sparsetools")) is not None:
+        return compiled
     from scipy.sparse import _sparsetools as module_of_package  # noqa: PLC0415 - slow to import
 
     return module_of_package
