@@ -1,4 +1,4 @@
-"""Added noise, and its ledger entry."""
+"""Added noise, its ledger entry, and the projection of noisy counts."""
 
 from collections import Counter
 
@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import definitions
 from chance import assert_distribution
 from deniable.errors import BudgetError, InvariantError
 from deniable.privacy import noise_laws
-from deniable.privacy.noise import Spend, add_noise
+from deniable.privacy.noise import Spend, add_noise, norm_sub
 from deniable.randomness import Keyed
+from worlds import property_test
 
 LAW = noise_laws.truncated_geometric(1.0, 21)
 
@@ -79,3 +81,21 @@ def test_counts_that_are_not_whole_64_bit_numbers_are_a_bug():
 def test_a_bill_for_nothing_is_refused(more):
     with pytest.raises(BudgetError, match="at least one"):
         noised([1], **more)
+
+
+noisy_rows = st.lists(st.integers(-50, 50), min_size=1, max_size=6)
+
+
+@property_test
+@given(noisy_rows)
+def test_norm_sub_lowers_all_by_one_number_and_keeps_the_sum(row):
+    """λ with Σ_l max(X_l - λ, 0) = max(0, Σ_l X_l), in fractions (the review, section 7)."""
+    expected = definitions.norm_sub(row)
+    found = norm_sub(np.array([row, row]))
+    np.testing.assert_allclose(found, [[float(x) for x in expected]] * 2, atol=1e-12)
+
+
+@property_test
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=6))
+def test_norm_sub_keeps_counts_without_noise(row):
+    assert norm_sub(np.array([row])).tolist() == [row]

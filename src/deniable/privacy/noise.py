@@ -1,4 +1,4 @@
-"""Add privacy noise to integer counts; each call returns its ledger entry.
+"""Add privacy noise to integer counts, with a ledger entry; project noisy counts onto valid ones.
 
 No other module adds noise to counts. The noisy threshold of Privacy Test 2 is drawn in
 ``release.deniability_test``; a theorem states its cost.
@@ -6,7 +6,7 @@ No other module adds noise to counts. The noisy threshold of Privacy Test 2 is d
 
 import numpy as np
 
-from deniable.arrays import Counts
+from deniable.arrays import Counts, Reals
 from deniable.errors import InvariantError
 from deniable.privacy.ledger import Part, Spend
 from deniable.privacy.noise_laws import Law
@@ -58,3 +58,19 @@ def add_noise(
     )
     noisy: Counts = np.clip(counts, -_MAX_COUNT, _MAX_COUNT) + law.table.draw(rng, counts.shape)
     return noisy, spend
+
+
+def norm_sub(counts: Counts | Reals) -> Reals:
+    """Project each row of noisy counts onto non-negative counts with the same sum (norm-sub).
+
+    Subtracts one number λ from the row and clips at zero, with Σ_l max(X_l - λ, 0) = N. A row
+    with a negative sum becomes zero. Counts without noise stay unchanged. Post-processing: no cost.
+    """
+    noisy = counts.astype(np.float64)
+    total = np.maximum(noisy.sum(axis=1), 0.0)
+    descending = -np.sort(-noisy, axis=1)
+    levels = (np.cumsum(descending, axis=1) - total[:, None]) / np.arange(1, noisy.shape[1] + 1)
+    # λ is that of the last value, in descending order, that stays positive.
+    last_positive = (descending > levels).sum(axis=1) - 1
+    level = np.take_along_axis(levels, np.maximum(last_positive, 0)[:, None], axis=1)
+    return np.where(total[:, None] > 0, np.maximum(noisy - level, 0.0), 0.0)

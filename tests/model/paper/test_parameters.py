@@ -18,11 +18,11 @@ from deniable.model.paper.parameters import (
     clip,
     learn_counts,
     marginal_prior,
-    norm_sub,
     posterior_draw,
     posterior_mean,
     posterior_weights,
 )
+from deniable.privacy.noise import norm_sub
 from deniable.privacy.noise_laws import Law, discrete_laplace, exact
 from deniable.randomness import Keyed
 from worlds import codes_of, graphs, property_test, schemas, tables
@@ -130,22 +130,9 @@ def test_a_configuration_without_records_has_the_attribute_s_own_distribution():
     np.testing.assert_allclose(table[1], np.array([61, 31, 9]) / 101, rtol=1e-12)
 
 
-noisy_rows = st.lists(st.integers(-50, 50), min_size=1, max_size=6)
-
-
-@property_test
-@given(noisy_rows)
-def test_norm_sub_lowers_all_by_one_number_and_keeps_the_sum(row):
-    """λ with Σ_l max(X_l - λ, 0) = max(0, Σ_l X_l), in fractions (the review, section 7)."""
-    expected = definitions.norm_sub(row)
-    found = norm_sub(np.array([row, row]))
-    np.testing.assert_allclose(found, [[float(x) for x in expected]] * 2, atol=1e-12)
-
-
 @property_test
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=6))
-def test_norm_sub_keeps_counts_without_noise(row):
-    assert norm_sub(np.array([row])).tolist() == [row]
+def test_counts_without_noise_are_not_clipped(row):
     assert clip(np.array([row])).tolist() == [row]
 
 

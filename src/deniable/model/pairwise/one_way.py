@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from deniable.arrays import Counts, Indices, Mask, Reals
-from deniable.model.count_estimates import norm_sub
+from deniable.privacy.noise import norm_sub
 from deniable.schema.attribute import Attribute
 
 # Minimum share p of a bin: max(1/160, 0.5 · √(σ / records)). A cell of two independent bins then

@@ -9,12 +9,12 @@ import numpy as np
 from deniable.arrays import Counts, Reals
 from deniable.counting.contingency import CountQueries, Query, QueryAxis
 from deniable.errors import ConfigError
-from deniable.model.count_estimates import back_off, norm_sub
 from deniable.model.graph import Graph
+from deniable.model.paper.back_off import back_off
 from deniable.model.paper.moments import Moments, fit_table, learn_moments, make_design
 from deniable.privacy.ledger import Spend
 from deniable.privacy.moment_budget import moment_noise
-from deniable.privacy.noise import add_noise
+from deniable.privacy.noise import add_noise, norm_sub
 from deniable.privacy.noise_laws import Law
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute

@@ -5,7 +5,8 @@ import pytest
 
 import deniable
 from deniable.demo import demo_schema, demo_table
-from deniable.model.count_estimates import back_off, norm_sub
+from deniable.model.paper.back_off import back_off
+from deniable.privacy.noise import norm_sub
 from deniable.randomness import Keyed
 
 SHAPE = (4, 3)

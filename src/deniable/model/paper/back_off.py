@@ -1,30 +1,15 @@
-"""Estimate counts and conditional distributions from noisy counts. Post-processing: no cost."""
+"""Back-off: estimate conditional distributions from noisy counts. Post-processing: no cost."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from deniable.arrays import Counts, Reals
+from deniable.privacy.noise import norm_sub
 
 # Fixed-point iterations for the variance between rows, and its lower bound.
 _VARIANCE_ITERATIONS = 50
 _MIN_VARIANCE_BETWEEN = 1e-8
-
-
-def norm_sub(counts: Counts | Reals) -> Reals:
-    """Project each row of noisy counts onto non-negative counts with the same sum (norm-sub).
-
-    Subtracts one number λ from the row and clips at zero, with Σ_l max(X_l - λ, 0) = N. A row
-    with a negative sum becomes zero. Counts without noise stay unchanged.
-    """
-    noisy = counts.astype(np.float64)
-    total = np.maximum(noisy.sum(axis=1), 0.0)
-    descending = -np.sort(-noisy, axis=1)
-    levels = (np.cumsum(descending, axis=1) - total[:, None]) / np.arange(1, noisy.shape[1] + 1)
-    # λ is that of the last value, in descending order, that stays positive.
-    last_positive = (descending > levels).sum(axis=1) - 1
-    level = np.take_along_axis(levels, np.maximum(last_positive, 0)[:, None], axis=1)
-    return np.where(total[:, None] > 0, np.maximum(noisy - level, 0.0), 0.0)
 
 
 def back_off(counts: Counts, shape: Sequence[int], variance: float) -> Reals:
