@@ -33,11 +33,11 @@ from deniable.workers import map_in_order
 # How values are drawn: independently; by systematic sampling, so that frequencies are closer to
 # probabilities than those of independent draws; or independently with the full precision of floats.
 DrawMethod = Literal["independent", "systematic", "precise"]
-# Attributes are drawn together if their joint table stays in the cache: bounds the combinations of
-# their values, and those times the configurations of their parents.
+# Attributes are drawn together if their joint table fits the cache: largest number of combinations
+# of their values, and of these times the configurations of their parents.
 _MAX_BUNDLE_SIZE = 2**12
 _MAX_BUNDLE_CELLS = 2**16
-# Bounds records times values that are held at once when the most likely value is computed.
+# Largest number of records times values in memory while the most likely value is computed.
 _MAX_LIKELIHOOD_CELLS = 2**22
 
 
@@ -198,13 +198,13 @@ class Network:
             rng: Source of randomness.
             kept: The number of attributes that stay unchanged.
             until: The end of the attributes to draw, as a position in σ; None draws all.
-            method: ``systematic`` leaves the law of each record unchanged, but records are not
-                independent: not for candidates that are tested one by one. ``precise`` is for
-                candidates whose probability a test computes.
+            method: With ``systematic``, each record has the same distribution as otherwise, but
+                records depend on each other: not for candidates that are tested one by one.
+                ``precise`` is for candidates whose probability a test computes.
         """
         if method == "independent":
-            # Tables first, in bundles. Log-linear distributions, of attributes with many values,
-            # mostly come after them.
+            # Attributes with tables are drawn first, in bundles. Those with log-linear
+            # distributions have many values, and mostly come last in the order.
             if (bundled := self._first_log_linear(kept, until)) > kept:
                 self._sampling_plan(kept, bundled).fill(codes, rng)
             kept = bundled
@@ -222,7 +222,7 @@ class Network:
             codes[:, i] = wide[i]
 
     def _first_log_linear(self, kept: int, until: int | None) -> int:
-        """Find the first attribute to draw that has no table, as a position in σ; or the end."""
+        """Find the position in σ of the first attribute to draw without a table; else the end."""
         end = len(self.order) if until is None else until
         drawn = range(kept, end)
         has_table = [isinstance(self.tables[self.order[at]], ConditionalTable) for at in drawn]
@@ -230,7 +230,7 @@ class Network:
 
     @cached_property
     def _frequent(self) -> dict[int, FrequentConfigurations]:
-        """Look-up tables of log-linear distributions, made in long runs."""
+        """Look-up tables of log-linear distributions, which speed up long runs."""
         found = enumerate(self.tables)
         return {
             i: FrequentConfigurations(t) for i, t in found if isinstance(t, LogLinearConditional)
@@ -361,7 +361,7 @@ class Network:
         return np.concatenate(modes) if modes else np.empty(0, dtype=CODE)
 
     def _log_likelihood(self, codes: Codes, i: int) -> Reals:
-        """Compute the logarithm of that product: records by values."""
+        """Compute the logarithm of the product in ``most_likely``: records by values."""
         score = self.log_distribution(codes, i)
         changed = codes.copy(order="F")
         for child in [c for c, parents in enumerate(self.graph.parents) if i in parents]:

@@ -35,23 +35,25 @@ _MAX_ITERATIONS = 60
 _MAX_ITERATIONS_OF_SMALL_FIT = 180
 _MAX_EFFECTS_OF_SMALL_FIT = 600
 _MAX_ITERATIONS_OF_WIDE_TABLE = 30
-# A fit to pairs that three-way interactions are compared with need not converge further.
+# Tolerance of the first fit, to pairs alone, if it only serves to find three-way interactions that
+# pairs do not explain.
 _TOLERANCE_OF_FIRST_FIT = 1e-5
-# An attribute has at most this many parents, the strongest; their bins are merged into about this
+# Largest number of parents of an attribute: the strongest. Their bins are merged into about this
 # many groups.
 _MAX_PARENTS = 40
 _MAX_PARENT_GROUPS = 30
 # Bounds a conditional table: configurations times values.
 _MAX_TABLE_CELLS = 2**21
 # Ridge penalty of an effect: this factor times noise variance / signal variance, plus a minimum.
-# The signal is that of the pair's mean effect, or of the cell itself where it is larger.
+# The signal variance is the mean over the pair's cells, or the cell's own if that is larger.
 _PENALTY_FACTOR = 0.015
 _MIN_PENALTY = 0.5
-# The least variance of an effect: that of a parent in three-way interactions only.
+# Lower bound on the variance of an effect, for parents that have three-way interactions only.
 _MIN_EFFECT_VARIANCE = 1e-5
-# Records that a group of a parent counts as, in addition to those that the pool has.
+# Added to the number of records in each group of a parent, so that margins are positive even if the
+# pool has no record in a group.
 _MIN_GROUP_RECORDS = 1e-6
-# The least probability of a cell of the fitted counts, relative to independence.
+# Lower bound on the target count of a cell, relative to its count under independence.
 _MIN_TARGET_RATIO = 1e-3
 
 
@@ -77,16 +79,16 @@ def fit_network(
 ) -> Network:
     """Fit a Bayesian network to noisy one-way tables, interactions and two-way tables.
 
-    Post-processing: no cost. The drawing order is by number of bins, fewest first. An attribute
-    depends on all earlier ones with which it shows a dependence: by a table if the configurations
-    of its parents are at most ``max_cost``, else by a log-linear distribution.
+    Post-processing: no cost. The drawing order is by number of bins, fewest first. The parents of
+    an attribute are all earlier attributes that it measurably depends on. Its distribution is a
+    table if the parents have at most ``max_cost`` configurations, else log-linear.
 
     Args:
         measured: The noisy counts.
         attributes: The domain of each column.
         max_cost: The largest number of parent configurations of a conditional table.
-        prefixes: Values of the first attributes, in the order they are drawn, that later ones are
-            to be fitted to: ``pool_records`` rows. The default draws them from the model.
+        prefixes: Records of the first attributes, in drawing order, to which later attributes are
+            fitted: ``pool_records`` rows. By default, they are drawn from the model.
     """
     # The matrices are small: BLAS threads would cost more than they save, and might change the last
     # digits.
@@ -103,8 +105,9 @@ def refit_network(
 ) -> Network:
     """Fit each attribute of a network again, given the network's own distributions before it.
 
-    Rounding on another kind of computer changes a distribution a little, the records drawn from
-    it, and so every later distribution much more. Here each is compared on its own.
+    For verification on another kind of computer. There, rounding changes a distribution slightly,
+    then some of the records drawn from it, and then every later distribution more. Here records are
+    drawn from ``network``: differences do not add up, and each distribution is compared alone.
 
     Args:
         measured: The noisy counts.
@@ -125,9 +128,9 @@ def _fit_in_order(
     given: Network | None = None,
     prefixes: Codes | None = None,
 ) -> Network:
-    """Fit the attributes, extending a pool of synthetic records by each in their order.
+    """Fit the attributes in drawing order, and draw each for a pool of synthetic records.
 
-    The records are drawn from the fitted model, or from ``given``.
+    Records are drawn from the model fitted so far, or from ``given``.
     """
     tables = denoise_tables(measured, attributes)
     order = sorted(range(len(attributes)), key=lambda i: (len(tables.bins[i]), i))
@@ -144,7 +147,7 @@ def _fit_in_order(
         for position, i in enumerate(order):
             if prefixes is not None and position == length:
                 pool.take_prefixes(prefixes, order, measured)
-            # Prefixes replace what is drawn before them: later fits wait for them.
+            # Prefixes replace the first columns of the pool: fits after them start only then.
             fits.start(position, length if position < length else len(order))
             parents[i], fitted = fits.result(i)
             size_limit = min(max_cost, max(_MAX_TABLE_CELLS // attributes[i].size, 1))
@@ -175,7 +178,7 @@ class _FitsAhead:
         tables: The denoised tables.
         measured: The noisy counts.
         order: The attributes in the order they are drawn.
-        parents: Each attribute's parents by pairs.
+        parents: The parents of each attribute that are chosen by pairs.
         pool: The records.
         workers: The threads.
         started: The fits that were started.
@@ -190,7 +193,7 @@ class _FitsAhead:
     started: dict[int, Future[tuple[tuple[Parent, ...], LogLinear]]] = field(default_factory=dict)
 
     def start(self, drawn: int, end: int) -> None:
-        """Start each fit before position ``end`` that needs no more than the ``drawn`` columns."""
+        """Start each fit before position ``end`` that needs only the first ``drawn`` attributes."""
         known = set(self.order[:drawn])
         for position, i in enumerate(self.order[:end]):
             earlier = self.order[:position]
@@ -204,7 +207,7 @@ class _FitsAhead:
                 )  # fmt: skip
 
     def result(self, i: int) -> tuple[tuple[Parent, ...], LogLinear]:
-        """Wait for the fit of an attribute: its parents and its model."""
+        """Wait for the fit of an attribute; return its parents and its model."""
         return self.started[i].result()
 
 
@@ -216,7 +219,7 @@ def _value_groups(parents: Sequence[Parent], measured: PairwiseMeasurements) -> 
 def _make_conditional(
     fitted: LogLinear, bins: Indices, within_bin: Reals, max_configurations: int
 ) -> Conditional:
-    """Make a conditional table of values, prepared for drawing; or a log-linear distribution.
+    """Make a conditional table, prepared for drawing; a log-linear distribution if it is too large.
 
     Args:
         fitted: The model of the attribute's bins.
@@ -244,8 +247,8 @@ def _choose_parents(
 ) -> tuple[Parent, ...]:
     """Choose the attributes on which ``child`` depends, in ascending order.
 
-    A parent whose two-way table with the child was measured has its bins, others have the groups
-    between which interactions were measured.
+    If the two-way table of a parent and the child was measured, the parent's groups are its bins,
+    merged if there are many; else they are those between which interactions were measured.
     """
     chosen = []
     for j in sorted(candidate_parents(tables, child, earlier)[:_MAX_PARENTS]):
@@ -271,10 +274,10 @@ def _fit_attribute(
     *,
     pool: RecordPool,
 ) -> tuple[tuple[Parent, ...], LogLinear]:
-    """Fit an attribute's bins to pairs; then also to three-way interactions that pairs miss.
+    """Fit an attribute to pairs; then also to three-way interactions that pairs do not explain.
 
-    The records of the pool have the ``earlier`` attributes. ``parents`` are those of them that are
-    chosen by pairs. Return all parents, those in three-way interactions included, and the model.
+    The pool has the ``earlier`` attributes; ``parents`` are those of them that are chosen by pairs.
+    Return all parents, including those in three-way interactions only, and the model of the bins.
     """
     share, three_way = tables.bins[child], measured.three_way
     evidence, weights = _parent_evidence(tables, child, parents, pool)
@@ -308,7 +311,7 @@ def _fit_attribute(
 def _divide_effects(
     fitted: LogLinear, parents: Sequence[Parent], groups: Mapping[int, Indices]
 ) -> LogLinear:
-    """Make a model of more parents, and of finer groups of them, with the same distribution."""
+    """Extend a model to more parents and to finer groups, without changing its distribution."""
     effects = {j: np.zeros((int(own.max()) + 1, len(fitted.base))) for j, own in groups.items()}
     for parent, effect in zip(parents, fitted.effects, strict=True):
         effects[parent.attribute][groups[parent.attribute]] = effect[parent.groups]
@@ -337,7 +340,6 @@ def _parent_evidence(
     evidence = []
     for parent, in_configurations in zip(parents, configurations, strict=True):
         j = parent.attribute
-        # A group without records in the pool has hardly any weight, but some: margins are positive.
         in_pool = np.full(parent.group_count, _MIN_GROUP_RECORDS)
         np.add.at(in_pool, in_configurations, weights)
         counts = sum_row_groups(parent.groups, tables.records * tables.bins[j][:, None])
@@ -347,15 +349,15 @@ def _parent_evidence(
         expected = np.outer(in_pool, tables.bins[child])
         effect_variance = max(tables.effect_variance_of(j, child), _MIN_EFFECT_VARIANCE)
         noise_variance = tables.sigma_of(j, child) ** 2 * np.bincount(parent.groups)[:, None]
-        # A rare value may have a far larger effect than the frequent ones that decide the mean.
+        # The mean effect is that of frequent values; a rare value may have a far larger one.
         visible = np.maximum(np.abs(excess) - np.sqrt(noise_variance), 0.0)
         own_variance = np.square(visible / np.maximum(independent, 1.0))
         signal_variance = np.maximum(effect_variance, own_variance) * np.maximum(expected, 1.0)
         evidence.append(
             ParentEvidence(
                 groups=in_configurations,
-                # The pool has about the parent's margin. The child's margin is the same for all
-                # parents; otherwise no θ could reach all targets.
+                # All parents' targets have the same margin of the child, or no model could meet all
+                # of them. The parent's margin is that of the pool, which is about the measured one.
                 target=rake(table * (in_pool / table.sum(axis=1))[:, None], in_pool, margin),
                 expected=expected,
                 penalty=_PENALTY_FACTOR * noise_variance / signal_variance + _MIN_PENALTY,

@@ -1,10 +1,10 @@
 """Measure noisy one-way tables, interactions, and two-way tables of the strongest pairs.
 
 One-way tables come first, over all values of each attribute. Their noisy counts determine bins, and
-groups of bins. The interactions of all pairs are measured between groups: coarse before fine. With
-enough rows, those of all triples follow. The pairs that show the strongest dependence are then
-measured as two-way tables between bins. A pair has no direction, so no budget is spent on choosing
-a graph. ``table_layout`` makes all choices.
+groups of bins. Next, the interactions of all pairs are measured between groups and, if there are
+enough rows, those of all triples. Last, the pairs with the strongest dependence are measured as
+two-way tables between bins, which are finer than groups. A pair has no direction, so no budget is
+spent on choosing a graph. ``table_layout`` chooses bins, groups and pairs.
 """
 
 import math
@@ -44,7 +44,7 @@ from deniable.schema.attribute import Attribute
 Subset = TypeVar("Subset", bound=tuple[int, ...])
 # Name of the tables that are measured in place of three-way interactions.
 FURTHER_TABLES = "further tables"
-# Callback that counts rows, given the attributes with their buckets.
+# Given attributes, returns the callback that counts rows by the buckets of these attributes.
 CountBinned = Callable[[Sequence[Attribute]], CountQueries]
 
 
@@ -72,9 +72,10 @@ class ThreeWayInteractions:
 
     @property
     def mean_square(self) -> float:
-        """Mean square of all interactions in units of their noise: more than 1 if there are any.
+        """Mean square of all interactions in units of their noise; about 1 if all is noise.
 
-        An artefact states it: so a change of a number on which no distribution depends is seen.
+        The artefact stores it, so that verification notices every changed interaction, also one
+        that no distribution depends on.
         """
         numbers = [self.interaction(triple).ravel() / self.sigmas[triple] for triple in self.sigmas]
         return float(np.square(np.concatenate(numbers)).mean())
@@ -196,8 +197,8 @@ def measure_pairwise(
         ratio=ratio,
     )
     if noise.interactions.name == "exact":
-        # Either nothing has noise, and two-way tables of all pairs will be exact; or interactions
-        # would have too much.
+        # No interactions are planned: the run is without noise, and the two-way tables of all pairs
+        # will be exact; or there is one attribute; or the noise would be too large.
         return measured, spends
     grouped = [own[of_bins] for own, of_bins in zip(layout.groups, layout.bins, strict=True)]
     count = count_pairs(with_bins(attributes, grouped))
@@ -233,13 +234,14 @@ def measure_interactions(
         rng: Source of the noise.
         count: Counts records in groups.
         sigmas: σ of the centred table of each pair or triple.
-        what: Name of the numbers.
+        what: Name of the numbers, for ``add_noise``.
 
     Privacy:
-        Neighbours: add or remove one record, which moves q by ab (e_i - 1/a)(e_j - 1/b)ᵀ, and of
-            three attributes alike (Lemma 11).
-        Covers: all q, at the cost of their stated entry: ``interaction_sigmas`` chooses σ so that
-            the squared costs sum to its μ².
+        Neighbours: add or remove one record, which moves q by ab (e_i - 1/a)(e_j - 1/b)ᵀ, and the
+            interactions of a triple likewise (Lemma 11).
+        Covers: all q, at the cost of one ledger entry, ``interactions_spend`` or
+            ``three_way_spend``. ``interaction_sigmas`` chooses the σ so that the μ² of all pairs,
+            or of all triples, sum to the μ² of that entry.
     """
     pairs = list(sigmas)
     noisy: dict[Subset, Counts] = {}
@@ -284,7 +286,7 @@ def measure_three_way(
     *,
     targets: Sequence[int] = (),
 ) -> tuple[PairwiseMeasurements, list[Spend]]:
-    """Measure the three-way interactions of all triples, or none; return all, and the spend.
+    """Measure the three-way interactions of all triples, if there are enough rows.
 
     Args:
         rng: Source of the noise.
@@ -294,11 +296,15 @@ def measure_three_way(
         noise: The noise of each stage.
         targets: Columns whose triples are measured more precisely. Public.
 
+    Returns:
+        Everything measured so far, and the spend.
+
     Privacy:
         Neighbours: add or remove one record, which moves the interactions of a triple as Lemma 11
             states.
-        Covers: all noisy numbers, and whether there are any, which noisy counts decide. If there
-            are none, the entry pays for further two-way tables (``measure_tables``, Theorem 13).
+        Covers: all noisy numbers, and whether triples are measured, which follows from noisy
+            counts. If they are not, their ledger entry pays for further two-way tables
+            (``measure_tables``, Theorem 13).
         Does not cover: the domains, which must be public.
     """
     if not noise.reserved_count:
@@ -338,13 +344,13 @@ def measure_tables(
     weights: Mapping[Pair, float],
     noise: PairNoise,
 ) -> tuple[PairwiseMeasurements, list[Spend]]:
-    """Measure two-way tables, their numbers by the pairs' weights; return all, and the spend.
+    """Measure two-way tables, more of a pair with a larger weight; add them, return the spend.
 
     Privacy:
         Neighbours: add or remove one record, which moves one cell of each table by one.
-        Covers: as many tables as are paid for, however they are divided among pairs: the weights
-            are computed from noisy numbers. Those reserved for three-way interactions are paid by
-            the entry of these, and measured only if these are not (Theorem 13).
+        Covers: all tables that are paid for, however they are divided among pairs: the weights
+            are computed from noisy numbers. The ledger entry of three-way interactions pays for
+            some of the tables, which are measured only if these interactions are not (Theorem 13).
     """
     counts = apportion(count_paid_tables(measured, noise), weights)
     tables = count([_query(pair) for pair in counts])
@@ -365,14 +371,14 @@ def measure_tables(
 
 
 def count_paid_tables(measured: PairwiseMeasurements, noise: PairNoise) -> int:
-    """Count the two-way tables: all that are planned, less those given up for triples."""
+    """Count the two-way tables: all planned, less those reserved if triples are measured."""
     return noise.table_count - (noise.reserved_count if measured.three_way else 0)
 
 
 def _add_table_noise(
     rng: Rng, tables: Sequence[Counts], law: Law, *, what: str, number: int
 ) -> tuple[list[Counts], Spend]:
-    """Add noise to tables, in each of which one record changes one cell; return also the spend."""
+    """Add noise to tables; one record changes one cell of each. Return them and the spend."""
     flat = np.concatenate([np.empty(0, dtype=np.int64), *(table.ravel() for table in tables)])
     noisy, spent = add_noise(rng, flat, law, what=what, part="parameters", l0_sensitivity=number)
     ends = np.cumsum([table.size for table in tables], dtype=np.int64)
