@@ -33,8 +33,8 @@ from deniable.workers import map_in_order
 # How values are drawn: independently; by systematic sampling, so that frequencies are closer to
 # probabilities than those of independent draws; or independently with the full precision of floats.
 DrawMethod = Literal["independent", "systematic", "precise"]
-# Attributes are drawn together if their joint table fits the cache: largest number of combinations
-# of their values, and of these times the configurations of their parents.
+# Attributes are drawn together while their joint table fits the cache. Bounds the combinations of
+# their values, and the cells: combinations times configurations of their parents.
 _MAX_BUNDLE_SIZE = 2**12
 _MAX_BUNDLE_CELLS = 2**16
 # Largest number of records times values in memory while the most likely value is computed.

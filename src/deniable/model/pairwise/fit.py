@@ -38,9 +38,9 @@ _MAX_ITERATIONS_OF_WIDE_TABLE = 30
 # Tolerance of the first fit, to pairs alone, if it only serves to find three-way interactions that
 # pairs do not explain.
 _TOLERANCE_OF_FIRST_FIT = 1e-5
-# Largest number of parents of an attribute: the strongest. Their bins are merged into about this
-# many groups.
+# An attribute has at most this many parents, the strongest.
 _MAX_PARENTS = 40
+# The bins of a parent are merged into about this many groups.
 _MAX_PARENT_GROUPS = 30
 # Bounds a conditional table: configurations times values.
 _MAX_TABLE_CELLS = 2**21
@@ -219,7 +219,7 @@ def _value_groups(parents: Sequence[Parent], measured: PairwiseMeasurements) -> 
 def _make_conditional(
     fitted: LogLinear, bins: Indices, within_bin: Reals, max_configurations: int
 ) -> Conditional:
-    """Make a conditional table, prepared for drawing; a log-linear distribution if it is too large.
+    """Make a conditional table, prepared for drawing, or a log-linear distribution if too large.
 
     Args:
         fitted: The model of the attribute's bins.

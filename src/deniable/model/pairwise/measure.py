@@ -74,8 +74,8 @@ class ThreeWayInteractions:
     def mean_square(self) -> float:
         """Mean square of all interactions in units of their noise; about 1 if all is noise.
 
-        The artefact stores it, so that verification notices every changed interaction, also one
-        that no distribution depends on.
+        The artefact stores it, so that verification notices a changed interaction even if no
+        distribution depends on it.
         """
         numbers = [self.interaction(triple).ravel() / self.sigmas[triple] for triple in self.sigmas]
         return float(np.square(np.concatenate(numbers)).mean())
@@ -344,7 +344,7 @@ def measure_tables(
     weights: Mapping[Pair, float],
     noise: PairNoise,
 ) -> tuple[PairwiseMeasurements, list[Spend]]:
-    """Measure two-way tables, more of a pair with a larger weight; add them, return the spend.
+    """Measure two-way tables, more for pairs of larger weight; return all tables and the spend.
 
     Privacy:
         Neighbours: add or remove one record, which moves one cell of each table by one.
