@@ -297,3 +297,11 @@ def test_a_table_adds_no_noise_to_a_pair():
     assert set(found.excess) == set(combinations(range(4), 2))
     for i, j in found.excess:
         assert found.sigma_of(i, j) < min(alone.sigma_of(i, j), both.table((i, j))[1])
+
+
+@pytest.mark.parametrize(("mu", "relative"), [(math.inf, 1), (0.5, 1), (0.1, 1), (0.02, 5)])
+def test_noise_counts_relative_to_that_of_the_default(mu, relative):
+    """μ of the one-way tables is 0.1 at ε = 1; rounding the noise to integers changes little."""
+    codes, sizes = table_of()
+    tables = denoise_tables(measure(codes, sizes, mu=mu), attributes_of(sizes))
+    assert tables.relative_noise == pytest.approx(relative, rel=0.01)

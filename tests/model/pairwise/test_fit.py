@@ -1,6 +1,7 @@
 """Fitted networks: every row is a distribution, close to the data, and reproducible."""
 
 import math
+from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
 
@@ -12,17 +13,18 @@ from deniable.counting.local import count
 from deniable.model.bayesian_network import ConditionalTable
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise import loglinear
-from deniable.model.pairwise.denoise import table_weights
+from deniable.model.pairwise.denoise import denoise_tables, table_weights
 from deniable.model.pairwise.fit import (
     _divide_effects,
     _FitsAhead,
+    _parent_evidence,
     fit_network,
     pool_records,
     refit_network,
 )
 from deniable.model.pairwise.loglinear import LogLinear
 from deniable.model.pairwise.measure import measure_pairwise, measure_tables, with_bins
-from deniable.model.pairwise.record_pool import Parent
+from deniable.model.pairwise.record_pool import Parent, RecordPool
 from deniable.privacy.pairwise_budget import pair_noise
 from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
@@ -429,3 +431,17 @@ def test_effects_of_finer_groups_and_more_parents_are_the_same_model():
         own = [np.array([groups[j][bin_]]) for j, bin_ in ((1, one), (2, two), (4, four))]
         before = [np.array([p.groups[bin_]]) for p, bin_ in zip(parents, (one, four), strict=True)]
         np.testing.assert_array_equal(divided.logits(own), fitted.logits(before))
+
+
+def test_a_penalty_grows_with_the_noise_beyond_that_at_epsilon_1():
+    """All of it but the minimum, half a record."""
+    codes, two = codes_of([(i % 4, i % 4) for i in range(6_000)], 2), ATTRIBUTES[:2]
+    tables = denoise_tables(measure(two, codes, mu=0.3), two)
+    pool = RecordPool.empty(64, 2)
+    parent = Parent(attribute=0, groups=np.arange(len(tables.bins[0])), group_count=4)
+    usual, noisier = (
+        _parent_evidence(replace(tables, relative_noise=noise), 1, [parent], pool)[0][0].penalty
+        for noise in (1.0, 5.0)
+    )
+    assert usual.min() > 0.5
+    np.testing.assert_allclose(noisier - 0.5, 5 * (usual - 0.5), rtol=1e-9)

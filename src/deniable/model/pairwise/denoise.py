@@ -43,6 +43,8 @@ _MIN_BIN_PROBABILITY = 1e-6
 _MIN_BIN_SIGMAS = 0.25
 # Keeps variances and denominators positive.
 _POSITIVE_FLOOR = 1e-6
+# μ of all one-way tables together at ε = 1, δ = 1e-9 and the default shares of the budget.
+_REFERENCE_MU = 0.1
 # The weight of a pair that looks independent, so that it may still be measured.
 _MIN_TABLE_WEIGHT = 1e-4
 # A cell is empty if independence expects at least this many standard deviations of its noise, and
@@ -73,6 +75,7 @@ class DenoisedTables:
         sigma: Standard deviation of the noise that is left in each pair's counts.
         dependence: Strength of dependence between two attributes: the noise-damped χ² statistic
             per record. Ranks candidate parents.
+        relative_noise: The noise of the one-way tables, relative to that at ε = 1; at least 1.
     """
 
     records: float
@@ -83,6 +86,7 @@ class DenoisedTables:
     sigma: dict[Pair, float] = field(repr=False)
     dependence: Reals = field(repr=False)
     coarse: dict[Pair, "CoarseResidual"] = field(repr=False)
+    relative_noise: float
 
     def excess_of(self, parent: int, child: int) -> Reals:
         """Return the excess of a pair: rows are the parent's bins, columns the child's."""
@@ -142,7 +146,14 @@ def denoise_tables(
         sigma=remaining,
         dependence=dependence,
         coarse=only_coarse,
+        relative_noise=_relative_noise(measured),
     )
+
+
+def _relative_noise(measured: PairwiseMeasurements) -> float:
+    """Compare the noise of the one-way tables with that at ε = 1; 1 if it is less, or none."""
+    mu = math.sqrt(math.fsum(1 / sigma**2 for sigma in measured.value_sigmas if sigma))
+    return max(1.0, _REFERENCE_MU / mu) if mu else 1.0
 
 
 def table_weights(

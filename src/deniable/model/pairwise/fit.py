@@ -45,7 +45,9 @@ _MAX_PARENT_GROUPS = 30
 # Bounds a conditional table: configurations times values.
 _MAX_TABLE_CELLS = 2**21
 # Ridge penalty of an effect: this factor times noise variance / signal variance, plus a minimum.
-# The signal variance is the mean over the pair's cells, or the cell's own if that is larger.
+# The signal variance is the mean over the pair's cells, or the cell's own if that is larger. The
+# factor grows with the noise if that is larger than at ε = 1: weak relations are lost then anyway,
+# and a stronger penalty brings all tables closer.
 _PENALTY_FACTOR = 0.015
 _MIN_PENALTY = 0.5
 # Lower bound on the variance of an effect, for parents that have three-way interactions only.
@@ -337,6 +339,7 @@ def _parent_evidence(
     configurations, repeats, _ = pool.configurations(parents)
     weights: Reals = repeats.astype(np.float64) * (tables.records / len(pool.bins))
     margin = weights.sum() * tables.bins[child]
+    factor = _PENALTY_FACTOR * tables.relative_noise
     evidence = []
     for parent, in_configurations in zip(parents, configurations, strict=True):
         j = parent.attribute
@@ -360,7 +363,7 @@ def _parent_evidence(
                 # of them. The parent's margin is that of the pool, which is about the measured one.
                 target=rake(table * (in_pool / table.sum(axis=1))[:, None], in_pool, margin),
                 expected=expected,
-                penalty=_PENALTY_FACTOR * noise_variance / signal_variance + _MIN_PENALTY,
+                penalty=factor * noise_variance / signal_variance + _MIN_PENALTY,
             )
         )
     return evidence, weights
