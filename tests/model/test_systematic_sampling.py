@@ -1,5 +1,6 @@
 """Systematic sampling: each record has its own law, and frequencies are as near as can be."""
 
+import tracemalloc
 from collections import Counter
 from fractions import Fraction
 
@@ -14,6 +15,12 @@ from deniable.randomness import Keyed
 from worlds import property_test
 
 KEY = 5
+
+
+def draw(one, cumulative):
+    """Draw from cumulative weights, values by records."""
+    records = cumulative.shape[1]
+    return one.draw(np.ascontiguousarray(cumulative).ravel(), np.arange(records), records)
 
 
 def sampler(values, key=KEY):
@@ -58,7 +65,7 @@ def test_records_follow_the_literal_rule_in_batches_of_any_size(values, records,
     _, cumulative = weights_of((values, records), key)
     one = sampler(values)
     starts = [sums.copy() for sums in one._sums]
-    parts = [one.draw(cumulative[:, at : at + batch]) for at in range(0, records, batch)]
+    parts = [draw(one, cumulative[:, at : at + batch]) for at in range(0, records, batch)]
     found = [value for part in parts for value in part.tolist()]
     assert found == draw_literally(cumulative, starts)
 
@@ -75,7 +82,7 @@ def nodes(low, high):
 @given(st.integers(2, 40), st.integers(0, 10**6))
 def test_as_many_records_go_left_as_expected_up_to_one(values, key):
     weights, cumulative = weights_of((values, 500), key)
-    drawn = sampler(values, key).draw(cumulative)
+    drawn = draw(sampler(values, key), cumulative)
     assert (weights[drawn, np.arange(500)] > 0).all()
     for low, middle, high in nodes(0, values):
         reached = np.flatnonzero((drawn >= low) & (drawn < high))
@@ -87,7 +94,7 @@ def test_as_many_records_go_left_as_expected_up_to_one(values, key):
 def test_equal_records_get_their_frequencies_in_every_stretch():
     """Any 64 of records with eight equal values have eight of each, up to three."""
     cumulative = np.repeat(np.arange(1, 9)[:, None], 1_000, axis=1)
-    drawn = sampler(8).draw(cumulative)
+    drawn = draw(sampler(8), cumulative)
     for start in range(0, 900, 7):
         counts = np.bincount(drawn[start : start + 64], minlength=8)
         assert np.abs(counts - 8).max() <= 3
@@ -99,7 +106,7 @@ def test_each_record_has_its_own_law():
     cumulative = np.cumsum(weights, axis=0)
     found: Counter = Counter()
     for key in range(20_000):
-        found[int(sampler(3, key).draw(cumulative)[2])] += 1
+        found[int(draw(sampler(3, key), cumulative)[2])] += 1
     assert_distribution(found, {0: 0.2, 1: 0.1, 2: 0.7})
 
 
@@ -118,4 +125,18 @@ def test_rows_of_a_table_are_drawn_in_the_given_order():
 def test_one_possible_value_is_always_drawn(values):
     weights = np.zeros((values, 50), dtype=np.int64)
     weights[values // 2] = 7
-    assert (sampler(values).draw(np.cumsum(weights, axis=0)) == values // 2).all()
+    assert (draw(sampler(values), np.cumsum(weights, axis=0)) == values // 2).all()
+
+
+def test_a_table_of_many_values_needs_no_memory_for_each_record():
+    """20,000 values and 50,000 records: all weights of all records would be 8 GB."""
+    probabilities = np.full((1, 20_000), 1 / 20_000)
+    rows, order = np.zeros(50_000, dtype=np.intp), np.arange(50_000)
+    tracemalloc.start()
+    try:
+        drawn = draw_from_rows(probabilities, rows, order, Keyed(KEY).at("records"))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**24
+    assert np.bincount(drawn, minlength=20_000).max() <= 4

@@ -201,7 +201,8 @@ class LogLinearConditional:
         for batch in _batches(len(order)):
             own = order[batch]
             weights = self.weights([group[own] for group in groups], records=len(own))
-            bins[own] = sampler.draw(accumulate(weights))
+            cumulative = accumulate(weights).ravel()
+            bins[own] = sampler.draw(cumulative, np.arange(len(own)), len(own))
         return self.draw_within(bins, stratified_words(bins, order, rng))
 
     def draw_within(self, bins: NDArray[np.integer], words: HalfWords) -> Indices:

@@ -30,23 +30,27 @@ class SystematicSampler:
 
     def __init__(self, values: int, rng: Rng) -> None:
         """Start at random, with one word for each node of the tree."""
-        self._levels = _list_levels(values)
+        self._values, self._levels = values, _list_levels(values)
         # The sum of each node so far, in units of 2^-32.
         self._sums = [rng.half_words(len(level)).astype(np.int64) for level in self._levels]
 
-    def draw(self, cumulative: Counts | Reals) -> Indices:
+    def draw(self, cumulative: Counts | Reals, starts: Indices, step: int) -> Indices:
         """Draw a value for each of the next records, in proportion to its weights.
 
         Args:
-            cumulative: Each weight, added to those of all values before it: values by records.
+            cumulative: Each weight, added to those of all values before it. Only the entries on the
+                way down the tree are read: there may be far more values than a record passes.
+            starts: The place of each record's first value.
+            step: The distance to the next value.
         """
-        values, records = cumulative.shape
+        records, last = len(starts), (self._values - 1) * step
         # The records sorted by node; their weights of the values before the node, and of its own.
         own, nodes = np.arange(records), np.zeros(records, dtype=np.intp)
-        before, total = np.zeros_like(cumulative[0]), cumulative[-1]
+        total = cumulative.take(starts + last)
+        before = np.zeros_like(total)
         low = np.array([0])
         for middle, sums in zip(self._levels, self._sums, strict=True):
-            until = cumulative.ravel().take((middle - 1).take(nodes) * records + own)
+            until = cumulative.take(starts.take(own) + ((middle - 1) * step).take(nodes))
             left = until - before
             # Only rounding can let a record reach a node without weight.
             share = left / np.maximum(total, _LEAST_WEIGHT)
@@ -55,10 +59,11 @@ class SystematicSampler:
             total = np.where(goes_right, total - left, left)
             nodes = 2 * nodes + goes_right
             by_node = np.argsort(nodes.astype(np.uint16), kind="stable")
-            own, nodes, before, total = (e.take(by_node) for e in (own, nodes, before, total))
+            own, nodes = own.take(by_node), nodes.take(by_node)
+            before, total = before.take(by_node), total.take(by_node)
             low = np.stack([low, middle], axis=1).ravel()
         drawn = np.empty(records, dtype=np.intp)
-        drawn[own] = np.minimum(low.take(nodes), values - 1)
+        drawn[own] = np.minimum(low.take(nodes), self._values - 1)
         return drawn
 
 
@@ -71,12 +76,13 @@ def draw_from_rows(probabilities: Reals, rows: Indices, order: Indices, rng: Rng
         order: The records, in an order in which similar ones follow each other.
         rng: Source of randomness.
     """
-    cumulative = np.cumsum(probabilities, axis=1)
-    sampler = SystematicSampler(cumulative.shape[1], rng)
+    values = probabilities.shape[1]
+    cumulative = np.cumsum(probabilities, axis=1).ravel()
+    sampler = SystematicSampler(values, rng)
     drawn = np.empty(len(rows), dtype=np.intp)
     for start in range(0, len(rows), _RECORDS_PER_BATCH):
         own = order[start : start + _RECORDS_PER_BATCH]
-        drawn[own] = sampler.draw(cumulative[rows[own]].T)
+        drawn[own] = sampler.draw(cumulative, rows[own] * values, 1)
     return drawn
 
 

@@ -24,9 +24,9 @@ _NOISE_EDGE_MARGIN = 1.05
 # the remaining χ² statistic is within this many standard deviations of its mean under pure noise.
 _MIN_DETERMINED_SHARE = 0.8
 _MAX_RESIDUAL_SIGMAS = 3.0
-# Few cells of a row stand out: at most so many, each above this many standard deviations of its
-# noise. The others are limited if independence expects more of them than noise hides, and the table
-# has more by this many standard deviations than is left for them.
+# Hidden cells are limited in rows with at most this many visible ones. A cell is visible above this
+# many standard deviations of its noise; the hidden ones must exceed what is left for them by this
+# many.
 _MAX_CELLS_STANDING_OUT = 3
 _STANDS_OUT_SIGMAS = 3.5
 _MIN_SURPLUS_SIGMAS = 1.0
