@@ -21,6 +21,7 @@ from deniable.model.pairwise.shrinkage import double_centre
 from deniable.model.pairwise.trends import TrendDirections
 from deniable.privacy.pairwise_budget import TARGET_WEIGHT, pair_noise
 from deniable.randomness import Keyed
+from deniable.schema.attribute import Attribute
 from worlds import codes_of, plain_attribute, records_of
 
 pytestmark = pytest.mark.slow
@@ -30,9 +31,9 @@ def attributes_of(sizes):
     return [plain_attribute(f"x{i}", size) for i, size in enumerate(sizes)]
 
 
-def measure(codes, sizes, *, mu=math.inf, key=1, weights=None, targets=()):
+def measure(codes, sizes, *, mu=math.inf, key=1, weights=None, targets=(), attributes=None):
     """Measure all stages; ``weights`` of the two-way tables replace those that follow."""
-    attributes, rng = attributes_of(sizes), Keyed(key).at("noise")
+    attributes, rng = attributes or attributes_of(sizes), Keyed(key).at("noise")
     laws = pair_noise(sizes, mu_values=mu, mu_pairs=mu)
     measured, _ = measure_pairwise(
         rng,
@@ -286,6 +287,18 @@ def test_a_trend_that_stands_out_is_not_shrunk():
     assert np.linalg.norm(coarse.shrink_toward(table).residual @ columns) < 0.95 * np.linalg.norm(
         seen @ columns
     )
+
+
+def test_trends_of_two_ordered_columns_stand_out_too():
+    """The second column rises with the first; both have six bins."""
+    rng = np.random.default_rng(8)
+    first, more = rng.integers(0, 6, (2, 20_000))
+    codes = codes_of(records_of(np.stack([first, (first + more) // 2], axis=1)), 2)
+    ordered = [Attribute(name=f"x{i}", kind="ordered", values=tuple("abcdef")) for i in range(2)]
+    seen = measure(codes, (6, 6), mu=0.3, attributes=ordered)
+    trends = denoise_tables(seen, ordered).trends.directions[0, 1]
+    assert trends.rows is not None
+    assert trends.columns is not None
 
 
 def test_a_table_adds_no_noise_to_a_pair():

@@ -163,11 +163,11 @@ def test_a_constant_offset_does_not_change_smoothing():
 
 @pytest.mark.parametrize("size", [4, 5, 16, 79, 99, 951])
 def test_flat_counts_become_nearly_flat(size):
-    """Noise of σ = 10 is reduced to 6, or 7.5 for few values; 40 rows."""
+    """Noise of σ = 10 is reduced to 4.5, or 7.5 for few values; 40 rows."""
     rng = np.random.default_rng(size)
     noisy = 100 + rng.normal(0, 10, (40, size))
     rest = np.array([smooth_counts(row, 10.0) for row in noisy]) - 100
-    assert np.sqrt((rest**2).mean()) < (7.5 if size < 8 else 6.0)
+    assert np.sqrt((rest**2).mean()) < (7.5 if size < 8 else 4.5)
 
 
 @pytest.mark.parametrize(("sigma", "believed"), [(0.99, True), (1.01, False)])
@@ -177,6 +177,32 @@ def test_the_threshold_is_two_standard_deviations(monkeypatch, sigma, believed):
     step = np.repeat([0.0, 1.0], 8)
     expected = step if believed else np.full(16, 0.5)
     np.testing.assert_allclose(smooth_counts(step, sigma), expected, atol=1e-9)
+
+
+def details_of(*, outstanding, others, places=64):
+    """Coefficients of one length: one of them, and others of equal size and alternating sign."""
+    details = np.where(np.arange(places) % 2, others, -others)[None, :].astype(np.float64)
+    details[0, 0] = outstanding
+    return details
+
+
+@pytest.mark.parametrize(
+    ("outstanding", "others", "kept"),
+    [
+        (2.5, 0.9, 0),  # Noise explains a sum of squares of 58, of 64 coefficients.
+        (3.2, 0.9, 1),  # But not a coefficient above √(2 ln 128) = 3.115.
+        (3.0, 0.9, 0),
+        (2.5, 1.1, 1),  # 82 is more than 64 + √128 = 75.3: two standard deviations are enough.
+        (2.0, 1.1, 0),
+    ],
+)
+def test_where_noise_explains_all_coefficients_only_the_largest_are_kept(outstanding, others, kept):
+    for sigma, shifts in ((1.0, 1), (20.0, 16)):
+        details = sigma * details_of(outstanding=outstanding, others=others)
+        details = np.repeat(details, shifts, axis=0)
+        found = one_way._threshold_details(details, sigma)
+        assert np.count_nonzero(found) == kept * shifts
+        assert found[0, 0] == (details[0, 0] if kept else 0.0)
 
 
 def test_a_peak_stays_and_its_neighbours_become_flat():

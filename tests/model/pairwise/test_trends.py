@@ -9,6 +9,7 @@ from scipy import stats
 from deniable.model.pairwise.shrinkage import double_centre
 from deniable.model.pairwise.trends import (
     TrendDirections,
+    VisibleTrends,
     group_direction,
     rank_scores,
 )
@@ -92,3 +93,28 @@ def test_noise_alone_rarely_stands_out_and_a_trend_does():
     trend *= 100.0 / np.linalg.norm(trend)
     seen = BOTH.visible(random_table(7, 10.0) + trend, 10.0)
     assert seen.columns is not None
+
+
+def trends_of(found):
+    """Of a category in 3 bins and a number in 4, and of that number and another."""
+    numbers = [Attribute(name=f"{n}", kind="integer", values=range(n)) for n in (4, 2)]
+    shares = [np.full(size, 1 / size) for size in (3, 4, 2)]
+    return VisibleTrends.of([LETTERS, *numbers], shares, {(0, 1): found, (1, 2): found})
+
+
+def test_effects_follow_the_order_of_the_attribute_that_has_one():
+    trends = trends_of(TrendDirections(columns=direction(2)))
+    as_child = trends.of_effects(0, 1, np.arange(3))
+    assert as_child.rows is None
+    np.testing.assert_allclose(as_child.columns, direction(4))
+    as_parent = trends.of_effects(1, 0, np.array([0, 0, 1, 1]))
+    assert as_parent.columns is None
+    np.testing.assert_allclose(as_parent.rows, np.array([-1, 1]) / np.sqrt(2))
+
+
+def test_effects_have_no_trend_if_none_stands_out_or_both_attributes_are_ordered():
+    visible = trends_of(TrendDirections(rows=direction(2)))
+    assert not visible.of_effects(0, 1, np.arange(3)).is_empty
+    assert visible.of_effects(1, 2, np.arange(4)).is_empty
+    assert visible.of_effects(0, 2, np.arange(3)).is_empty, "a pair that was not measured"
+    assert trends_of(TrendDirections()).of_effects(0, 1, np.arange(3)).is_empty

@@ -22,6 +22,7 @@ from deniable.model.pairwise.one_way import (
 )
 from deniable.model.pairwise.shrinkage import (
     MIN_CELL_RATIO,
+    damped_statistic,
     denoise_residuals,
     double_centre,
     limit_hidden_cells,
@@ -31,6 +32,7 @@ from deniable.model.pairwise.shrinkage import (
 from deniable.model.pairwise.table_layout import Pair, count_measured_pairs
 from deniable.model.pairwise.trends import (
     TrendDirections,
+    VisibleTrends,
     group_direction,
     rank_scores,
 )
@@ -76,6 +78,7 @@ class DenoisedTables:
         dependence: Strength of dependence between two attributes: the noise-damped χ² statistic
             per record. Ranks candidate parents.
         relative_noise: The noise of the one-way tables, relative to that at ε = 1; at least 1.
+        trends: The trends that stand out.
     """
 
     records: float
@@ -87,6 +90,7 @@ class DenoisedTables:
     dependence: Reals = field(repr=False)
     coarse: dict[Pair, "CoarseResidual"] = field(repr=False)
     relative_noise: float
+    trends: VisibleTrends = field(repr=False)
 
     def excess_of(self, parent: int, child: int) -> Reals:
         """Return the excess of a pair: rows are the parent's bins, columns the child's."""
@@ -131,12 +135,11 @@ def denoise_tables(
             effect_variance[i, j] = max(effect_variance[i, j], coarse[i, j].effect_variance)
             remaining[i, j] = coarse[i, j].sigma_left(sigma[i, j])
         excess[i, j] = denoised[i, j] - expected
-        statistic = float((excess[i, j] ** 2 / (expected + sigma[i, j])).sum())
-        dependence[i, j] = dependence[j, i] = statistic / records
+        dependence[i, j] = damped_statistic(excess[i, j], expected, sigma[i, j]) / records
     only_coarse = {pair: each for pair, each in coarse.items() if pair not in denoised}
     for (i, j), each in only_coarse.items():
         effect_variance[i, j], remaining[i, j] = each.effect_variance, each.sigma_of_bins
-        dependence[i, j] = dependence[j, i] = each.statistic / records
+        dependence[i, j] = damped_statistic(each.residual, each.expected, each.sigma) / records
     return DenoisedTables(
         records=records,
         values=tuple(values),
@@ -144,9 +147,10 @@ def denoise_tables(
         excess=excess,
         effect_variance=effect_variance,
         sigma=remaining,
-        dependence=dependence,
+        dependence=dependence + dependence.T,
         coarse=only_coarse,
         relative_noise=_relative_noise(measured),
+        trends=VisibleTrends.of(attributes, bins, {p: each.trends for p, each in coarse.items()}),
     )
 
 
@@ -264,11 +268,6 @@ class CoarseResidual:
         return max(self.signal, 0.0) / float((self.expected**2).mean())
 
     @property
-    def statistic(self) -> float:
-        """The noise-damped χ² statistic."""
-        return float((self.residual**2 / (self.expected + self.sigma)).sum())
-
-    @property
     def sigma_of_bins(self) -> float:
         """Standard deviation of a cell between bins, if noise is divided evenly in a group."""
         bins_per_cell = len(self.rows) * len(self.columns) / self.residual.size
@@ -375,10 +374,7 @@ def _coarse_residuals(
             weight, other = 1 / variance, 1 / (cells * sigma[i, j] ** 2)
             residual = (weight * residual + other * summed) / (weight + other)
             variance = 1 / (weight + other)
-        trends = TrendDirections()
-        if directions[i] is None or directions[j] is None:
-            # Of two ordered columns, the first singular values of the table have the trend.
-            trends = TrendDirections(rows=directions[i], columns=directions[j])
+        trends = TrendDirections(rows=directions[i], columns=directions[j])
         found[i, j] = CoarseResidual(
             residual=residual,
             expected=expected,

@@ -364,6 +364,7 @@ def _parent_evidence(
                 target=rake(table * (in_pool / table.sum(axis=1))[:, None], in_pool, margin),
                 expected=expected,
                 penalty=factor * noise_variance / signal_variance + _MIN_PENALTY,
+                trends=tables.trends.of_effects(j, child, parent.groups),
             )
         )
     return evidence, weights

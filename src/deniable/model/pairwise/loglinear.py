@@ -6,12 +6,14 @@ There is one effect table θ_j per parent, estimated from the denoised two-way t
 attribute. How often configurations of the parents occur is estimated from records that the model
 has drawn so far. Visible three-way interactions add effects of two parents together
 (``three_way_effects``). A ridge penalty from the known variance of the noise shrinks θ toward zero:
-effects that noise could explain stay near zero.
+effects that noise could explain stay near zero. Trends that stand out from the noise are hardly
+penalised (``trends``).
 """
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -20,6 +22,7 @@ from deniable.arrays import Indices, Reals
 from deniable.model.pairwise.lbfgs import minimise
 from deniable.model.pairwise.one_hot_design import Floats, OneHotDesign
 from deniable.model.pairwise.three_way_effects import TripleDesign, TripleEffect, TripleEvidence
+from deniable.model.pairwise.trends import TrendDirections
 
 # A fit ends when a step decreases the loss by less than this.
 LOSS_TOLERANCE = 1e-6
@@ -31,6 +34,9 @@ _CONFIGURATIONS_PER_BLOCK = 4096
 _MIN_CELLS_FOR_HALVES = 2**17
 # Logits between ± this have exponentials that 32 bits can hold, and sums of them.
 _MAX_LOGIT = 60.0
+# The share of the penalty that effects have along a visible trend. Without any, the effects of
+# rare groups may grow without end.
+_TREND_PENALTY_SHARE = 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +48,14 @@ class ParentEvidence:
         target: The counts that the fitted model should have, groups by values.
         expected: The counts expected under independence.
         penalty: The ridge penalty of each entry of θ.
+        trends: The direction of a visible trend, which is hardly penalised.
     """
 
     groups: Indices
     target: Reals
     expected: Reals
     penalty: Reals
+    trends: TrendDirections = field(default_factory=TrendDirections)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +132,14 @@ def fit_loglinear(
     return LogLinear(base=base, effects=tuple(np.split(effects, ends)), triples=fitted)
 
 
+def _trend_rows(evidence: Sequence[ParentEvidence]) -> tuple[tuple[slice, TrendDirections], ...]:
+    """Find the rows of the stacked effects whose parent has a visible trend."""
+    ends = np.cumsum([len(each.target) for each in evidence]).tolist()
+    rows = [slice(end - len(e.target), end) for end, e in zip(ends, evidence, strict=True)]
+    pairs = zip(rows, evidence, strict=True)
+    return tuple((own, each.trends) for own, each in pairs if not each.trends.is_empty)
+
+
 def softmax(logits: Reals) -> Reals:
     """Apply softmax to each row."""
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -142,6 +158,7 @@ class _Objective:
         target: Target counts of all θ.
         base_target: Target counts of b.
         penalty: Ridge penalties of all θ.
+        trends: The rows of θ whose parent has a visible trend, and its direction.
         scale: Scale of each θ.
         base_scale: Scale of each b.
         weights: Records with each configuration.
@@ -157,6 +174,7 @@ class _Objective:
     target: Reals
     base_target: Reals
     penalty: Reals
+    trends: tuple[tuple[slice, TrendDirections], ...]
     scale: Reals
     base_scale: Reals
     weights: Reals
@@ -184,6 +202,7 @@ class _Objective:
             target=np.concatenate([each.target for each in evidence]),
             base_target=base_target,
             penalty=penalty,
+            trends=_trend_rows(evidence),
             scale=1 / np.sqrt(expected + penalty),
             base_scale=1 / np.sqrt(base_target),
             weights=weights,
@@ -220,17 +239,28 @@ class _Objective:
         base_fitted = fitted[: self.first_groups].sum(axis=0, dtype=np.float64)
         value = fit.normalisers
         value -= float((self.target * effects).sum() + (self.base_target * base).sum())
-        value += 0.5 * float((self.penalty * effects * effects).sum())
+        reduced = self._reduce_trends(effects)
+        value += 0.5 * float((self.penalty * reduced * reduced).sum())
+        penalty_gradient = self._reduce_trends(self.penalty * reduced)
         gradient = np.empty(self.size)
         rows = gradient[: self.pair_size].reshape(-1, len(base))
         rows[0] = (base_fitted - self.base_target) * self.base_scale
-        rows[1:] = (fitted - self.target + self.penalty * effects) * self.scale
+        rows[1:] = (fitted - self.target + penalty_gradient) * self.scale
         if self.triples:
             more, joint_gradient = self.triples.loss(joint_effects, fit.triple_counts)
             value += more
             gradient[self.pair_size :] = joint_gradient.ravel()
         total = float(self.weights.sum())
         return value / total, gradient / total
+
+    def _reduce_trends(self, effects: Reals) -> Reals:
+        """Scale effects along visible trends by √share, a symmetric map, so that they cost less."""
+        if not self.trends:
+            return effects
+        reduced = effects.copy()
+        for rows, trend in self.trends:
+            reduced[rows] -= (1 - math.sqrt(_TREND_PENALTY_SHARE)) * trend.project(effects[rows])
+        return reduced
 
     def _fit_counts(
         self, base: Reals, effects: Reals, joint_effects: Reals, second_thread: Executor | None

@@ -22,8 +22,12 @@ _OWN_BIN_RATIO = 1 / 3
 # Counts are smoothed only if no bin is wider than its neighbour by more than this factor.
 _MAX_WIDTH_RATIO = 10
 
-# Wavelet coefficients at or below this many standard deviations of their noise become zero.
+# Wavelet coefficients at or below this many standard deviations of their noise become zero. At a
+# length whose coefficients noise alone explains, the threshold is that of Donoho and Johnstone:
+# √(2 ln n), about the largest of n coefficients of pure noise. Noise explains a sum of squares that
+# exceeds its expectation by at most this many standard deviations.
 _WAVELET_THRESHOLD_SIGMAS = 2.0
+_MAX_NOISE_SIGMAS = 1.0
 # The wavelet transform depends on where its intervals start: average over this many shifts.
 _MAX_SHIFTS = 16
 # Fewer values are not smoothed.
@@ -163,7 +167,8 @@ def smooth_counts(counts: Counts | Reals, sigma: float) -> Reals:
 
     A coefficient is the scaled difference between two neighbouring intervals of 1, 2, 4, … values.
     Its noise has the same standard deviation at every length. Coefficients of at most two standard
-    deviations are set to zero: peaks stay, and noise on flat stretches is removed.
+    deviations are set to zero, or of more at lengths where nothing stands out: peaks stay, and
+    noise on flat stretches is removed.
 
     Args:
         counts: The noisy count of each value, in the order of the values.
@@ -181,7 +186,7 @@ def smooth_counts(counts: Counts | Reals, sigma: float) -> Reals:
     while averages.shape[1] > 1:
         even, odd = averages[:, ::2], averages[:, 1::2]
         detail, averages = (even - odd) / np.sqrt(2), (even + odd) / np.sqrt(2)
-        details.append(np.where(np.abs(detail) > _WAVELET_THRESHOLD_SIGMAS * sigma, detail, 0.0))
+        details.append(_threshold_details(detail, sigma))
     for detail in reversed(details):
         averages = np.stack([averages + detail, averages - detail], axis=2).reshape(
             len(detail), -1
@@ -191,6 +196,16 @@ def smooth_counts(counts: Counts | Reals, sigma: float) -> Reals:
     ]
     smoothed: Reals = np.mean(unshifted, axis=0)
     return smoothed
+
+
+def _threshold_details(details: Reals, sigma: float) -> Reals:
+    """Set the coefficients of one length, shifts by places, to zero where noise explains them."""
+    places = details.shape[1]
+    sum_of_squares = float(np.square(details).sum()) / len(details) / sigma**2
+    threshold = _WAVELET_THRESHOLD_SIGMAS
+    if sum_of_squares <= places + _MAX_NOISE_SIGMAS * math.sqrt(2 * places):
+        threshold = max(threshold, math.sqrt(2 * math.log(2 * places)))
+    return np.where(np.abs(details) > threshold * sigma, details, 0.0)
 
 
 def occupied_values(counts: Counts | Reals, sigma: float) -> Mask:

@@ -126,6 +126,11 @@ def mean_effect_variance(residual: Reals, expected: Reals, sigma: float) -> floa
     return max(0.0, float((residual**2).sum() - noise) / float((expected**2).sum()))
 
 
+def damped_statistic(residual: Reals, expected: Reals, sigma: float) -> float:
+    """Compute the χ² statistic of a residual, damped by its noise: σ is added to each count."""
+    return float((residual**2 / (expected + sigma)).sum())
+
+
 def significant_cells(residual: Reals, sigma: float) -> Mask:
     """Mark the cells above √(2 ln n) σ: about the largest of n cells of pure noise."""
     significant: Mask = residual > sigma * np.sqrt(2 * np.log(residual.size))

@@ -2,10 +2,12 @@
 
 "Men earn more than women" is a trend. It has few dimensions: one for each group, whatever the
 number of values of the ordered column. So it stands out from the noise before the table does.
+Denoising does not shrink a trend that stands out, and a fit hardly penalises it.
 All of it is post-processing of noisy counts.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -78,6 +80,11 @@ class TrendDirections:
         by_columns = 0 if self.columns is None else a - 1
         return by_rows + by_columns - (1 if by_rows and by_columns else 0)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no direction."""
+        return self.rows is None and self.columns is None
+
     def project(self, table: Reals) -> Reals:
         """Project a table onto the trends: the part that decides mean ranks."""
         part: Reals = np.zeros_like(table)
@@ -86,6 +93,53 @@ class TrendDirections:
         if self.rows is not None:
             part = part + np.outer(self.rows, self.rows @ (table - part))
         return part
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisibleTrends:
+    """The trends of all pairs that stand out from the noise.
+
+    Attributes:
+        shares: The share of each bin, by attribute.
+        scores: The mean rank of each bin, by attribute; None without an order.
+        directions: For i < j, the trends between groups that stand out.
+    """
+
+    shares: Sequence[Reals] = field(repr=False)
+    scores: Sequence[Reals | None] = field(repr=False)
+    directions: Mapping[tuple[int, int], TrendDirections] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        attributes: Sequence[Attribute],
+        shares: Sequence[Reals],
+        directions: Mapping[tuple[int, int], TrendDirections],
+    ) -> "VisibleTrends":
+        """Rank the bins of all attributes, given their shares."""
+        scores = list(map(rank_scores, attributes, shares))
+        return cls(shares=shares, scores=scores, directions=directions)
+
+    def of_effects(self, parent: int, child: int, groups: Indices) -> TrendDirections:
+        """Find the direction in which the effects of a parent on a child follow a trend.
+
+        None for two ordered attributes: the trends of both would leave little to be penalised, and
+        fits of columns that nearly determine each other would not converge.
+
+        Args:
+            parent: The parent: the rows of the effects are its groups.
+            child: The child: the columns are its bins.
+            groups: The group of each bin of the parent.
+        """
+        both_ordered = self.scores[parent] is not None and self.scores[child] is not None
+        found = self.directions.get((min(parent, child), max(parent, child)))
+        if found is None or found.is_empty or both_ordered:
+            return TrendDirections()
+        bins = np.arange(len(self.shares[child]))
+        return TrendDirections(
+            rows=group_direction(self.scores[parent], self.shares[parent], groups),
+            columns=group_direction(self.scores[child], self.shares[child], bins),
+        )
 
 
 def _stands_out(trend: Reals, sigma: float) -> bool:
