@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.model.pairwise import loglinear
+from deniable.model.pairwise import effect_penalty, loglinear
+from deniable.model.pairwise.effect_penalty import EffectPenalty
 from deniable.model.pairwise.loglinear import (
     LogLinear,
     ParentEvidence,
@@ -106,6 +107,33 @@ def test_a_visible_trend_survives_a_penalty_that_removes_other_effects():
     assert kept > 0.9
 
 
+def test_parents_that_contradict_each_other_do_not_make_effects_grow_without_end(monkeypatch):
+    """Two equal parents: the attribute follows one of them, and does the opposite of the other, by
+    50 records each. Noise makes such tables, and no model has both."""
+    weights = np.full(2, 2_500.0)
+    follows = np.array([[1_300.0, 1_200.0], [1_200.0, 1_300.0]])
+    listed = [
+        ParentEvidence(
+            groups=np.arange(2),
+            target=target,
+            expected=np.full((2, 2), 1_250.0),
+            penalty=np.full((2, 2), 0.5),
+        )
+        for target in (follows, follows[::-1])
+    ]
+
+    def largest_effect():
+        share = np.array([0.5, 0.5])
+        found = fit_loglinear(share, listed, weights, iterations=400, tolerance=1e-12)
+        np.testing.assert_allclose(found.table().mean(axis=0), 0.5, atol=0.001)
+        return max(np.abs(effect).max() for effect in found.effects)
+
+    # 10 (θ - 6) + 0.5 θ = 50
+    assert largest_effect() == pytest.approx(110 / 10.5, abs=0.1)
+    monkeypatch.setattr(effect_penalty, "_RIDGE_BEYOND_LIMIT", 0.0)
+    assert largest_effect() == pytest.approx(100, abs=1)
+
+
 def test_evidence_without_excess_gives_no_effect():
     model, weights = known_model(1, (3, 2), 4), weights_of(1, (3, 2))
     share, evidence = evidence_of(model, (3, 2), weights)
@@ -127,16 +155,8 @@ def plain_loss(problem, evidence, share, weights, scaled):
         value += weight * np.log(np.exp(base + np.sum(rows, axis=0)).sum())
     wanted = np.concatenate([e.target for e in evidence])
     value -= (wanted * effects).sum() + (weights.sum() * share * base).sum()
-    for start, end, each in zip(starts, starts[1:], evidence, strict=False):
-        # Along a trend, an effect counts √0.03 times.
-        own = effects[start:end]
-        along = np.zeros_like(own)
-        if each.trends.columns is not None:
-            along = np.outer(own @ each.trends.columns, each.trends.columns)
-        elif each.trends.rows is not None:
-            along = np.outer(each.trends.rows, each.trends.rows @ own)
-        value += 0.5 * (each.penalty * (own - along + np.sqrt(0.03) * along) ** 2).sum()
-    return value / weights.sum()
+    penalty = EffectPenalty.of([e.penalty for e in evidence], [e.trends for e in evidence])
+    return (value + penalty.loss(effects)[0]) / weights.sum()
 
 
 def trend_of(size):
@@ -207,6 +227,7 @@ def test_the_loss_of_very_large_effects_is_that_of_the_definition(size):
     wanted = np.concatenate([each.target for each in evidence])
     value = weights @ np.logaddexp.reduce(logits, axis=1) - (wanted * effects).sum()
     value += 0.25 * (effects**2).sum() - (weights.sum() * share * base).sum()
+    value += 5 * (np.maximum(np.abs(effects) - 6, 0) ** 2).sum()
     found, gradient = problem.loss(at)
     assert found == pytest.approx(value / weights.sum(), rel=1e-5)
     fitted = weights[:, None] * softmax(logits)
@@ -222,7 +243,7 @@ def test_the_loss_is_the_same_in_blocks_of_configurations(monkeypatch):
     model, weights = known_model(5, (3, 4, 2), 5), weights_of(5, (3, 4, 2))
     share, evidence = evidence_of(model, (3, 4, 2), weights, penalty=1.0)
     problem = _Objective.of(share, evidence, weights)
-    at = 80.0 * np.random.default_rng(5).normal(size=problem.size)
+    at = 300.0 * np.random.default_rng(5).normal(size=problem.size)
     base, effects, _ = problem.parameters(at)
     parents = zip((0, 3, 7), evidence, strict=True)
     logits = base + sum(effects[start + each.groups] for start, each in parents)

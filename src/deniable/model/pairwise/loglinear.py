@@ -10,7 +10,6 @@ effects that noise could explain stay near zero. Trends that stand out from the 
 penalised (``trends``).
 """
 
-import math
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from functools import partial
 import numpy as np
 
 from deniable.arrays import Indices, Reals
+from deniable.model.pairwise.effect_penalty import EffectPenalty
 from deniable.model.pairwise.lbfgs import minimise
 from deniable.model.pairwise.one_hot_design import Floats, OneHotDesign
 from deniable.model.pairwise.three_way_effects import TripleDesign, TripleEffect, TripleEvidence
@@ -34,9 +34,6 @@ _CONFIGURATIONS_PER_BLOCK = 4096
 _MIN_CELLS_FOR_HALVES = 2**17
 # Logits between ± this have exponentials that 32 bits can hold, and sums of them.
 _MAX_LOGIT = 60.0
-# The share of the penalty that effects have along a visible trend. Without any, the effects of
-# rare groups may grow without end.
-_TREND_PENALTY_SHARE = 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,14 +129,6 @@ def fit_loglinear(
     return LogLinear(base=base, effects=tuple(np.split(effects, ends)), triples=fitted)
 
 
-def _trend_rows(evidence: Sequence[ParentEvidence]) -> tuple[tuple[slice, TrendDirections], ...]:
-    """Find the rows of the stacked effects whose parent has a visible trend."""
-    ends = np.cumsum([len(each.target) for each in evidence]).tolist()
-    rows = [slice(end - len(e.target), end) for end, e in zip(ends, evidence, strict=True)]
-    pairs = zip(rows, evidence, strict=True)
-    return tuple((own, each.trends) for own, each in pairs if not each.trends.is_empty)
-
-
 def softmax(logits: Reals) -> Reals:
     """Apply softmax to each row."""
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -151,16 +140,19 @@ def softmax(logits: Reals) -> Reals:
 class _Objective:
     """Penalised negative log-likelihood per record, in parameters scaled to unit curvature.
 
+    The first parameters are b plus the mean of each parent's θ over its groups. So θ does not move
+    the mean distribution, and a fit needs fewer steps.
+
     Attributes:
         base: b before fitting: logarithms of the attribute's distribution.
         joint: One-hot joint groups of several parents each, by configuration.
         members: One-hot groups of the single parents, by joint group.
         target: Target counts of all θ.
         base_target: Target counts of b.
-        penalty: Ridge penalties of all θ.
-        trends: The rows of θ whose parent has a visible trend, and its direction.
+        penalty: Penalty of all θ.
         scale: Scale of each θ.
         base_scale: Scale of each b.
+        group_shares: The share of each group of each parent, stacked.
         weights: Records with each configuration.
         first_groups: The number of groups of the first parent.
         first_joint_groups: The number of joint groups of the first few parents.
@@ -173,10 +165,10 @@ class _Objective:
     members: OneHotDesign
     target: Reals
     base_target: Reals
-    penalty: Reals
-    trends: tuple[tuple[slice, TrendDirections], ...]
+    penalty: EffectPenalty
     scale: Reals
     base_scale: Reals
+    group_shares: Reals
     weights: Reals
     first_groups: int
     first_joint_groups: int
@@ -193,7 +185,7 @@ class _Objective:
     ) -> "_Objective":
         joint, members, first_joint_groups = _joint_design(evidence)
         expected = np.concatenate([each.expected for each in evidence])
-        penalty = np.concatenate([each.penalty for each in evidence])
+        penalty = EffectPenalty.of([e.penalty for e in evidence], [e.trends for e in evidence])
         base_target = weights.sum() * share
         return cls(
             base=np.log(share),
@@ -202,9 +194,9 @@ class _Objective:
             target=np.concatenate([each.target for each in evidence]),
             base_target=base_target,
             penalty=penalty,
-            trends=_trend_rows(evidence),
-            scale=1 / np.sqrt(expected + penalty),
+            scale=1 / np.sqrt(expected + penalty.ridge),
             base_scale=1 / np.sqrt(base_target),
+            group_shares=expected.sum(axis=1) / base_target.sum(),
             weights=weights,
             first_groups=len(evidence[0].target),
             first_joint_groups=first_joint_groups,
@@ -222,11 +214,14 @@ class _Objective:
         rows = scaled[: self.pair_size].reshape(-1, len(self.base))
         joint = scaled[self.pair_size :]
         joint = self.triples.parameters(joint) if self.triples else joint
-        return self.base + rows[0] * self.base_scale, rows[1:] * self.scale, joint
+        effects = rows[1:] * self.scale
+        base = self.base + rows[0] * self.base_scale - self.group_shares @ effects
+        return base, effects, joint
 
     def scaled(self, model: LogLinear) -> Reals:
         """Scale the b and θ of a model; without effects of two parents."""
-        base, effects = (model.base - self.base) / self.base_scale, np.concatenate(model.effects)
+        effects = np.concatenate(model.effects)
+        base = (model.base + self.group_shares @ effects - self.base) / self.base_scale
         pairs = np.concatenate([base, (effects / self.scale).ravel()])
         return np.concatenate([pairs, np.zeros(self.size - self.pair_size)])
 
@@ -239,28 +234,21 @@ class _Objective:
         base_fitted = fitted[: self.first_groups].sum(axis=0, dtype=np.float64)
         value = fit.normalisers
         value -= float((self.target * effects).sum() + (self.base_target * base).sum())
-        reduced = self._reduce_trends(effects)
-        value += 0.5 * float((self.penalty * reduced * reduced).sum())
-        penalty_gradient = self._reduce_trends(self.penalty * reduced)
+        penalty, penalty_gradient = self.penalty.loss(effects)
+        value += penalty
         gradient = np.empty(self.size)
         rows = gradient[: self.pair_size].reshape(-1, len(base))
-        rows[0] = (base_fitted - self.base_target) * self.base_scale
-        rows[1:] = (fitted - self.target + penalty_gradient) * self.scale
+        base_gradient = base_fitted - self.base_target
+        rows[0] = base_gradient * self.base_scale
+        rows[1:] = fitted - self.target + penalty_gradient
+        rows[1:] -= np.outer(self.group_shares, base_gradient)
+        rows[1:] *= self.scale
         if self.triples:
             more, joint_gradient = self.triples.loss(joint_effects, fit.triple_counts)
             value += more
             gradient[self.pair_size :] = joint_gradient.ravel()
         total = float(self.weights.sum())
         return value / total, gradient / total
-
-    def _reduce_trends(self, effects: Reals) -> Reals:
-        """Scale effects along visible trends by √share, a symmetric map, so that they cost less."""
-        if not self.trends:
-            return effects
-        reduced = effects.copy()
-        for rows, trend in self.trends:
-            reduced[rows] -= (1 - math.sqrt(_TREND_PENALTY_SHARE)) * trend.project(effects[rows])
-        return reduced
 
     def _fit_counts(
         self, base: Reals, effects: Reals, joint_effects: Reals, second_thread: Executor | None
