@@ -63,7 +63,7 @@ def draw_relations() -> str:
     """Kept relations of each table at ε = 1."""
     groups = [
         (row[0].partition(" (")[0], [number(cell) for cell in row[1:4]])
-        for row in rows_under("## Relations", "| V")
+        for row in rows_under("### Relations", "| V")
     ]
     return bars(
         groups,
