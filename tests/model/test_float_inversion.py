@@ -54,7 +54,7 @@ def test_certain_bins_are_those_of_the_integers(bins, spread):
     conditional, records = conditional_of(1, bins, spread), 4_000
     inversion, rows = inversion_of(conditional), rows_of(conditional, 2, records)
     weights = conditional.weights_at(rows, [])
-    work = inversion.workspace(records)
+    work = inversion.buffers(records)
     for words, least in (
         (Keyed(3).at("records").half_words(records), 0.95),
         (words_at_bounds(weights, 4), 0.0),
@@ -71,14 +71,14 @@ def test_the_error_of_cumulative_weights_is_far_below_the_tolerance():
     inversion, rows = inversion_of(conditional), rows_of(conditional, 6, records)
     weights = conditional.weights_at(rows, [])
     words = words_at_bounds(weights, 7)
-    found, is_certain = inversion.find(rows, [], words, inversion.workspace(records))
+    found, is_certain = inversion.find(rows, [], words, inversion.buffers(records))
     assert not is_certain[found != invert_weights(weights.copy(), words)].any()
     # With a tolerance of a sixteenth, the same holds; with none at all, it does not.
     for factor, is_wrong in ((1 / 16, False), (0.0, True)):
         other = FloatInversion(
             inversion.layout, inversion.factors, (), np.float32(inversion.tolerance * factor)
         )
-        found, is_certain = other.find(rows, [], words, inversion.workspace(records))
+        found, is_certain = other.find(rows, [], words, inversion.buffers(records))
         wrong = found != invert_weights(weights.copy(), words)
         assert bool(is_certain[wrong].any()) == is_wrong
 
@@ -104,7 +104,7 @@ def test_effects_of_pairs_multiply_whole_lanes(bin_groups):
     inversion = FloatInversion.of(tables, [joint], groups)
     rows, pairs = rows_of(conditional, 10, records), rng.integers(0, 25, records)
     words = Keyed(11).at("records").half_words(records)
-    found, is_certain = inversion.find(rows, [pairs], words, inversion.workspace(records))
+    found, is_certain = inversion.find(rows, [pairs], words, inversion.buffers(records))
     logarithms = sum(table[row] for table, row in zip(tables, rows, strict=True))
     logarithms = logarithms + joint[pairs][:, groups]
     weights = np.exp2((logarithms - logarithms.max(axis=1, keepdims=True)) / 4096) * 2**30
@@ -119,17 +119,17 @@ def test_where_parents_contradict_each_other_nothing_is_certain():
     inversion = FloatInversion.of([apart, apart], [], np.zeros(2, dtype=np.intp))
     rows = [np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])]
     words = np.full(4, 2**31, dtype=np.uint32)
-    found, is_certain = inversion.find(rows, [], words, inversion.workspace(4))
+    found, is_certain = inversion.find(rows, [], words, inversion.buffers(4))
     assert is_certain.tolist() == [True, False, False, True]
     assert found[is_certain].tolist() == [0, 1]
     assert module._MIN_TOTAL > module._MIN_FACTOR
 
 
-def test_a_workspace_can_be_used_again():
+def test_buffers_can_be_used_again():
     conditional = conditional_of(12, 20, 3_000)
     inversion, rows = inversion_of(conditional), rows_of(conditional, 13, 500)
     words = Keyed(14).at("records").half_words(500)
-    work = inversion.workspace(500)
+    work = inversion.buffers(500)
     first = inversion.find(rows, [], words, work)
     inversion.find([row[::-1] for row in rows], [], words, work)
     again = inversion.find(rows, [], words, work)

@@ -117,16 +117,16 @@ class FloatInversion:
             np.float32(roundings * 2.0**-23),
         )
 
-    def workspace(self, records: int) -> "Workspace":
+    def buffers(self, records: int) -> "InversionBuffers":
         """Allocate what ``find`` needs for a number of records."""
-        return Workspace(records, self.layout)
+        return InversionBuffers(records, self.layout)
 
     def find(
         self,
         single: Sequence[Indices],
         joint: Sequence[Indices],
         words: HalfWords,
-        work: "Workspace",
+        work: "InversionBuffers",
     ) -> tuple[Indices, Mask]:
         """Find the bin that each record's word draws, and whether it is certain.
 
@@ -134,14 +134,18 @@ class FloatInversion:
             single: For each table of single parents, the row of each record.
             joint: The same for tables of pairs.
             words: One uniform 32-bit word per record.
-            work: A workspace for this number of records.
+            work: Buffers for this number of records.
         """
         for block in range(len(self.layout.groups)):
             self._add_block(work, block, single, joint)
         return self._invert(work, words)
 
     def _add_block(
-        self, work: "Workspace", block: int, single: Sequence[Indices], joint: Sequence[Indices]
+        self,
+        work: "InversionBuffers",
+        block: int,
+        single: Sequence[Indices],
+        joint: Sequence[Indices],
     ) -> None:
         """Sum the weights within each lane of a block, and the totals of the lanes."""
         weight, sums, lane_factor = work.weight, work.sums[block], work.lane_factors[block]
@@ -155,7 +159,7 @@ class FloatInversion:
             place = block * _LANES + lane
             np.add(work.totals[place], weight[:, lane], out=work.totals[place + 1])
 
-    def _invert(self, work: "Workspace", words: HalfWords) -> tuple[Indices, Mask]:
+    def _invert(self, work: "InversionBuffers", words: HalfWords) -> tuple[Indices, Mask]:
         """Find the lane, then the slot, that each word falls into."""
         total, records = work.totals[-1], work.records
         threshold = words.astype(np.float32)
@@ -186,7 +190,7 @@ class FloatInversion:
         return self.layout.first.take(lane) + slot, is_certain
 
 
-class Workspace:
+class InversionBuffers:
     """Arrays for a batch of records, which are used again: to allocate them takes longer.
 
     Attributes:

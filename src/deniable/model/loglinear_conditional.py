@@ -331,17 +331,9 @@ def _to_bin_weights(bins: Indices, shares: Reals) -> Counts:
 
 @cache
 def _weights_by_deficit() -> Counts:
-    """2^30 · 2^(-d / 4096) for d = 0 … 31 · 4096, rounded: the last is 0."""
-    deficit = np.arange(_MAX_DEFICIT + 1)
-    fraction = deficit & ((1 << _FRACTION_BITS) - 1)
-    weights: Counts = _powers_of_half().take(fraction) >> (deficit >> _FRACTION_BITS)
-    return weights
+    """2^30 · 2^(-d / 4096) for d = 0 … 31 · 4096; the same on every computer.
 
-
-@cache
-def _powers_of_half() -> Counts:
-    """2^30 · 2^(-f / 4096) for f = 0 … 4095, rounded; the same on every computer.
-
+    The first 4,096 are rounded, all others are these without their last bits: the last is 0.
     By integer square roots: 2^(-1/4096) is twelve square roots of 1/2, to 200 bits.
     """
     bits = 200
@@ -352,4 +344,7 @@ def _powers_of_half() -> Counts:
     for _ in range(2**_FRACTION_BITS):
         powers.append((power >> (bits - _LOG2_MAX_WEIGHT - 1)) + 1 >> 1)
         power = power * root >> bits
-    return np.array(powers, dtype=np.int64)
+    deficit = np.arange(_MAX_DEFICIT + 1)
+    fraction = deficit & ((1 << _FRACTION_BITS) - 1)
+    weights: Counts = np.array(powers).take(fraction) >> (deficit >> _FRACTION_BITS)
+    return weights

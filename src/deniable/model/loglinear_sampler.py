@@ -119,10 +119,10 @@ class LogLinearSampler:
         """Find the bins that words draw, in floats, or else in integers."""
         bins, uncertain = np.empty(len(words), dtype=np.intp), [np.empty(0, dtype=np.intp)]
         size = min(len(words), _RECORDS_PER_BATCH)
-        work = self._floats.workspace(size)
+        work = self._floats.buffers(size)
         of_base = [np.zeros(size, dtype=np.intp)]
         for start in range(0, len(words), _RECORDS_PER_BATCH):
-            # All batches have the size of the workspace: the last repeats some of the records.
+            # All batches have the size of the buffers: the last repeats some of the records.
             first = min(start, len(words) - size)
             batch = slice(first, first + size)
             single = self._layout.unpack([key[batch] for key in keys])
