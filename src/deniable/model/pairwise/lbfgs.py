@@ -20,7 +20,7 @@ _MAX_SLOPE_RATIO = 0.9
 _MAX_LINE_SEARCH_STEPS = 20
 
 
-class _Step(NamedTuple):
+class _DescentStep(NamedTuple):
     """A step, the change of the gradient, and their product."""
 
     change: Reals
@@ -28,7 +28,7 @@ class _Step(NamedTuple):
     product: float
 
     @classmethod
-    def of(cls, change: Reals, gradient_change: Reals) -> "_Step":
+    def of(cls, change: Reals, gradient_change: Reals) -> "_DescentStep":
         """Multiply once what every later iteration needs."""
         return cls(change, gradient_change, float(change @ gradient_change))
 
@@ -47,7 +47,7 @@ def minimise(
             or to 1, whichever is larger.
     """
     x, (value, gradient) = start, loss(start)
-    history: deque[_Step] = deque(maxlen=_LBFGS_MEMORY)
+    history: deque[_DescentStep] = deque(maxlen=_LBFGS_MEMORY)
     for _ in range(iterations):
         if np.abs(gradient).max() <= _GRADIENT_TOLERANCE:
             break
@@ -56,7 +56,7 @@ def minimise(
         if step is None:
             break
         change, new_value, new_gradient = step
-        done = _Step.of(change, new_gradient - gradient)
+        done = _DescentStep.of(change, new_gradient - gradient)
         if done.product > 0:
             history.append(done)
         decrease, scale = value - new_value, max(abs(value), abs(new_value), 1.0)
@@ -89,7 +89,9 @@ def _line_search(
     return None
 
 
-def _inverse_hessian_product(history: Sequence[_Step], gradient: Reals, curvature: float) -> Reals:
+def _inverse_hessian_product(
+    history: Sequence[_DescentStep], gradient: Reals, curvature: float
+) -> Reals:
     """Multiply the gradient by the approximate inverse Hessian (L-BFGS two-loop recursion)."""
     product = gradient.copy()
     weights = []
@@ -97,7 +99,7 @@ def _inverse_hessian_product(history: Sequence[_Step], gradient: Reals, curvatur
         weight = float(step.change @ product) / step.product
         product -= weight * step.gradient_change
         weights.append(weight)
-    last = history[-1] if history else _Step.of(gradient, curvature * gradient)
+    last = history[-1] if history else _DescentStep.of(gradient, curvature * gradient)
     product *= last.product / float(last.gradient_change @ last.gradient_change)
     for step, weight in zip(history, reversed(weights), strict=True):
         correction = float(step.gradient_change @ product) / step.product
