@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deniable.arrays import CODE
 from deniable.model.alias_sampling import alias_tables
-from deniable.model.bundled_sampling import Bundle, make_sampling_plan
+from deniable.model.bundled_sampling import Bundle, TableDraw, make_sampling_plan
 from deniable.randomness import Keyed
 from worlds import property_test
 
@@ -56,7 +56,7 @@ def test_each_bundle_is_drawn_given_the_one_before():
     links = [bundle_of((3,), first=i) for i in range(30)]
     pairs = pairwise(links)
     plan = make_sampling_plan(
-        links[:1], [(link, before.code_offsets(), sure) for before, link in pairs]
+        links[:1], [TableDraw(link, sure, before.code_offsets()) for before, link in pairs]
     )
     codes = np.zeros((5, 30), dtype=CODE, order="F")
     codes[:, 0] = [0, 1, 2, 0, 1]
@@ -74,7 +74,12 @@ def test_indices_needed_later_are_kept():
     fair, sum_of = alias_tables(np.full((1, 2), 0.5)), alias_tables(np.eye(2)[[0, 1, 1, 0]])
     code_offsets = [(0, np.array([0, 2])), (1, np.array([0, 1]))]
     plan = make_sampling_plan(
-        [first], [(second, [], fair), (between, [], fair), (last, code_offsets, sum_of)]
+        [first],
+        [
+            TableDraw(second, fair, []),
+            TableDraw(between, fair, []),
+            TableDraw(last, sum_of, code_offsets),
+        ],
     )
     codes = np.zeros((1000, 4), dtype=CODE, order="F")
     codes[::3, 0] = 1

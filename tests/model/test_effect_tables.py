@@ -42,12 +42,22 @@ def test_sums_of_single_parents_are_their_effects_one_after_the_other(monkeypatc
     effects = [rng.integers(-9_000, 9_000, (size, BINS)).astype(np.int32) for size in SIZES]
     summed = sum_effects(effects)
     assert len(summed) == tables
-    found = add_look_ups(summed, GROUPS)
+    found = add_look_ups(summed, [table.index(GROUPS) for table in summed])
     wanted = [
         sum(effect[group] for effect, group in zip(effects, own, strict=True))
         for own in CONFIGURATIONS
     ]
     assert found.T.tolist() == np.array(wanted).tolist()
+
+
+def test_groups_and_strides_of_a_table_give_its_index():
+    rng = np.random.default_rng(6)
+    effects = [rng.integers(-9, 9, (size, BINS)).astype(np.int32) for size in SIZES]
+    [table] = sum_effects(effects)
+    groups = table.groups()
+    assert table.index(groups).tolist() == list(range(len(table.effects)))
+    index = sum(stride * own for stride, own in zip(table.strides, groups, strict=True))
+    assert index.tolist() == list(range(len(table.effects)))
 
 
 @pytest.mark.parametrize(("limit", "tables"), [(1, 4), (12, 2), (1_024, 1)])
@@ -60,7 +70,7 @@ def test_sums_of_pairs_are_their_effects_one_after_the_other(monkeypatch, limit,
     assert len(set(summed.bin_groups.tolist())) == 4
     start = np.arange(BINS * len(CONFIGURATIONS), dtype=np.int32).reshape(BINS, -1)
     found = start.copy()
-    summed.add_to(found, GROUPS)
+    summed.add_to(found, summed.index(GROUPS))
     for place, own in enumerate(CONFIGURATIONS):
         wanted = start[:, place].copy()
         for each in effects:

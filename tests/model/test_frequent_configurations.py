@@ -11,9 +11,9 @@ from deniable.model import frequent_configurations as module
 from deniable.model.bayesian_network import ConditionalTable, Network, empty_codes
 from deniable.model.frequent_configurations import FrequentConfigurations, InverseTables
 from deniable.model.graph import Graph
-from deniable.model.loglinear_conditional import LogLinearConditional
+from deniable.model.loglinear_conditional import LogLinearConditional, invert_weights
 from deniable.randomness import Keyed
-from worlds import loglinear_conditionals, plain_attribute, property_test
+from worlds import plain_attribute, property_test
 
 
 def random_conditional(key, *, groups=(3, 4), bins=9, values=12):
@@ -25,111 +25,120 @@ def random_conditional(key, *, groups=(3, 4), bins=9, values=12):
     return LogLinearConditional.of(rng.normal(0, 1, bins), effects, own, shares)
 
 
-def random_groups(key, records, sizes=(3, 4)):
+def random_weights(key, *, bins=9, configurations=12, zeros=False):
+    """Weights by configuration, the largest of each 2^30; with zeros, many are 0 or small."""
     rng = np.random.default_rng(key)
-    # Uneven, so that some configurations are frequent.
-    return [np.minimum(rng.geometric(0.5, records) - 1, size - 1) for size in sizes]
+    scale = 40 if zeros else 3
+    logarithms = -rng.exponential(scale, (bins, configurations))
+    logarithms -= logarithms.max(axis=0)
+    weights = (np.exp2(logarithms) * 2**30).astype(np.int64)
+    return lambda own: weights[:, own]
 
 
-def words_at_bounds(records, key):
-    """Random words, of which most are within a few units of the bound of an interval."""
-    rng = Keyed(key).at("records")
-    words = rng.half_words(2 * records).reshape(records, 2)
-    bounds = (words[:, 0] >> 24 << 24) + (words[:, 1] % 5) - 2
-    words[: records * 3 // 4, 0] = bounds[: records * 3 // 4]
+def random_configurations(key, records, configurations=12):
+    """Uneven, so that some configurations are frequent."""
+    rng = np.random.default_rng(key)
+    return np.minimum(rng.geometric(0.3, records) - 1, configurations - 1)
+
+
+def words_at_bounds(records, key, weights=None):
+    """Random words, of which most are within a few units of the bound of an interval or bin."""
+    rng, words = np.random.default_rng(key), Keyed(key).at("records").half_words(records).copy()
+    some = records // 3
+    moved = rng.integers(-2, 3, records)
+    words[:some] = (words[:some] >> 25 << 25) + moved[:some]
+    if weights is not None:
+        cumulative = np.cumsum(weights, axis=0)
+        own = np.arange(records)
+        chosen = cumulative[rng.integers(0, len(weights), records), own]
+        bounds = [int(c) * 2**32 // int(t) for c, t in zip(chosen, cumulative[-1], strict=True)]
+        near = np.clip(np.array(bounds) + moved, 0, 2**32 - 1).astype(np.uint32)
+        words[some : 2 * some] = near[some : 2 * some]
+    words[-5:] = [0, 1, 2**32 - 3, 2**32 - 2, 2**32 - 1]
     return words
 
 
-@st.composite
-def conditionals(draw):
-    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
-    return draw(loglinear_conditionals(values=draw(st.integers(1, 6)), groups=sizes))
+def test_no_draw_changes_of_a_known_configuration():
+    weights_of, sample = random_weights(1), random_configurations(1, 5_000)
+    tables = InverseTables.of(weights_of, sample)
+    assert tables is not None
+    own = random_configurations(2, 20_000)
+    words = words_at_bounds(20_000, 3, weights_of(own))
+    bins, unknown = tables.find(own, words)
+    known = np.setdiff1d(np.arange(20_000), unknown)
+    expected = invert_weights(weights_of(own), words)
+    assert bins[known].tolist() == expected[known].tolist()
+    # The last words of all are left to others.
+    assert len(known) > 0.95 * len(own)
+    # The comparison can fail: a bound that is off by one changes draws.
+    later = np.minimum(tables.bounds, 2**32 - 2) + np.uint32(1)
+    wrong = replace(tables, bounds=later)
+    assert wrong.find(own, words)[0][known].tolist() != expected[known].tolist()
 
 
 @property_test
-@given(conditionals(), st.integers(0, 2**32))
-def test_tables_draw_what_the_distribution_draws(conditional, key):
-    """To the last record, also at the bounds of intervals, where a bin is about to end."""
-    sizes = [len(effect) for effect in conditional.effects]
-    sample = random_groups(key, 200, sizes)
-    tables = InverseTables.of(conditional, sample)
-    groups, words = random_groups(key + 1, 500, sizes), words_at_bounds(500, key)
-    assert tables.draw(groups, words).tolist() == conditional.draw(groups, words).tolist()
-
-
-def test_most_intervals_are_decided_and_a_wrong_entry_changes_draws():
-    """The comparison above can fail: with an entry for each mixed interval, it does."""
-    conditional, sample = random_conditional(1), random_groups(1, 5_000)
-    tables = InverseTables.of(conditional, sample)
-    assert tables is not None
-    of_configurations = tables.bins.reshape(-1, 256)
-    assert len(of_configurations) == 12
-    mixed = of_configurations == 255
-    assert 0 < mixed.mean() < 9 / 256
-    groups, words = random_groups(2, 20_000), words_at_bounds(20_000, 3)
-    expected = conditional.draw(groups, words)
-    assert np.array_equal(tables.draw(groups, words), expected)
-    before = np.where(mixed, np.roll(of_configurations, 1, axis=1), of_configurations)
-    wrong = replace(tables, bins=before.ravel())
-    assert not np.array_equal(wrong.draw(groups, words), expected)
-
-
-def test_batches_do_not_matter(monkeypatch):
-    conditional = random_conditional(9)
-    tables = InverseTables.of(conditional, random_groups(9, 5_000))
-    groups, words = random_groups(10, 1_000), words_at_bounds(1_000, 10)
-    monkeypatch.setattr(module, "_RECORDS_PER_BATCH", 300)
-    assert np.array_equal(tables.draw(groups, words), conditional.draw(groups, words))
+@given(st.integers(0, 2**32), st.sampled_from([1, 2, 3, 9, 127, 128, 129, 300]), st.booleans())
+def test_bounds_are_exact_however_many_bins_and_however_small(key, bins, zeros):
+    """To the last word, also at the bounds of intervals and of bins, many of them with weight 0."""
+    weights_of = random_weights(key, bins=bins, zeros=zeros)
+    tables = InverseTables.of(weights_of, np.repeat(np.arange(12), 2))
+    own = np.random.default_rng(key).integers(0, 12, 300)
+    words = words_at_bounds(300, key, weights_of(own))
+    bins_found, unknown = tables.find(own, words)
+    known = np.setdiff1d(np.arange(300), unknown)
+    expected = invert_weights(weights_of(own), words)
+    assert bins_found[known].tolist() == expected[known].tolist()
+    # All configurations have a table. Only the last word is left to others.
+    assert set(words[unknown].tolist()) <= {2**32 - 1}
 
 
 @pytest.mark.parametrize("log2_slots", [1, 3])
 def test_configurations_that_share_a_slot_are_told_apart(monkeypatch, log2_slots):
     monkeypatch.setattr(module, "_LOG2_SLOTS", log2_slots)
-    conditional = random_conditional(2)
-    tables = InverseTables.of(conditional, random_groups(3, 5_000))
-    assert len(tables.bins) <= 2**log2_slots * 256
-    groups, words = random_groups(4, 5_000), words_at_bounds(5_000, 5)
-    assert np.array_equal(tables.draw(groups, words), conditional.draw(groups, words))
+    weights_of = random_weights(2)
+    tables = InverseTables.of(weights_of, random_configurations(3, 5_000))
+    assert len(tables.configurations) <= 2**log2_slots
+    own = random_configurations(4, 5_000)
+    words = words_at_bounds(5_000, 5)
+    bins, unknown = tables.find(own, words)
+    assert {*own[unknown].tolist()} >= {*range(12)} - {*tables.configurations.tolist()}
+    known = np.setdiff1d(np.arange(5_000), unknown)
+    expected = invert_weights(weights_of(own), words)
+    assert bins[known].tolist() == expected[known].tolist()
+
+
+def test_batches_do_not_matter(monkeypatch):
+    weights_of, sample = random_weights(9), random_configurations(9, 5_000)
+    whole = InverseTables.of(weights_of, sample)
+    monkeypatch.setattr(module, "_CONFIGURATIONS_PER_BATCH", 5)
+    parts = InverseTables.of(weights_of, sample)
+    assert parts.bounds.tolist() == whole.bounds.tolist()
+    assert parts.guide.tolist() == whole.guide.tolist()
 
 
 def test_the_most_frequent_configurations_have_tables(monkeypatch):
     monkeypatch.setattr(module, "_MAX_CONFIGURATIONS", 2)
-    tables = InverseTables.of(random_conditional(2), random_groups(3, 5_000))
-    # Groups 0 and 0, then one of those that have half of its share.
-    kept = set(tables.numbers[tables.numbers >= 0].tolist())
-    assert 0 in kept
-    assert kept <= {0, 1, 4, 8}
+    tables = InverseTables.of(random_weights(2), random_configurations(3, 5_000))
+    assert set(tables.configurations.tolist()) == {0, 1}
+
+
+def test_a_configuration_that_occurs_once_has_no_table():
+    tables = InverseTables.of(random_weights(2), np.array([3, 3, 3, 5, 7, 7]))
+    assert set(tables.configurations.tolist()) == {3, 7}
 
 
 def test_tables_that_few_records_would_use_are_not_made(monkeypatch):
     monkeypatch.setattr(module, "_MAX_CONFIGURATIONS", 1)
-    monkeypatch.setattr(module, "_MIN_COVERAGE", 0.3)
-    assert InverseTables.of(random_conditional(2), random_groups(3, 5_000)) is None
+    monkeypatch.setattr(module, "_MIN_COVERAGE", 0.4)
+    assert InverseTables.of(random_weights(2), random_configurations(3, 5_000)) is None
 
 
-def test_tables_are_made_after_many_records_from_a_large_draw(monkeypatch):
-    monkeypatch.setattr(module, "_MIN_RECORDS", 1_000)
-    monkeypatch.setattr(module, "_MIN_SAMPLE", 600)
-    draws = FrequentConfigurations(random_conditional(4))
-    for number, (records, is_made) in enumerate([(700, 0), (500, 0), (700, 1), (10, 1)]):
-        tables = draws.tables(random_groups(number, records), records)
+def test_tables_are_made_from_the_first_large_draw(monkeypatch):
+    monkeypatch.setattr(module, "_SAMPLE_RECORDS", 600)
+    draws = FrequentConfigurations(random_weights(4))
+    for number, (records, is_made) in enumerate([(500, 0), (599, 0), (700, 1), (10, 1)]):
+        tables = draws.tables(random_configurations(number, records))
         assert (tables is not None) == is_made
-
-
-@pytest.mark.parametrize(
-    ("conditional", "groups"),
-    [
-        (random_conditional(5, bins=256, values=300), (3, 4)),
-        (random_conditional(5, groups=()), ()),
-        (random_conditional(5, groups=(2**16,) * 4, bins=2, values=2), (2**16,) * 4),
-    ],
-    ids=["too many bins", "no parents", "numbers of 64 bits"],
-)
-def test_where_tables_cannot_be_made_there_are_none(monkeypatch, conditional, groups):
-    monkeypatch.setattr(module, "_MIN_RECORDS", 0)
-    monkeypatch.setattr(module, "_MIN_SAMPLE", 1)
-    draws = FrequentConfigurations(conditional)
-    assert draws.tables(random_groups(6, 100, groups), 100) is None
 
 
 def test_records_of_a_network_are_the_same_with_tables(monkeypatch):
@@ -151,12 +160,11 @@ def test_records_of_a_network_are_the_same_with_tables(monkeypatch):
         codes = empty_codes(5_000, attributes)
         for block in range(3):
             network.draw(codes, Keyed(7).at("records", block), kept=0, method="independent")
-        return codes, [each._tables is not None for each in network._frequent.values()]
+        return codes, [each.frequent._tables is not None for each in network._samplers.values()]
 
     plain, made = draw()
     assert made == [False, False]
-    monkeypatch.setattr(module, "_MIN_RECORDS", 6_000)
-    monkeypatch.setattr(module, "_MIN_SAMPLE", 1_000)
+    monkeypatch.setattr(module, "_SAMPLE_RECORDS", 1_000)
     with_tables, made = draw()
     assert made == [True, True]
     assert np.array_equal(with_tables, plain)

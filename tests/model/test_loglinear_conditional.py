@@ -75,7 +75,7 @@ def logarithm(p: Fraction) -> float:
 
 def test_a_power_of_one_half_is_its_definition_in_sixty_digits():
     """All 4,096 of them: rounded to the nearest integer, none of them a tie."""
-    powers = module._powers_of_half().tolist()
+    powers = module._weights_by_deficit()[:4096].tolist()
     expected = [
         definitions.loglinear_distribution([0, -f], [], [0, 1], [1, 1]) for f in range(0, 4096, 5)
     ]
@@ -212,7 +212,7 @@ def test_draws_do_not_depend_on_batches_or_on_parents_looked_up_together(
     monkeypatch.setattr(module, "_RECORDS_PER_BATCH", batch)
     other = small()
     other.prepare()
-    assert len(other._tables) == {1: 3, 4: 3, 6: 2, 1024: 1}[joined]
+    assert len(other.tables) == {1: 3, 4: 3, 6: 2, 1024: 1}[joined]
     assert other.draw(groups, words).tobytes() == expected[0].tobytes()
     assert other.log_probability(groups, values).tobytes() == expected[1].tobytes()
     parts = [other.draw([g[at : at + 11] for g in groups], words[at : at + 11])

@@ -21,10 +21,16 @@ from deniable.model.alias_sampling import (
     random_permutation,
     stable_sort_by,
 )
-from deniable.model.bundled_sampling import Bundle, CodeOffsets, SamplingPlan, make_sampling_plan
-from deniable.model.frequent_configurations import FrequentConfigurations
+from deniable.model.bundled_sampling import (
+    Bundle,
+    KeyedDraw,
+    SamplingPlan,
+    TableDraw,
+    make_sampling_plan,
+)
 from deniable.model.graph import Graph, check_order
 from deniable.model.loglinear_conditional import LogLinearConditional
+from deniable.model.loglinear_sampler import LogLinearSampler
 from deniable.model.systematic_sampling import draw_from_rows
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
@@ -203,21 +209,12 @@ class Network:
                 ``precise`` is for candidates whose probability a test computes.
         """
         if method == "independent":
-            # Attributes with tables are drawn first, in bundles. Those with log-linear
-            # distributions have many values, and mostly come last in the order.
-            if (bundled := self._first_log_linear(kept, until)) > kept:
-                self._sampling_plan(kept, bundled).fill(codes, rng)
-            kept = bundled
-        drawn = self.order[kept:until]
-        if not drawn:
+            self._sampling_plan(kept, until).fill(codes, rng)
             return
+        drawn = self.order[kept:until]
         wide = {i: codes[:, i].astype(np.intp) for i in self.order[:kept]}
-        methods = {
-            "independent": self._draw_independent,
-            "systematic": self._draw_systematic,
-            "precise": self._draw_precise,
-        }
-        methods[method](wide, drawn, rng, len(codes))
+        draw = self._draw_systematic if method == "systematic" else self._draw_precise
+        draw(wide, drawn, rng, len(codes))
         for i in drawn:
             codes[:, i] = wide[i]
 
@@ -229,26 +226,10 @@ class Network:
         return kept + has_table.index(False) if False in has_table else end
 
     @cached_property
-    def _frequent(self) -> dict[int, FrequentConfigurations]:
-        """Look-up tables of log-linear distributions, which speed up long runs."""
+    def _samplers(self) -> dict[int, LogLinearSampler]:
+        """Samplers of log-linear distributions; they become faster during long runs."""
         found = enumerate(self.tables)
-        return {
-            i: FrequentConfigurations(t) for i, t in found if isinstance(t, LogLinearConditional)
-        }
-
-    def _draw_independent(
-        self, wide: dict[int, Indices], drawn: Sequence[int], rng: Rng, records: int
-    ) -> None:
-        for i in drawn:
-            table = self.tables[i]
-            if isinstance(table, LogLinearConditional):
-                words = rng.half_words(2 * records).reshape(records, 2)
-                groups = self._groups_of(wide, i)
-                look_ups = self._frequent[i].tables(groups, records)
-                wide[i] = (look_ups or table).draw(groups, words)
-            else:
-                rows, alias = self._configuration(wide, i, records), table.alias
-                wide[i] = alias.draw(rows * alias.values, rng.half_words(records))
+        return {i: LogLinearSampler(t) for i, t in found if isinstance(t, LogLinearConditional)}
 
     def _draw_precise(
         self, wide: dict[int, Indices], drawn: Sequence[int], rng: Rng, records: int
@@ -282,9 +263,14 @@ class Network:
     def _sampling_plan(self, kept: int, until: int | None) -> SamplingPlan:
         """Plan the draws of bundles of attributes; plans are cached."""
         if (kept, until) not in self._sampling_plans:
-            before, after = self.order[:kept], self.order[kept:until]
-            given = [self._bundle(group) for group in self._bundle_groups(before)]
-            drawn = [self._bundle_draw(group) for group in self._bundle_groups(after)]
+            # Attributes with tables are drawn first, in bundles. Those with log-linear
+            # distributions have many values, and mostly come last in the order.
+            first = self._first_log_linear(kept, until)
+            given = [self._bundle(group) for group in self._bundle_groups(self.order[:kept])]
+            drawn = [
+                self._bundle_draw(group) for group in self._bundle_groups(self.order[kept:first])
+            ]
+            drawn += [self._single_draw(i) for i in self.order[first:until]]
             self._sampling_plans[kept, until] = make_sampling_plan(given, drawn)
         return self._sampling_plans[kept, until]
 
@@ -317,13 +303,23 @@ class Network:
     def _bundle(self, group: tuple[int, ...]) -> Bundle:
         return Bundle(attributes=group, sizes=tuple(self.attributes[i].size for i in group))
 
-    def _bundle_draw(self, group: tuple[int, ...]) -> tuple[Bundle, CodeOffsets, AliasTables]:
-        """Prepare a group to be drawn: its bundle, offsets of its parents' codes, alias tables."""
-        bundle = self._bundle(group)
+    def _bundle_draw(self, group: tuple[int, ...]) -> TableDraw | KeyedDraw:
+        """Prepare a group with tables to be drawn: its bundle, alias tables, parents' offsets."""
         if len(group) == 1:
-            return bundle, self._code_offsets[group[0]], self._table(group[0]).alias
-        given = self._bundle(self._outside_parents(group))
-        return bundle, given.code_offsets(), self._joint_tables(given, bundle)
+            return self._single_draw(group[0])
+        bundle, given = self._bundle(group), self._bundle(self._outside_parents(group))
+        return TableDraw(bundle, self._joint_tables(given, bundle), given.code_offsets())
+
+    def _single_draw(self, i: int) -> TableDraw | KeyedDraw:
+        """Prepare one attribute to be drawn."""
+        if i not in self._samplers:
+            return TableDraw(self._bundle((i,)), self._table(i).alias, self._code_offsets[i])
+        sampler, parents, groups = self._samplers[i], self.graph.parents[i], self.groups[i]
+        offsets = [
+            tuple((parents[place], own.take(groups[place])) for place, own in of_key)
+            for of_key in sampler.key_offsets()
+        ]
+        return KeyedDraw(self._bundle((i,)), sampler, offsets)
 
     def _joint_tables(self, given: Bundle, bundle: Bundle) -> AliasTables:
         """Multiply conditional tables: the joint distribution of a bundle given its parents."""

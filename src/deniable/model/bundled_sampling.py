@@ -6,14 +6,16 @@ earlier bundle that it depends on.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from deniable.arrays import CODE, Codes, Indices
 from deniable.model.alias_sampling import AliasTables
+from deniable.model.loglinear_sampler import LogLinearSampler
 from deniable.randomness import Rng
 
 # Pairs of an attribute and the offset that each of its codes adds to an index.
@@ -68,6 +70,10 @@ class Bundle:
         return sum(parts[1:], parts[0]) if parts else None
 
 
+# Places of bundles, and the offset that each of their combinations adds to an index.
+_GivenOffsets = tuple[tuple[int, Indices], ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class BundleDraw:
     """One bundle to draw, given earlier bundles.
@@ -80,8 +86,41 @@ class BundleDraw:
     """
 
     bundle: Bundle
-    given: tuple[tuple[int, Indices], ...] = field(repr=False)
+    given: _GivenOffsets = field(repr=False)
     alias: AliasTables = field(repr=False)
+
+    def places(self) -> set[int]:
+        """The places of the bundles it depends on."""
+        return {place for place, _ in self.given}
+
+    def draw(self, indices: Mapping[int, Indices], rng: Rng, records: int) -> Indices:
+        """Draw combinations, given those of earlier bundles by their indices."""
+        starts = _sum_offsets(self.given, indices, records)
+        return self.alias.draw(starts, rng.half_words(records))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLinearDraw:
+    """One attribute to draw from a log-linear distribution, given earlier bundles.
+
+    Attributes:
+        bundle: The attribute.
+        given: For each key of the sampler, what the combinations of earlier bundles add to it.
+        sampler: The distribution.
+    """
+
+    bundle: Bundle
+    given: tuple[_GivenOffsets, ...] = field(repr=False)
+    sampler: LogLinearSampler = field(repr=False)
+
+    def places(self) -> set[int]:
+        """The places of the bundles it depends on."""
+        return {place for given in self.given for place, _ in given}
+
+    def draw(self, indices: Mapping[int, Indices], rng: Rng, records: int) -> Indices:
+        """Draw values, given the combinations of earlier bundles by their indices."""
+        keys = [_sum_offsets(given, indices, records) for given in self.given]
+        return self.sampler.draw(keys, rng.half_words(2 * records).reshape(records, 2))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,52 +128,72 @@ class SamplingPlan:
     """Bundles that records keep, and those drawn after them, one by one."""
 
     kept: tuple[Bundle, ...]
-    drawn: tuple[BundleDraw, ...]
+    drawn: tuple[BundleDraw | LogLinearDraw, ...]
 
     @cached_property
     def _last_use(self) -> dict[int, int]:
         """For each bundle that others depend on, the place of the last of these."""
         first = len(self.kept)
-        return {place: first + d for d, draw in enumerate(self.drawn) for place, _ in draw.given}
+        return {place: first + d for d, draw in enumerate(self.drawn) for place in draw.places()}
 
     def fill(self, codes: Codes, rng: Rng) -> None:
         """Draw all bundles of the plan into the records ``codes``."""
         kept = {place: b for place, b in enumerate(self.kept) if place in self._last_use}
         indices = {place: bundle.indices(codes) for place, bundle in kept.items()}
         for position, draw in enumerate(self.drawn, start=len(self.kept)):
-            starts = _distribution_starts(indices, draw, len(codes))
-            drawn = draw.alias.draw(starts, rng.half_words(len(codes)))
+            drawn = draw.draw(indices, rng, len(codes))
             draw.bundle.write(drawn, codes)
             indices[position] = drawn
             for place in [place for place in indices if self._last_use.get(place, 0) <= position]:
                 del indices[place]
 
 
-def _distribution_starts(indices: dict[int, Indices], draw: BundleDraw, records: int) -> Indices:
-    if not draw.given:
+def _sum_offsets(given: _GivenOffsets, indices: Mapping[int, Indices], records: int) -> Indices:
+    """Sum the offsets of each record's combinations of bundles."""
+    if not given:
         return np.zeros(records, dtype=np.intp)
-    (first, offsets), *others = draw.given
-    starts = offsets.take(indices[first], mode="clip")
+    (first, offsets), *others = given
+    total = offsets.take(indices[first], mode="clip")
     for place, further in others:
-        starts += further.take(indices[place], mode="clip")
-    return starts
+        total += further.take(indices[place], mode="clip")
+    return total
+
+
+class TableDraw(NamedTuple):
+    """A bundle to draw from tables, and what codes of earlier attributes add to the row of one."""
+
+    bundle: Bundle
+    alias: AliasTables
+    offsets: CodeOffsets
+
+
+class KeyedDraw(NamedTuple):
+    """A log-linear attribute to draw, and what codes of earlier attributes add to each key."""
+
+    bundle: Bundle
+    sampler: LogLinearSampler
+    offsets: Sequence[CodeOffsets]
 
 
 def make_sampling_plan(
-    kept: Sequence[Bundle], drawn: Sequence[tuple[Bundle, CodeOffsets, AliasTables]]
+    kept: Sequence[Bundle], drawn: Sequence[TableDraw | KeyedDraw]
 ) -> SamplingPlan:
-    """Plan how to draw bundles after those that are kept.
-
-    Args:
-        kept: Bundles that the records already hold.
-        drawn: Bundles to draw, each with its distributions and the offsets that codes of earlier
-            attributes add to the row of one.
-    """
+    """Plan how to draw bundles after those that are kept."""
     earlier = list(kept)
-    draws = []
-    for bundle, offsets, alias in drawn:
-        rows = [(place, other.combination_offsets(offsets)) for place, other in enumerate(earlier)]
-        given = tuple((place, row * alias.values) for place, row in rows if row is not None)
-        draws.append(BundleDraw(bundle=bundle, given=given, alias=alias))
-        earlier.append(bundle)
+    draws: list[BundleDraw | LogLinearDraw] = []
+    for each in drawn:
+        if isinstance(each, KeyedDraw):
+            given = tuple(_given_offsets(earlier, own) for own in each.offsets)
+            draws.append(LogLinearDraw(bundle=each.bundle, given=given, sampler=each.sampler))
+        else:
+            rows = _given_offsets(earlier, each.offsets)
+            starts = tuple((place, row * each.alias.values) for place, row in rows)
+            draws.append(BundleDraw(bundle=each.bundle, given=starts, alias=each.alias))
+        earlier.append(each.bundle)
     return SamplingPlan(kept=tuple(kept), drawn=tuple(draws))
+
+
+def _given_offsets(earlier: Sequence[Bundle], offsets: CodeOffsets) -> _GivenOffsets:
+    """Sum the offsets of codes by combination of each bundle that they concern."""
+    rows = [(place, other.combination_offsets(offsets)) for place, other in enumerate(earlier)]
+    return tuple((place, row) for place, row in rows if row is not None)

@@ -64,6 +64,15 @@ class EffectTable:
     sizes: tuple[int, ...]
     effects: Logarithms = field(repr=False)
 
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The difference that one group of each parent makes to the index of a configuration."""
+        return tuple(math.prod(self.sizes[place + 1 :]) for place in range(len(self.sizes)))
+
+    def groups(self) -> tuple[Indices, ...]:
+        """The group of each parent in each configuration."""
+        return np.unravel_index(np.arange(len(self.effects)), self.sizes)
+
     def index(self, groups: Sequence[Indices]) -> Indices:
         """Number the joint configuration of each record, given the groups of all parents."""
         index = groups[self.parents[0]]
@@ -72,11 +81,11 @@ class EffectTable:
         return index
 
 
-def add_look_ups(tables: Sequence[EffectTable], groups: Sequence[Indices]) -> Logarithms:
-    """Sum the effects that records have in at least one table: bins by records."""
-    total = tables[0].effects.take(tables[0].index(groups), axis=0)
-    for table in tables[1:]:
-        total += table.effects.take(table.index(groups), axis=0)
+def add_look_ups(tables: Sequence[EffectTable], rows: Sequence[Indices]) -> Logarithms:
+    """Sum the effects of one row of each table, at least one, by record: bins by records."""
+    total = tables[0].effects.take(rows[0], axis=0)
+    for table, own in zip(tables[1:], rows[1:], strict=True):
+        total += table.effects.take(own, axis=0)
     return np.ascontiguousarray(total.T)
 
 
@@ -137,10 +146,14 @@ class JointEffectTables:
         )
         return cls(tuple(coarsenings), tables, bin_groups.ravel())
 
-    def add_to(self, logarithms: Logarithms, groups: Sequence[Indices]) -> None:
-        """Add the effects to logarithms, bins by records, given the groups of all parents."""
+    def index(self, groups: Sequence[Indices]) -> list[Indices]:
+        """Find the row of each table, by record, given the groups of all parents."""
         coarser = [own.take(groups[parent]) for parent, own in self.coarsenings]
-        added = add_look_ups(self.tables, coarser)
+        return [table.index(coarser) for table in self.tables]
+
+    def add_to(self, logarithms: Logarithms, rows: Sequence[Indices]) -> None:
+        """Add the effects of one row of each table to logarithms: bins by records."""
+        added = add_look_ups(self.tables, rows)
         for place, group in enumerate(self.bin_groups):
             logarithms[place] += added[group]
 

@@ -1,165 +1,176 @@
 """Look-up tables for drawing from log-linear distributions given frequent configurations.
 
 A log-linear distribution is computed anew for each record. In a long run the same configurations
-of its parents occur again and again. After one block of records, the most frequent ones get a table
-of their inverse distribution function. It changes no record: an interval of random words has an
-entry only if all of them draw the same bin, and all other records are drawn as before
+of its parents occur again and again. The most frequent ones get a table: the random words at which
+each bin begins. It changes no record, since the bounds are exact
 (docs/adr/0030-frequent-configurations.md).
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.arrays import Counts, HalfWords, Indices
-from deniable.model.loglinear_conditional import LogLinearConditional, accumulate
+from deniable.arrays import Counts, HalfWords, Indices, Reals
+from deniable.model.loglinear_conditional import accumulate, scale_words
 
-# Records that are drawn before the tables are made, and the least number in the draw that shows
-# which configurations are frequent.
-_MIN_RECORDS = 2**18
-_MIN_SAMPLE = 2**16
+# Records that show which configurations are frequent: those of the first draw of so many. A
+# configuration needs this many of them.
+_SAMPLE_RECORDS = 2**17
+_MIN_REPEATS = 2
 # The least share of a sample that the frequent configurations must have.
 _MIN_COVERAGE = 0.25
 # Configurations with a table, and slots to look them up in.
 _MAX_CONFIGURATIONS = 2**14
-_LOG2_SLOTS = 16
-# Numbers of configurations must fit signed 64 bits.
-_MAX_NUMBER = 2**63
-# Intervals of 32-bit words: one byte each, which is a bin, or this.
-_LOG2_INTERVALS = 8
-_UNDECIDED = 255
-# Bounds of bins are floats: an interval within this distance of one, in intervals, is undecided.
-_BOUND_ERROR = 2.0**-20
-# Records that are drawn at once: what is held for them stays small.
-_RECORDS_PER_BATCH = 2**15
+_LOG2_SLOTS = 17
+# Intervals of 32-bit words: the bin of the first word of each is listed.
+_LOG2_INTERVALS = 7
+_LAST_WORD = 2**32 - 1
+# Bounds within this distance of an integer, in words, are computed with integers.
+_BOUND_ERROR = 2.0**-10
 # Configurations whose tables are made at once.
 _CONFIGURATIONS_PER_BATCH = 4096
 # A multiplicative hash: 2^64 divided by the golden ratio.
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
+# Computes the integer weight of each bin given configurations: bins by configurations.
+WeightsOf = Callable[[Counts], Counts]
+
 
 class FrequentConfigurations:
     """Makes look-up tables of a log-linear distribution, as soon as they pay."""
 
-    def __init__(self, conditional: LogLinearConditional) -> None:
+    def __init__(self, weights_of: WeightsOf) -> None:
         """Start without tables."""
-        self._conditional = conditional
+        self._weights_of = weights_of
         self._tables: InverseTables | None = None
-        self._records = 0
-        configurations = math.prod(len(effect) for effect in conditional.effects)
-        fits = configurations < _MAX_NUMBER and len(conditional.base) <= _UNDECIDED
-        self._is_done = not (fits and conditional.effects)
+        self._is_done = False
 
-    def tables(self, groups: Sequence[Indices], records: int) -> "InverseTables | None":
-        """Look-up tables, if there are any yet, for records with these groups of the parents."""
-        if not self._is_done:
-            self._records += records
-            # Two threads may both make tables: they draw the same.
-            if records >= _MIN_SAMPLE and self._records > _MIN_RECORDS:
-                self._is_done = True
-                self._tables = InverseTables.of(self._conditional, groups)
+    def tables(self, configurations: Counts) -> "InverseTables | None":
+        """Look-up tables, if there are any yet, for records with these configurations."""
+        # Two threads may both make tables: they draw the same.
+        if not self._is_done and len(configurations) >= _SAMPLE_RECORDS:
+            self._is_done = True
+            self._tables = InverseTables.of(self._weights_of, configurations[:_SAMPLE_RECORDS])
         return self._tables
 
 
 @dataclass(frozen=True, kw_only=True)
 class InverseTables:
-    """Inverse distribution functions of some configurations, by interval of the random word.
+    """Inverse distribution functions of some configurations.
 
     Attributes:
-        conditional: The distribution.
-        numbers: The configuration in each slot of a hash table; -1 if there is none.
-        starts: The first entry of each slot's configuration.
-        bins: For each of these configurations and each interval, the bin that all words of the
-            interval draw, or 255.
+        positions: The position of the configuration in each slot of a hash table.
+        configurations: These configurations.
+        guide: For each configuration and each interval of words: twice the bin of the first word,
+            plus 1 if another bin begins within the interval.
+        bounds: For each configuration and each bin, the first word of the bins after it; the last
+            word if there is none.
     """
 
-    conditional: LogLinearConditional = field(repr=False)
-    numbers: Counts = field(repr=False)
-    starts: Indices = field(repr=False)
-    bins: NDArray[np.uint8] = field(repr=False)
+    positions: NDArray[np.uint16] = field(repr=False)
+    configurations: Counts = field(repr=False)
+    guide: NDArray[np.unsignedinteger] = field(repr=False)
+    bounds: HalfWords = field(repr=False)
 
     @classmethod
-    def of(
-        cls, conditional: LogLinearConditional, groups: Sequence[Indices]
-    ) -> "InverseTables | None":
+    def of(cls, weights_of: WeightsOf, sample: Counts) -> "InverseTables | None":
         """Make tables of the configurations that are frequent in a sample; None if few are."""
-        number, first, repeats = np.unique(
-            conditional.configurations(groups), return_index=True, return_counts=True
-        )
-        frequent = np.argsort(-repeats, kind="stable")[:_MAX_CONFIGURATIONS]
+        found, repeats = np.unique(sample, return_counts=True)
+        order = np.argsort(-repeats, kind="stable")[:_MAX_CONFIGURATIONS]
+        frequent = order[repeats[order] >= _MIN_REPEATS]
         # A slot has one configuration: the most frequent.
-        slots, places = np.unique(_slot(number[frequent]), return_index=True)
+        slots, places = np.unique(_slot(found[frequent]), return_index=True)
         chosen = frequent[places]
         if repeats[chosen].sum() < _MIN_COVERAGE * repeats.sum():
             return None
-        numbers = np.full(2**_LOG2_SLOTS, -1, dtype=np.int64)
-        starts = np.zeros(2**_LOG2_SLOTS, dtype=np.intp)
-        numbers[slots] = number[chosen]
-        starts[slots] = np.arange(len(chosen)) << _LOG2_INTERVALS
-        examples = [group[first[chosen]] for group in groups]
-        return cls(
-            conditional=conditional,
-            numbers=numbers,
-            starts=starts,
-            bins=_invert_all(conditional, examples),
-        )
+        positions = np.zeros(2**_LOG2_SLOTS, dtype=np.uint16)
+        positions[slots] = np.arange(len(chosen))
+        guide, bounds = _invert_all(weights_of, found[chosen])
+        return cls(positions=positions, configurations=found[chosen], guide=guide, bounds=bounds)
 
-    def draw(self, groups: Sequence[Indices], words: HalfWords) -> Indices:
-        """Draw a value for each record, as ``LogLinearConditional.draw`` does."""
-        drawn = np.empty(len(words), dtype=np.intp)
-        for start in range(0, len(words), _RECORDS_PER_BATCH):
-            batch = slice(start, start + _RECORDS_PER_BATCH)
-            drawn[batch] = self._draw_batch([group[batch] for group in groups], words[batch])
-        return drawn
+    def find(
+        self, configurations: Counts, words: HalfWords
+    ) -> tuple[NDArray[np.unsignedinteger], Indices]:
+        """Find the bin that each record's word draws.
 
-    def _draw_batch(self, groups: Sequence[Indices], words: HalfWords) -> Indices:
-        number = self.conditional.configurations(groups)
-        slot = _slot(number)
-        entries = self.starts.take(slot)
-        entries += words[:, 0] >> np.uint32(32 - _LOG2_INTERVALS)
-        bins = self.bins.take(entries)
-        bins[self.numbers.take(slot) != number] = _UNDECIDED
-        drawn = self.conditional.draw_within(bins, words[:, 1])
-        others = np.flatnonzero(bins == _UNDECIDED)
-        drawn[others] = self.conditional.draw([own.take(others) for own in groups], words[others])
-        return drawn
+        Returns:
+            The bin of each record, and the places of those whose bin is not known.
+        """
+        position = self.positions.take(_slot(configurations)).astype(np.intp)
+        is_unknown = self.configurations.take(position) != configurations
+        intervals = words >> np.uint32(32 - _LOG2_INTERVALS)
+        entry = self.guide.ravel().take((position << _LOG2_INTERVALS) + intervals)
+        bins: NDArray[np.unsignedinteger] = entry >> entry.dtype.type(1)
+        # Intervals in which another bin begins: compare with its first word, and with the next.
+        left = np.flatnonzero((entry & 1).astype(bool))
+        word, bound = words.take(left), bins.take(left) + position.take(left) * self.bounds.shape[1]
+        is_unknown[left[word == _LAST_WORD]] = True
+        while len(left):
+            is_reached = (word >= self.bounds.ravel().take(bound)) & (word < _LAST_WORD)
+            left, word, bound = left[is_reached], word[is_reached], bound[is_reached] + 1
+            bins[left] += 1
+        return bins, np.flatnonzero(is_unknown)
 
 
-def _slot(numbers: Counts) -> Indices:
-    """Hash the numbers of configurations."""
-    hashed = numbers.astype(np.uint64) * _HASH_FACTOR
-    return (hashed >> np.uint64(64 - _LOG2_SLOTS)).astype(np.intp)
+def _slot(configurations: Counts) -> Indices:
+    """Hash configurations."""
+    hashed = configurations.view(np.uint64) * _HASH_FACTOR
+    hashed >>= np.uint64(64 - _LOG2_SLOTS)
+    return hashed.view(np.intp)
 
 
-def _invert_all(conditional: LogLinearConditional, groups: Sequence[Indices]) -> NDArray[np.uint8]:
-    """Tabulate the inverse distribution function of each configuration, one after the other."""
-    parts = []
-    for start in range(0, len(groups[0]), _CONFIGURATIONS_PER_BATCH):
+def _invert_all(
+    weights_of: WeightsOf, configurations: Counts
+) -> tuple[NDArray[np.unsignedinteger], HalfWords]:
+    """Tabulate the inverse distribution functions: guide and bounds."""
+    bins = len(weights_of(configurations[:1]))
+    entry_type = np.uint8 if bins <= 2**7 else np.uint16
+    guide = np.empty((len(configurations), 2**_LOG2_INTERVALS), dtype=entry_type)
+    bounds = np.empty((len(configurations), bins), dtype=np.uint32)
+    for start in range(0, len(configurations), _CONFIGURATIONS_PER_BATCH):
         batch = slice(start, start + _CONFIGURATIONS_PER_BATCH)
-        cumulative = accumulate(conditional.weights([own[batch] for own in groups]))
-        parts.append(_invert(cumulative))
-    return np.concatenate(parts).ravel()
+        bounds[batch] = _first_words(accumulate(weights_of(configurations[batch]))).T
+        _fill_guide(guide[batch], bounds[batch])
+    return guide, bounds
 
 
-def _invert(cumulative: Counts) -> NDArray[np.uint8]:
-    """Tabulate inverse distribution functions: configurations by intervals.
+def _first_words(cumulative: Counts) -> Reals:
+    """Find the first word that draws a bin after each bin: bins by configurations.
+
+    It is the smallest word with ⌊total · word / 2^32⌋ ≥ the cumulative weight; at most the last.
 
     Args:
         cumulative: The cumulative weight of each bin: bins by configurations.
     """
-    intervals, configurations = 2**_LOG2_INTERVALS, cumulative.shape[1]
-    # The upper ends of the bins, in intervals. The last column is for ends behind all words.
-    ends = cumulative[:-1] / (cumulative[-1] / intervals)
-    bins_ended = np.zeros((configurations, intervals + 1), dtype=np.uint8)
-    is_mixed = np.zeros((configurations, intervals + 1), dtype=bool)
-    every = np.arange(configurations)
-    for end in ends:
-        bins_ended[every, end.astype(np.intp)] += 1
-        for bound in (end - _BOUND_ERROR, end + _BOUND_ERROR):
-            is_mixed[every, np.clip(bound, 0, intervals).astype(np.intp)] = True
-    # The bin of an interval's first word: those that end in earlier intervals come before it.
-    first = np.cumsum(bins_ended, axis=1, dtype=np.uint8) - bins_ended
-    return np.where(is_mixed, np.uint8(_UNDECIDED), first)[:, :intervals]
+    total = cumulative[-1]
+    first: Reals = cumulative * (2.0**32 / total)
+    distance = np.rint(first)
+    distance -= first
+    np.abs(distance, out=distance)
+    # Rounding errors of floats are far smaller, so that all others are right.
+    bins, places = np.nonzero(distance < _BOUND_ERROR)
+    near = np.rint(first[bins, places]).astype(np.int64) - 1
+    for _ in range(2):
+        near += scale_words(total[places], near) < cumulative[bins, places]
+    np.ceil(first, out=first)
+    first[bins, places] = near
+    np.minimum(first, _LAST_WORD, out=first)
+    return first
+
+
+def _fill_guide(guide: NDArray[np.unsignedinteger], bounds: HalfWords) -> None:
+    """Tabulate, by configuration and interval, twice the bin of the first word, plus 1 if mixed."""
+    intervals, shift = 2**_LOG2_INTERVALS, 32 - _LOG2_INTERVALS
+    # A bin ends before the first interval that begins at or after the next bin's first word. One
+    # more column is for bins that end in the last interval.
+    ended = (bounds - np.uint32(1)) >> np.uint32(shift)
+    ended += np.uint32(1)
+    ended *= bounds > 0
+    of_row = np.arange(len(bounds), dtype=np.uint32)[:, None] * np.uint32(intervals + 1)
+    number = np.bincount((ended + of_row).ravel(), minlength=len(bounds) * (intervals + 1))
+    number = number.reshape(len(bounds), -1)
+    np.cumsum(number[:, :-1], axis=1, dtype=guide.dtype, out=guide)
+    guide *= guide.dtype.type(2)
+    guide += number[:, 1:] > 0

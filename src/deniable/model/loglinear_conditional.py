@@ -131,12 +131,12 @@ class LogLinearConditional:
         return np.cumsum(self.within)
 
     @cached_property
-    def _tables(self) -> tuple[EffectTable, ...]:
+    def tables(self) -> tuple[EffectTable, ...]:
         """Sums of the effects of single parents."""
         return sum_effects(self.effects)
 
     @cached_property
-    def _joint_tables(self) -> JointEffectTables | None:
+    def joint_tables(self) -> JointEffectTables | None:
         """Sums of the effects of pairs of parents."""
         return JointEffectTables.of(self.joint) if self.joint else None
 
@@ -146,16 +146,9 @@ class LogLinearConditional:
         parts = (*self.effects, *(each.effects for each in self.joint))
         return len(self.base) + sum(part.size for part in parts)
 
-    def configurations(self, groups: Sequence[Indices]) -> Indices:
-        """Number the joint configuration of all parents, of which there is at least one."""
-        number = self._tables[0].index(groups)
-        for table in self._tables[1:]:
-            number = number * len(table.effects) + table.index(groups)
-        return number
-
     def prepare(self) -> None:
         """Build the cached look-up tables now rather than at the first draw."""
-        self._tables, self._joint_tables, self._cumulative  # noqa: B018 - cached properties
+        self.tables, self.joint_tables, self._cumulative  # noqa: B018 - cached properties
 
     def draw(self, groups: Sequence[Indices], words: HalfWords) -> Indices:
         """Draw a value for each record, given the groups of its parents and two uniform words.
@@ -166,11 +159,8 @@ class LogLinearConditional:
         """
         drawn = np.empty(len(words), dtype=np.intp)
         for batch in _batches(len(words)):
-            cumulative = accumulate(self.weights([group[batch] for group in groups]))
-            # Multiplied in two halves: the total may need 46 bits.
-            total, word = cumulative[-1], words[batch, 0].astype(np.int64)
-            threshold = ((total >> 16) * word + (((total & 0xFFFF) * word) >> 16)) >> 16
-            drawn[batch] = self.draw_within(_find_bins(cumulative, threshold), words[batch, 1])
+            bins = invert_weights(self.weights([group[batch] for group in groups]), words[batch, 0])
+            drawn[batch] = self.draw_within(bins, words[batch, 1])
         return drawn
 
     def draw_precise(self, groups: Sequence[Indices], uniform: Reals, words: HalfWords) -> Indices:
@@ -209,8 +199,8 @@ class LogLinearConditional:
         """Draw a value within the bin of each record; a bin that does not exist is the last."""
         drawn: Indices = self._first.take(bins, mode="clip")
         several = np.flatnonzero(self._has_several.take(bins, mode="clip"))
-        positions = bins[several].astype(np.int64) << _LOG2_BIN_TOTAL
-        positions += words[several]
+        positions = bins.take(several).astype(np.int64) << _LOG2_BIN_TOTAL
+        positions += words.take(several)
         drawn[several] = np.searchsorted(self._cumulative, positions, side="right")
         return drawn
 
@@ -250,17 +240,38 @@ class LogLinearConditional:
 
     def weights(self, groups: Sequence[Indices], records: int = 1) -> Counts:
         """Compute the integer weight of each bin: bins by records of one batch."""
-        if self._tables:
-            logarithms = add_look_ups(self._tables, groups)
+        joint = self.joint_tables.index(groups) if self.joint_tables else []
+        return self.weights_at([table.index(groups) for table in self.tables], joint, records)
+
+    def weights_at(
+        self, single: Sequence[Indices], joint: Sequence[Indices], records: int = 1
+    ) -> Counts:
+        """Compute the weights, given the rows of the tables of single parents and of pairs."""
+        if self.tables:
+            logarithms = add_look_ups(self.tables, single)
             logarithms += self.base[:, None]
         else:
             logarithms = np.repeat(self.base[:, None], records, axis=1)
-        if self._joint_tables is not None:
-            self._joint_tables.add_to(logarithms, groups)
+        if self.joint_tables is not None:
+            self.joint_tables.add_to(logarithms, joint)
         deficits = np.subtract(logarithms.max(axis=0), logarithms, out=logarithms)
         # A larger deficit than any in the list has the weight of the last: 0.
         weights: Counts = _weights_by_deficit().take(deficits, mode="clip")
         return weights
+
+
+def invert_weights(weights: Counts, words: HalfWords) -> NDArray[np.unsignedinteger]:
+    """Find the bin that each record's word draws; weights, bins by records, are overwritten."""
+    cumulative = accumulate(weights)
+    return _find_bins(cumulative, scale_words(cumulative[-1], words))
+
+
+def scale_words(total: Counts, words: NDArray[np.integer]) -> Counts:
+    """Compute ⌊total · word / 2^32⌋ of each record."""
+    word = words.astype(np.int64)
+    # Multiplied in two halves: the total may need 46 bits.
+    scaled: Counts = ((total >> 16) * word + (((total & 0xFFFF) * word) >> 16)) >> 16
+    return scaled
 
 
 def _find_bins(cumulative: Counts, threshold: Counts) -> NDArray[np.unsignedinteger]:
@@ -320,17 +331,9 @@ def _to_bin_weights(bins: Indices, shares: Reals) -> Counts:
 
 @cache
 def _weights_by_deficit() -> Counts:
-    """2^30 · 2^(-d / 4096) for d = 0 … 31 · 4096, rounded: the last is 0."""
-    deficit = np.arange(_MAX_DEFICIT + 1)
-    fraction = deficit & ((1 << _FRACTION_BITS) - 1)
-    weights: Counts = _powers_of_half().take(fraction) >> (deficit >> _FRACTION_BITS)
-    return weights
+    """2^30 · 2^(-d / 4096) for d = 0 … 31 · 4096; the same on every computer.
 
-
-@cache
-def _powers_of_half() -> Counts:
-    """2^30 · 2^(-f / 4096) for f = 0 … 4095, rounded; the same on every computer.
-
+    The first 4,096 are rounded, all others are these without their last bits: the last is 0.
     By integer square roots: 2^(-1/4096) is twelve square roots of 1/2, to 200 bits.
     """
     bits = 200
@@ -341,4 +344,7 @@ def _powers_of_half() -> Counts:
     for _ in range(2**_FRACTION_BITS):
         powers.append((power >> (bits - _LOG2_MAX_WEIGHT - 1)) + 1 >> 1)
         power = power * root >> bits
-    return np.array(powers, dtype=np.int64)
+    deficit = np.arange(_MAX_DEFICIT + 1)
+    fraction = deficit & ((1 << _FRACTION_BITS) - 1)
+    weights: Counts = np.array(powers).take(fraction) >> (deficit >> _FRACTION_BITS)
+    return weights

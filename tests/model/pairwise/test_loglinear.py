@@ -257,6 +257,20 @@ def test_the_loss_is_the_same_in_blocks_of_configurations(monkeypatch):
     np.testing.assert_allclose(own_gradient, gradient, rtol=1e-5, atol=1e-5)
 
 
+def test_evaluations_do_not_depend_on_those_before():
+    """Buffers are used again: neither an earlier result nor a later one may change."""
+    model, weights = known_model(7, (3, 5), 4), weights_of(7, (3, 5))
+    share, evidence = evidence_of(model, (3, 5), weights, penalty=1.0)
+    problem = _Objective.of(share, evidence, weights)
+    one, other = np.random.default_rng(7).normal(size=(2, problem.size))
+    value, gradient = problem.loss(one)
+    kept = gradient.copy()
+    problem.loss(other)
+    assert gradient.tobytes() == kept.tobytes()
+    again, own_gradient = problem.loss(one)
+    assert (again, own_gradient.tobytes()) == (value, gradient.tobytes())
+
+
 def test_two_threads_compute_the_same_loss_to_the_last_bit(monkeypatch):
     """In two halves, whether or not there is a second thread; and nearly that of all at once."""
     model, weights = known_model(6, (3, 5), 4), weights_of(6, (3, 5))

@@ -56,6 +56,15 @@ def test_products_are_those_of_scipy_to_the_last_bit(values):
     assert np.array_equal(total, weighted @ by_row)
 
 
+def test_a_product_can_be_put_into_an_array_that_was_used_before():
+    design, matrix, rng = random_design(3, rows=40, columns=9)
+    by_column = rng.normal(size=(9, 5)).astype(np.float32)
+    out = np.full((30, 5), np.nan, dtype=np.float32)
+    for rows in (slice(0, 30), slice(50, 80), slice(0, 30)):
+        assert design.times(by_column, rows, out=out) is out
+        assert np.array_equal(out, matrix[rows] @ by_column)
+
+
 def test_blocks_of_rows_add_up_to_all_rows_to_the_last_bit():
     """Also across rows of one, two and three ones."""
     design, matrix, rng = random_design(3, rows=50, columns=6)

@@ -1,7 +1,8 @@
 """Minimise a convex function by L-BFGS: our own, because SciPy's takes longer to import."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,19 @@ _MAX_SLOPE_RATIO = 0.9
 _MAX_LINE_SEARCH_STEPS = 20
 
 
+class _DescentStep(NamedTuple):
+    """A step, the change of the gradient, and their product."""
+
+    change: Reals
+    gradient_change: Reals
+    product: float
+
+    @classmethod
+    def of(cls, change: Reals, gradient_change: Reals) -> "_DescentStep":
+        """Multiply once what every later iteration needs."""
+        return cls(change, gradient_change, float(change @ gradient_change))
+
+
 def minimise(
     loss: Loss, start: Reals, *, curvature: float, iterations: int, tolerance: float
 ) -> Reals:
@@ -33,7 +47,7 @@ def minimise(
             or to 1, whichever is larger.
     """
     x, (value, gradient) = start, loss(start)
-    history: deque[tuple[Reals, Reals]] = deque(maxlen=_LBFGS_MEMORY)
+    history: deque[_DescentStep] = deque(maxlen=_LBFGS_MEMORY)
     for _ in range(iterations):
         if np.abs(gradient).max() <= _GRADIENT_TOLERANCE:
             break
@@ -42,8 +56,9 @@ def minimise(
         if step is None:
             break
         change, new_value, new_gradient = step
-        if float(change @ (new_gradient - gradient)) > 0:
-            history.append((change, new_gradient - gradient))
+        done = _DescentStep.of(change, new_gradient - gradient)
+        if done.product > 0:
+            history.append(done)
         decrease, scale = value - new_value, max(abs(value), abs(new_value), 1.0)
         x, value, gradient = x + change, new_value, new_gradient
         if decrease <= tolerance * scale:
@@ -75,19 +90,18 @@ def _line_search(
 
 
 def _inverse_hessian_product(
-    history: Iterable[tuple[Reals, Reals]], gradient: Reals, curvature: float
+    history: Sequence[_DescentStep], gradient: Reals, curvature: float
 ) -> Reals:
     """Multiply the gradient by the approximate inverse Hessian (L-BFGS two-loop recursion)."""
-    changes = list(history)
     product = gradient.copy()
     weights = []
-    for change, gradient_change in reversed(changes):
-        weight = float(change @ product) / float(change @ gradient_change)
-        product -= weight * gradient_change
+    for step in reversed(history):
+        weight = float(step.change @ product) / step.product
+        product -= weight * step.gradient_change
         weights.append(weight)
-    change, gradient_change = changes[-1] if changes else (gradient, curvature * gradient)
-    product *= float(change @ gradient_change) / float(gradient_change @ gradient_change)
-    for (change, gradient_change), weight in zip(changes, reversed(weights), strict=True):
-        correction = float(gradient_change @ product) / float(change @ gradient_change)
-        product += (weight - correction) * change
+    last = history[-1] if history else _DescentStep.of(gradient, curvature * gradient)
+    product *= last.product / float(last.gradient_change @ last.gradient_change)
+    for step, weight in zip(history, reversed(weights), strict=True):
+        correction = float(step.gradient_change @ product) / step.product
+        product += (weight - correction) * step.change
     return product

@@ -7,8 +7,8 @@ fit of a usual table, so its compiled module is loaded on its own
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,16 +49,24 @@ class OneHotDesign:
         """The number of rows."""
         return len(self.row_ends) - 1
 
-    def times(self, dense: Floats, rows: slice = slice(None)) -> Floats:
-        """Multiply some rows by a dense matrix: sum the rows of ``dense`` that each row selects."""
-        ends, places = self._part(rows)
-        product = np.zeros((len(ends) - 1, dense.shape[1]), dtype=np.float32)
-        ones = np.ones(len(places), dtype=np.float32)
+    def times(self, dense: Floats, rows: slice = slice(None), out: Floats | None = None) -> Floats:
+        """Multiply some rows by a dense matrix: sum the rows of ``dense`` that each row selects.
+
+        Args:
+            dense: One row for each column of this matrix.
+            rows: A range of rows.
+            out: Where to put the product, one row for each of the ``rows``. By default, it is new.
+        """
+        part = self._part(rows)
+        if out is None:
+            out = np.zeros((len(part.lengths), dense.shape[1]), dtype=np.float32)
+        else:
+            out.fill(0.0)
         _sparsetools().csr_matvecs(
-            len(ends) - 1, self.columns, dense.shape[1],
-            ends, places, ones, dense.ravel(), product.ravel(),
+            len(part.lengths), self.columns, dense.shape[1],
+            part.ends, part.places, part.ones, dense.ravel(), out.ravel(),
         )  # fmt: skip
-        return product
+        return out
 
     def transposed_times(self, dense: Floats) -> Floats:
         """Multiply the transpose by a dense matrix: sum its rows by column."""
@@ -77,18 +85,38 @@ class OneHotDesign:
             weights: The factor of each row.
             rows: A range of rows.
         """
-        ends, places = self._part(rows)
+        part = self._part(rows)
+        factors = np.repeat(weights, part.lengths)
         # The rows of this matrix are the columns of its transpose.
         _sparsetools().csc_matvecs(
-            self.columns, len(ends) - 1, dense.shape[1],
-            ends, places, np.repeat(weights, np.diff(ends)), dense.ravel(), total.ravel(),
+            self.columns, len(part.lengths), dense.shape[1],
+            part.ends, part.places, factors, dense.ravel(), total.ravel(),
         )  # fmt: skip
 
-    def _part(self, rows: slice) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Select a range of rows: where each ends in the columns of their ones, and these."""
+    def _part(self, rows: slice) -> "_RowRange":
+        """Select a range of rows; each range is prepared once."""
         start, stop, _ = rows.indices(self.rows)
-        ends = self.row_ends[start : stop + 1]
-        return ends - ends[0], self.places[ends[0] : ends[-1]]
+        found = self._parts.get((start, stop))
+        if found is None:
+            ends = self.row_ends[start : stop + 1]
+            places = self.places[ends[0] : ends[-1]]
+            ones = np.ones(len(places), dtype=np.float32)
+            found = _RowRange(ends - ends[0], places, ones, np.diff(ends))
+            self._parts[start, stop] = found
+        return found
+
+    @cached_property
+    def _parts(self) -> dict[tuple[int, int], "_RowRange"]:
+        return {}
+
+
+class _RowRange(NamedTuple):
+    """Some rows: where each ends in the columns of their ones, these, as many ones, and lengths."""
+
+    ends: NDArray[np.int32]
+    places: NDArray[np.int32]
+    ones: Floats
+    lengths: NDArray[np.int32]
 
 
 @cache

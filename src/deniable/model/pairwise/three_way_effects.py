@@ -73,8 +73,9 @@ class TripleEffect:
 
     def logits(self, groups: Sequence[Indices]) -> Reals:
         """Compute φ of each record and bin, given the own groups of all parents."""
-        rows: Reals = self.effect[self.parents.joint(groups)]
-        return rows[:, self.parents.child_groups]
+        # The columns of a small table first, then whole rows of it.
+        by_bin: Reals = self.effect[:, self.parents.child_groups]
+        return by_bin.take(self.parents.joint(groups), axis=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,15 +137,16 @@ class TripleDesign:
         """Sum φ by joint group of several parents: joint groups by groups of the attribute."""
         return self.members.times(effects.astype(np.float32))
 
-    def logits(self, by_joint: Floats, rows: slice) -> Floats:
+    def logits(self, by_joint: Floats, rows: slice, out: Floats | None = None) -> Floats:
         """Compute Σ φ of some configurations and each bin.
 
         Args:
             by_joint: The sums of φ by joint group.
             rows: A range of configurations.
+            out: Where to put it. By default, it is new.
         """
         # A product, which is faster than a look-up of each bin's group.
-        logits: Floats = self.joint.times(by_joint, rows) @ self.to_groups.T
+        logits: Floats = np.matmul(self.joint.times(by_joint, rows), self.to_groups.T, out=out)
         return logits
 
     def add_counts(self, total: Floats, weights: Floats, factors: Floats, rows: slice) -> None:
