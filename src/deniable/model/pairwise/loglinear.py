@@ -20,14 +20,12 @@ import numpy as np
 from deniable.arrays import Indices, Reals
 from deniable.model.pairwise.effect_penalty import EffectPenalty
 from deniable.model.pairwise.lbfgs import minimise
-from deniable.model.pairwise.one_hot_design import Floats, OneHotDesign
+from deniable.model.pairwise.one_hot_design import Floats, OneHotDesign, joint_design
 from deniable.model.pairwise.three_way_effects import TripleDesign, TripleEffect, TripleEvidence
 from deniable.model.pairwise.trends import TrendDirections
 
 # A fit ends when a step decreases the loss by less than this.
 LOSS_TOLERANCE = 1e-6
-# Parents are looked up together while they have at most this many joint groups.
-_MAX_JOINT_GROUPS = 512
 # Configurations whose logits are computed at once.
 _CONFIGURATIONS_PER_BLOCK = 4096
 # From this number of configurations times bins on, each half is computed by a thread.
@@ -186,7 +184,8 @@ class _Objective:
         weights: Reals,
         triples: TripleDesign | None = None,
     ) -> "_Objective":
-        joint, members, first_joint_groups = _joint_design(evidence)
+        sizes = [len(each.target) for each in evidence]
+        joint, members, first_joint_groups = joint_design([each.groups for each in evidence], sizes)
         expected = np.concatenate([each.expected for each in evidence])
         penalty = EffectPenalty.of([e.penalty for e in evidence], [e.trends for e in evidence])
         base_target = weights.sum() * share
@@ -369,37 +368,6 @@ def _exponentiate(logits: Floats) -> tuple[Floats, Floats]:
         logits -= shift[:, None]
     np.exp(logits, out=logits)
     return shift, _row_sums(logits)
-
-
-def _joint_design(evidence: Sequence[ParentEvidence]) -> tuple[OneHotDesign, OneHotDesign, int]:
-    """Number the joint groups of several parents, so that a configuration has few of them.
-
-    Returns:
-        The joint groups of each configuration, and the parents' groups in each joint group, as
-        one-hot sparse matrices, whose product is the one-hot design of all parents; and the number
-        of joint groups of the first parents.
-    """
-    columns: list[Indices] = []
-    joint_members: list[list[tuple[int, Indices]]] = []
-    sizes: list[int] = []
-    start = 0
-    for each in evidence:
-        number, own = len(each.target), np.arange(len(each.target))
-        if sizes and sizes[-1] * number <= _MAX_JOINT_GROUPS:
-            columns[-1] = columns[-1] * number + each.groups
-            before = [(offset, np.repeat(groups, number)) for offset, groups in joint_members[-1]]
-            joint_members[-1] = [*before, (start, np.tile(own, sizes[-1]))]
-            sizes[-1] *= number
-        else:
-            columns.append(each.groups)
-            joint_members.append([(start, own)])
-            sizes.append(number)
-        start += number
-    offsets = np.cumsum([0, *sizes])
-    shifted = [column + offset for column, offset in zip(columns, offsets, strict=False)]
-    rows = [np.stack([g + o for o, g in members], axis=1) for members in joint_members]
-    joint = OneHotDesign.of([np.stack(shifted, axis=1)], columns=int(offsets[-1]))
-    return joint, OneHotDesign.of(rows, columns=start), sizes[0]
 
 
 def _row_sums(shares: Floats) -> Floats:

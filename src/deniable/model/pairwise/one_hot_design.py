@@ -18,6 +18,8 @@ from deniable.library_imports import load_compiled
 
 # Fits compute with 32 bits: half the memory traffic.
 Floats = NDArray[np.float32]
+# Parents are looked up together while they have at most this many joint groups.
+_MAX_JOINT_GROUPS = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +119,43 @@ class _RowRange(NamedTuple):
     places: NDArray[np.int32]
     ones: Floats
     lengths: NDArray[np.int32]
+
+
+def joint_design(
+    groups: Sequence[Indices], group_counts: Sequence[int]
+) -> tuple[OneHotDesign, OneHotDesign, int]:
+    """Number the joint groups of several parents, so that a configuration has few of them.
+
+    Args:
+        groups: For each parent, its group in each configuration.
+        group_counts: The number of groups of each parent.
+
+    Returns:
+        The joint groups of each configuration, and the parents' groups in each joint group, as
+        one-hot sparse matrices, whose product is the one-hot design of all parents; and the number
+        of joint groups of the first parents.
+    """
+    columns: list[Indices] = []
+    joint_members: list[list[tuple[int, Indices]]] = []
+    sizes: list[int] = []
+    start = 0
+    for in_configurations, number in zip(groups, group_counts, strict=True):
+        own = np.arange(number)
+        if sizes and sizes[-1] * number <= _MAX_JOINT_GROUPS:
+            columns[-1] = columns[-1] * number + in_configurations
+            before = [(offset, np.repeat(place, number)) for offset, place in joint_members[-1]]
+            joint_members[-1] = [*before, (start, np.tile(own, sizes[-1]))]
+            sizes[-1] *= number
+        else:
+            columns.append(in_configurations)
+            joint_members.append([(start, own)])
+            sizes.append(number)
+        start += number
+    offsets = np.cumsum([0, *sizes])
+    shifted = [column + offset for column, offset in zip(columns, offsets, strict=False)]
+    rows = [np.stack([g + o for o, g in members], axis=1) for members in joint_members]
+    joint = OneHotDesign.of([np.stack(shifted, axis=1)], columns=int(offsets[-1]))
+    return joint, OneHotDesign.of(rows, columns=start), sizes[0]
 
 
 @cache
