@@ -13,17 +13,24 @@ from deniable.drafting.type_histogram import ColumnTypes, count_types
 from deniable.randomness import Keyed
 
 # Noise of σ = 4 for a third of μ².
-NOISE = DraftNoise(mu=3**0.5 / 4, epsilon=1.0, text_delta=1e-6, max_histograms=9, max_lists=1)
+NOISE = DraftNoise(mu=3**0.5 / 4, epsilon=1.0, text_delta=1e-6, max_histograms=9, max_lists=2)
 
 
-def measured_column(cells: Sequence[Any], *, name: str = "x", key: int = 3) -> MeasuredColumn:
-    """Measure the types of a column; a third of μ² is left for its details."""
+def measured_column(
+    cells: Sequence[Any], *, name: str = "x", key: int = 3, reserve: float = 0.0
+) -> MeasuredColumn:
+    """Measure the types of a column; two thirds of μ² are left, one of them for its details."""
     frame = pl.DataFrame({name: cells}, strict=False)
     column = open_table(frame, private=True).read_texts()[0]
     measurer = HistogramMeasurer(NOISE, Keyed(key).at("noise"))
     types = ColumnTypes.of(measurer.measure(count_types(column), share=1 / 3))
     return MeasuredColumn(
-        column=column, measurer=measurer, types=types, rows=len(cells), share=1 / 3
+        column=column,
+        measurer=measurer,
+        types=types,
+        rows=len(cells),
+        share=1 / 3,
+        reserve=reserve,
     )
 
 

@@ -120,8 +120,8 @@ def test_texts_in_the_order_of_their_exact_frequency_would_be_caught(monkeypatch
     """The test above can fail: a fault that sorts released texts by their exact counts."""
     real = private_draft.draft_texts
 
-    def by_frequency(measured):
-        draft, column = real(measured), measured.column
+    def by_frequency(measured, details):
+        draft, column = real(measured, details), measured.column
         rows = dict(zip(column.texts, column.counts.tolist(), strict=True))
         values, *others = draft.fields
         ordered = sorted(values.value, key=lambda text: -rows.get(text, 0))
@@ -144,6 +144,21 @@ def test_a_number_of_rows_without_noise_would_be_caught(monkeypatch):
     assert not replays(record_draft(table, epsilon=20.0), table.clear())
 
 
+def test_shares_that_follow_from_exact_rows_would_be_caught(monkeypatch):
+    """The noise of another table would differ: ``replay_draft`` compares it with the recorded."""
+    real = private_draft._measure_columns
+
+    def with_exact_rows(columns, measurer, _rows):
+        return real(columns, measurer, max(int(columns[0].counts.sum()), 1))
+
+    table = busy_table().select("trade")
+    assert replays(record_draft(table, epsilon=20.0), table.clear())
+    monkeypatch.setattr(private_draft, "_measure_columns", with_exact_rows)
+    first = record_draft(table, epsilon=20.0)
+    with pytest.raises(AssertionError, match="the noise depends on the table"):
+        replays(first, table.clear())
+
+
 def test_any_answers_give_a_draft_that_parses_and_fits(monkeypatch):
     """Noise and rows may give any answers, so no draft and no run may fail because of them."""
     words = ["N", "oak", "other", "é", "7", "2-10", "x" * 50, "1e300", "-0.5", "inf", "1e-300"]
@@ -152,6 +167,7 @@ def test_any_answers_give_a_draft_that_parses_and_fits(monkeypatch):
         draws = np.random.default_rng(key)
 
         def answer(self, public, listed=None, *, share):
+            asked.append((share, listed is not None))
             sigma = 1 / (self.noise.mu * share**0.5)
             noisy = np.rint(draws.normal(0, sigma, len(public))).astype(np.int64)
             cells = draws.integers(0, max(len(public), 1), draws.integers(0, 5))
@@ -169,8 +185,13 @@ def test_any_answers_give_a_draft_that_parses_and_fits(monkeypatch):
         return draft_schema(TINY, draft_epsilon=1.0).text
 
     kinds: Counter[str] = Counter()
+    asked: list[tuple[float, bool]] = []
     for key in range(40):
+        asked.clear()
         schema = Schema.parse(draft(key))
+        assert sum(share for share, _ in asked) <= 1 + 1e-9
+        assert len(asked) <= 1 + 5 * len(schema.columns)
+        assert sum(is_list for _, is_list in asked) <= 2 * len(schema.columns)
         kinds.update(column.kind for column in schema.columns)
         codes, _ = read_codes(TINY, schema)
         assert len(codes) == 3

@@ -16,6 +16,7 @@ from deniable.drafting.frequent_numbers import (
 )
 from deniable.drafting.measured_column import Details
 from deniable.drafting.type_histogram import WHOLE_INTERVALS
+from noisy_columns import measured_column
 
 
 def edges(field: DraftField) -> list[Any]:
@@ -36,7 +37,20 @@ def test_words_are_seen_above_the_noise_only():
     cells = np.zeros(len(REASONS) + 5, dtype=np.int64)
     cells[REASONS.index("N")], cells[REASONS.index("x")] = 100, 30
     details = Details(missing=np.zeros(0, dtype=np.int64), cells=cells, texts={}, sigma=10.0)
-    assert seen_reasons(details) == {"N": 100}
+    types = measured_column([1, 2, 3] * 300).types
+    assert seen_reasons(details, types) == {"N": 100}
+    cells[REASONS.index("N")] = 0
+    assert seen_reasons(details, types) == {}
+
+
+def test_a_word_needs_less_evidence_where_the_types_show_texts():
+    cells = np.zeros(len(REASONS), dtype=np.int64)
+    cells[REASONS.index("x")] = 30
+    details = Details(missing=np.zeros(0, dtype=np.int64), cells=cells, texts={}, sigma=10.0)
+    types = measured_column([*[1, 2, 3] * 300, *["x"] * 40]).types
+    assert [*seen_reasons(details, types)] == ["x"]
+    cells[REASONS.index("x")] = 20
+    assert seen_reasons(details, types) == {}
 
 
 def test_a_spike_in_a_wide_range_gets_a_bin_and_a_short_range_needs_none():

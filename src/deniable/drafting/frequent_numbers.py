@@ -8,7 +8,7 @@ from deniable.arrays import Counts
 from deniable.drafting.description import DRAFTED_PRIVATELY, DraftField, TomlScalar
 from deniable.drafting.measured_column import CLEARLY_SEEN_SIGMAS, Details
 from deniable.drafting.numeric_profile import MAX_EXACT_REAL
-from deniable.drafting.type_histogram import FRACTION_INTERVALS, WHOLE_INTERVALS
+from deniable.drafting.type_histogram import FRACTION_INTERVALS, WHOLE_INTERVALS, ColumnTypes
 from deniable.schema.bins import MAX_UNBINNED_POSITIONS, leading_digit_starts
 
 # Words that stand for a missing number.
@@ -17,13 +17,23 @@ REASONS = ("N", "n", "X", "x", "-", "--", "*", "Unknown", "unknown", "UNKNOWN", 
 MAX_POSITION = int(MAX_EXACT_REAL)
 # Intervals of equal width in which a wide range is counted, at most twice as many.
 FINE_INTERVALS = 50
+# In units of the noise: a word that other answers make likely needs this.
+_CONFIRMED_SIGMAS = 2.5
 BOUND_COMMENTS = DRAFTED_PRIVATELY, DRAFTED_PRIVATELY
 
 
-def seen_reasons(details: Details) -> dict[str, int]:
-    """List the words for a missing number that were seen; they are the first cells."""
-    counts = zip(REASONS, details.cells.tolist(), strict=False)
-    return {word: rows for word, rows in counts if rows > CLEARLY_SEEN_SIGMAS * details.sigma}
+def seen_reasons(details: Details, types: ColumnTypes) -> dict[str, int]:
+    """List the words for a missing number that were seen; they are the first cells.
+
+    Where the types show texts, the most frequent word needs less evidence.
+    """
+    counts = dict(zip(REASONS, details.cells[: len(REASONS)].tolist(), strict=True))
+    seen = {word: n for word, n in counts.items() if n > CLEARLY_SEEN_SIGMAS * details.sigma}
+    if not seen and types.is_seen("text"):
+        best = max(counts, key=lambda word: counts[word])
+        if counts[best] > _CONFIRMED_SIGMAS * details.sigma:
+            return {best: types.count("text")}
+    return seen
 
 
 def is_skewed(counts: Counts, first: int, last: int) -> bool:

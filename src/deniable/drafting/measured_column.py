@@ -26,6 +26,8 @@ _MAX_EMPTY_SIGMAS = 1.5
 _MAX_CUT_SHARE = 0.005
 _MAX_CUT_NOISE_SHARE = 0.02
 _OUTSIDE_SEEN_SIGMAS = 3.0
+# The same where few cells are outside: an empty code costs little, a lost one its rows.
+_FEW_CELLS, _FEW_SEEN_SIGMAS = 10, 2.0
 
 _FALLBACK_COMMENT = "replaces every cell that is not described here"
 CLIP_FIELD = DraftField("outside", "clip", "values outside are set to the nearest bound")
@@ -57,7 +59,9 @@ class MeasuredColumn:
         measurer: Measures histograms with noise.
         types: Noisy types of its cells.
         rows: Noisy number of rows of the table, at least 1.
+        rows_sigma: Standard deviation of its noise.
         share: Part of μ² for further histograms of this column.
+        reserve: Part of μ² for a second measurement of its details, next to ``share``.
     """
 
     column: CountedTexts = field(repr=False)
@@ -65,6 +69,8 @@ class MeasuredColumn:
     types: ColumnTypes
     rows: int
     share: float
+    rows_sigma: float = 0.0
+    reserve: float = 0.0
 
     @property
     def name(self) -> str:
@@ -72,15 +78,16 @@ class MeasuredColumn:
         return self.column.name
 
     def measure_details(
-        self, cells: Indices, size: int, *, lists: bool, part: float = 1.0
+        self, cells: Indices, size: int, *, lists: bool, part: float = 1.0, reserved: bool = False
     ) -> Details:
-        """Measure the second histogram of the column, or a part of its share.
+        """Measure a histogram of details, with a part of the share of the column.
 
         Args:
             cells: For each distinct text, its cell out of ``size``; -1 if it is in none.
             size: Number of these cells, which are known in advance.
             lists: Whether texts in none of them are cells, too. If not, they are left out.
             part: Part of the share of this column.
+            reserved: Whether to add the reserve of the column.
 
         Privacy:
             Neighbours: add or remove one row. Its cell is one of the missing texts, or in one of
@@ -94,7 +101,8 @@ class MeasuredColumn:
         np.add.at(public, at[at >= 0], column.counts[at >= 0])
         public[CLASS_INDEX["missing "]] += column.nulls
         listed = column.select((at < 0) & (column.classes != CLASS_INDEX["unsupported"]))
-        answer = self.measurer.measure(public, listed if lists else None, share=self.share * part)
+        share = self.share * part + (self.reserve if reserved else 0.0)
+        answer = self.measurer.measure(public, listed if lists else None, share=share)
         return Details(
             missing=answer.public[:reasons],
             cells=answer.public[reasons:],
@@ -173,7 +181,8 @@ def _first_occupied(counts: Counts, sigma: float, rows: int, inside: int) -> int
     roots = np.sqrt(np.arange(1, len(counts) + 1))
     # Sums of the cells next to the range: from each of those outside to its edge.
     sums = np.cumsum(counts[:inside][::-1])[::-1]
-    noise = _OUTSIDE_SEEN_SIGMAS * sigma * roots[:inside][::-1]
+    needed = _OUTSIDE_SEEN_SIGMAS if inside > _FEW_CELLS else _FEW_SEEN_SIGMAS
+    noise = needed * sigma * roots[:inside][::-1]
     seen = np.flatnonzero((sums > noise) & (counts[:inside] > sigma))
     if len(seen):
         return int(seen[0])

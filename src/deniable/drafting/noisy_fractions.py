@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from deniable.arrays import Counts
+from deniable.arrays import Counts, Indices
 from deniable.drafting.cell_patterns import CLASS_INDEX, CLASS_NAMES, MAX_CLASSIFIED_DECIMALS
 from deniable.drafting.description import ColumnDraft
 from deniable.drafting.frequent_numbers import (
@@ -43,11 +43,14 @@ from deniable.drafting.type_histogram import (
 _SPIKES_SHARE = 0.75
 # A grid must fit this share of the numbers.
 _MAJORITY_SHARE = 0.95
+_DECIMALS_SEEN_SIGMAS = 3.0
 _MAX_GRID_DECIMALS = 6
+# At most this many positions of a grid are counted one by one.
+_MAX_GRID_CELLS = 2**20
 _DECIMAL_CLASSES = [f"decimals {d}" for d in range(MAX_CLASSIFIED_DECIMALS + 1)]
 # Parts of the share of a column of fractions: for decimals, and for frequent numbers. The rest is
 # for bounds, or for frequent numbers, too.
-_DECIMALS_PART, _SPIKES_PART = 0.15, 0.5
+_DECIMALS_PART, _SPIKES_PART = 0.25, 0.35
 
 
 def draft_fractions(measured: MeasuredColumn) -> ColumnDraft:
@@ -63,22 +66,20 @@ def draft_fractions(measured: MeasuredColumn) -> ColumnDraft:
     details = measured.measure_details(
         decimals[measured.column.classes], len(classes), lists=False, part=_DECIMALS_PART
     )
-    part = 1 - _DECIMALS_PART if skewed else _SPIKES_PART
-    known = measured.listed_cells(REASONS)
-    frequent = measured.measure_details(known, len(REASONS), lists=True, part=part)
-    spikes, strays = split_numbers(frequent.texts)
     grid = _majority_decimals(details)
     low, high, grid = _to_grid(low, high, grid)
     centre = sum(FRACTION_INTERVALS[first + median_cell(counts[first : last + 1])]) // 2
     middle = min(max(centre * 10**grid // MICRO, low), high)
     if not skewed:
         low, high, middle = _refine_bounds(measured, low, high, grid)
-    at = [int((spike * 10**grid).to_integral_value()) for spike in spikes]
+    part = 1 - _DECIMALS_PART if skewed else _SPIKES_PART
+    frequent, spikes, strays = _measure_spikes(measured, low, high, grid, part=part)
+    at = sorted(spikes)
     if sum(spikes.values()) > _SPIKES_SHARE * measured.rows:
         margin = (max(at) - min(at)) // 2
         low, high = max(low, min(at) - margin), min(high, max(at) + margin)
         middle = min(max(middle, low), high)
-    missing = measured.missing_texts(frequent) | strays | seen_reasons(frequent)
+    missing = measured.missing_texts(frequent) | strays | seen_reasons(frequent, measured.types)
     if measured.types.is_seen("text", CLEARLY_SEEN_SIGMAS) and not missing:
         missing = {"": measured.types.count("text")}
     fields = number_range_fields(low, high, decimals=grid, skewed=skewed, comments=BOUND_COMMENTS)
@@ -86,6 +87,41 @@ def draft_fractions(measured: MeasuredColumn) -> ColumnDraft:
     number = Decimal(middle).scaleb(-grid)
     fields += [CLIP_FIELD, *fallback_fields(missing, number)]
     return ColumnDraft(name=measured.name, kind="real", fields=tuple(fields))
+
+
+def _measure_spikes(
+    measured: MeasuredColumn, low: int, high: int, grid: int, *, part: float
+) -> tuple[Details, dict[int, int], dict[str, int]]:
+    """Measure frequent numbers; return the answer, their positions, and texts among the numbers.
+
+    Positions between the bounds are known in advance, so a number at one of them needs fewer rows
+    than an unknown text. If there are too many, frequent numbers are listed like texts.
+    """
+    cells, size = measured.listed_cells(REASONS), high - low + 1
+    if size > _MAX_GRID_CELLS:
+        frequent = measured.measure_details(
+            cells, len(REASONS), lists=True, part=part, reserved=True
+        )
+        numbers, strays = split_numbers(frequent.texts)
+        spikes = {int((each * 10**grid).to_integral_value()): n for each, n in numbers.items()}
+        return frequent, spikes, strays
+    at = _positions(measured, grid) - low
+    inside = is_number(measured.column) & (at >= 0) & (at < size)
+    cells = np.where(inside, len(REASONS) + at, cells)
+    frequent = measured.measure_details(
+        cells, len(REASONS) + size, lists=True, part=part, reserved=True
+    )
+    counts = frequent.cells[len(REASONS) :]
+    limit = max(CLEARLY_SEEN_SIGMAS, math.sqrt(2 * math.log(size)) + 0.5) * frequent.sigma
+    spikes = {low + int(i): int(counts[i]) for i in np.flatnonzero(counts > limit)}
+    return frequent, spikes, split_numbers(frequent.texts)[1]
+
+
+def _positions(measured: MeasuredColumn, grid: int) -> Indices:
+    """Nearest position on the grid of each text; 0 for a text that is no number."""
+    scaled = np.clip(numbers_of(measured.column) * 10.0**grid, -1e18, 1e18)
+    positions: Indices = np.rint(scaled).astype(np.int64)
+    return positions
 
 
 def _all_styles(types: ColumnTypes) -> Counts:
@@ -103,7 +139,7 @@ def _all_styles(types: ColumnTypes) -> Counts:
 
 def _majority_decimals(details: Details) -> int:
     """Decimals that suffice for nearly all numbers, up to ``_MAX_GRID_DECIMALS``."""
-    seen = np.where(details.cells > 2 * details.sigma, details.cells, 0)
+    seen = np.where(details.cells > _DECIMALS_SEEN_SIGMAS * details.sigma, details.cells, 0)
     if not seen.any():
         return min(int(np.argmax(details.cells)), _MAX_GRID_DECIMALS)
     enough = np.cumsum(seen) >= _MAJORITY_SHARE * seen.sum()
@@ -136,8 +172,7 @@ def _refine_bounds(
     width = nice_above((high - low + 1) / FINE_INTERVALS)
     start = low // width * width
     count = (high - start) // width + 1
-    scaled = np.clip(numbers_of(measured.column) * 10.0**grid, -1e18, 1e18)
-    at = (np.rint(scaled).astype(np.int64) - start) // width
+    at = (_positions(measured, grid) - start) // width
     counted = is_number(measured.column) & (at >= 0) & (at < count)
     part = 1 - _DECIMALS_PART - _SPIKES_PART
     details = measured.measure_details(np.where(counted, at, -1), count, lists=False, part=part)

@@ -199,7 +199,7 @@ class HistogramMeasurer:
             Does not cover: other histograms of the same rows; ``calibrate_noise`` does.
         """
         self.lists += listed is not None
-        sigma = 1 / (self.noise.mu * math.sqrt(share))
+        sigma = self.sigma_of(share)
         counts = public if listed is None else np.concatenate([public, listed.counts])
         noisy = self._add_noise(counts, sigma, share)
         if listed is None:
@@ -220,6 +220,20 @@ class HistogramMeasurer:
         noisy, spend = add_noise(self.rng, counts, law, what="schema draft", part=_LEDGER_PART)
         self.spends.append(spend)
         return noisy
+
+    def sigma_of(self, share: float) -> float:
+        """Standard deviation of the noise at a share of μ²."""
+        return 1 / (self.noise.mu * math.sqrt(share))
+
+    def share_of(self, sigma: float) -> float:
+        """Share of μ² at which noise has a standard deviation."""
+        return 1 / (self.noise.mu * sigma) ** 2
+
+    def threshold_of(self, share: float) -> float:
+        """Rows that a text needs to be named, at a share of μ²: ``text_threshold``, unrounded."""
+        from scipy.special import ndtri  # noqa: PLC0415 - slow to import
+
+        return 1.5 - self.sigma_of(share) * float(ndtri(self.noise.text_delta))
 
     def cost(self) -> Guarantee:
         """Total cost per row of the histograms measured so far."""

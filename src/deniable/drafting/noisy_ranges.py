@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from deniable.arrays import Counts, Indices
+from deniable.arrays import Counts, Indices, Reals
 from deniable.drafting.cell_patterns import (
     are_missing_reasons,
 )
@@ -52,6 +52,7 @@ from deniable.drafting.type_histogram import (
     is_number,
     numbers_of,
     occupied_range,
+    whole_interval_of,
 )
 
 # At most this many whole numbers are counted one by one.
@@ -60,6 +61,8 @@ _MAX_COUNTED_CODES = 150
 _MAX_SMALL_CODE = 9
 # A column of at most this many whole numbers is a category.
 _MAX_LISTED_CODES = 12
+# Scores are rounded to parts of the noise.
+_SCORE_UNITS = 100.0
 # Fractions make a column real if they are this share of its rows.
 _MIN_FRACTION_SHARE = 0.03
 
@@ -68,10 +71,12 @@ _MIN_FRACTION_SHARE = 0.03
 class _Cells:
     """Cells of the second histogram: words for missing, fine intervals, and all other numbers.
 
+    Other numbers are counted in the intervals of the types; those for "no answer" in a last cell.
+
     Attributes:
         low: First fine interval.
         width: Width of the fine intervals.
-        count: How many there are; 0 for none.
+        count: How many there are. If 0, numbers are in no cell, and frequent ones are listed.
     """
 
     low: int
@@ -79,25 +84,54 @@ class _Cells:
     count: int
 
     @property
+    def high(self) -> int:
+        """Last number of the fine intervals."""
+        return self.low + self.count * self.width - 1
+
+    @property
     def size(self) -> int:
-        """Number of cells; the last is for all other numbers."""
-        return len(REASONS) + self.count + 1
+        """Number of cells."""
+        others = len(WHOLE_INTERVALS) + 1 if self.count else 0
+        return len(REASONS) + self.count + others
 
     def fine(self, details: Details) -> Counts:
         """Noisy counts of the fine intervals."""
         return details.cells[len(REASONS) : len(REASONS) + self.count]
 
-    def of(self, measured: MeasuredColumn) -> Indices:
-        """Cell of each text; -1 for a text that has none.
+    def others(self, details: Details) -> Counts:
+        """Noisy counts of other numbers, in the intervals of the types."""
+        return details.cells[len(REASONS) + self.count :][: len(WHOLE_INTERVALS)]
 
-        Where there are no fine intervals, numbers have none, so that frequent ones are listed.
-        """
+    def of(self, measured: MeasuredColumn) -> Indices:
+        """Cell of each text; -1 for a text that has none."""
+        found = measured.listed_cells(REASONS)
+        if not self.count:
+            return np.where(is_number(measured.column), -1, found)
         numbers = np.rint(numbers_of(measured.column)).astype(np.int64)
         fine = (numbers - self.low) // self.width
-        rest = self.size - 1 if self.count else -1
-        at = np.where((fine >= 0) & (fine < self.count), len(REASONS) + fine, rest)
-        found: Indices = np.where(is_number(measured.column), at, measured.listed_cells(REASONS))
-        return found
+        others = self.count + whole_interval_of(numbers)
+        others = np.where(np.isin(numbers, SENTINELS), self.size - len(REASONS) - 1, others)
+        at = len(REASONS) + np.where((fine >= 0) & (fine < self.count), fine, others)
+        return np.where(is_number(measured.column), at, found)
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Range of whole numbers that noisy answers show.
+
+    Attributes:
+        low: Lower bound.
+        high: Upper bound.
+        middle: Median.
+        skewed: Whether most numbers are in the lower part of the range.
+        score: Evidence for numbers in it, in standard deviations of the noise.
+    """
+
+    low: int
+    high: int
+    middle: int
+    skewed: bool
+    score: float
 
 
 def draft_numbers(measured: MeasuredColumn) -> ColumnDraft:
@@ -129,42 +163,94 @@ def _draft_whole_numbers(measured: MeasuredColumn, style: NumberStyle) -> Column
     types = measured.types
     counts, codes = types.style(style), types.seen_sentinels()
     first, last = occupied_range(counts, types.sigma)
-    skewed = is_skewed(counts, first, last)
-    cells = _choose_cells(first, last, skewed=skewed)
+    cells = _choose_cells(first, last, skewed=is_skewed(counts, first, last))
+    if codes and types.score(style) < CLEARLY_SEEN_SIGMAS:
+        # The range may be noise: look for small numbers, and in all intervals.
+        cells = _Cells(0, 1, _MAX_SMALL_CODE + 1)
     details = measured.measure_details(cells.of(measured), cells.size, lists=True)
     missing = measured.missing_texts(details)
-    words, fine = seen_reasons(details), cells.fine(details)
-    if codes and types.score(style) < CLEARLY_SEEN_SIGMAS:
-        # Little else than these codes: noise hides the other numbers.
-        most_frequent = max(codes, key=lambda code: codes[code])
-        return _draft_codes(measured, [*codes], missing | words, most_frequent)
-    low, high = WHOLE_INTERVALS[first][0], WHOLE_INTERVALS[last][1]
-    middle = _middle_of(counts, first, last)
+    words, fine = seen_reasons(details, types), cells.fine(details)
     if cells.count:
         fine, inner = _split_sentinels(fine, cells, details.sigma)
         codes |= inner
-        inside = (low - cells.low) // cells.width, (high - cells.low) // cells.width
-        start, end = trim_empty_ends(fine, details.sigma, rows=measured.rows, inside=inside)
-        low, high = cells.low + start * cells.width, cells.low + (end + 1) * cells.width - 1
-        middle = cells.low + (start + median_cell(fine[start : end + 1])) * cells.width
+    found = _find_range(measured, style, cells, details, fine)
+    if codes and found.score < CLEARLY_SEEN_SIGMAS:
+        # Little else than these codes: noise hides the other numbers.
+        most_frequent = max(codes, key=lambda code: codes[code])
+        return _draft_codes(measured, [*codes], missing | words, most_frequent)
+    low, high = found.low, found.high
     codes = {code: rows for code, rows in codes.items() if not low <= code <= high}
     spikes, strays = split_numbers(details.texts)
     texts = words | strays
+    frequent = cells.low + np.flatnonzero(fine > CLEARLY_SEEN_SIGMAS * details.sigma)
+    numbers = frequent.tolist() if cells.width == 1 else []
     unknown = [text for text in texts if text not in REASONS]
-    are_values = unknown and not are_missing_reasons(unknown, numbers=high - low + 1)
-    if are_values and cells.width == 1:
-        seen = cells.low + np.flatnonzero(fine > CLEARLY_SEEN_SIGMAS * details.sigma)
-        return draft_open_list(measured.name, sorted({*texts, *map(str, seen.tolist())}), missing)
+    if unknown and cells.width == 1 and not are_missing_reasons(unknown, numbers=high - low + 1):
+        return draft_open_list(measured.name, sorted({*texts, *map(str, numbers)}), missing)
     missing |= texts
     if types.is_seen("text", CLEARLY_SEEN_SIGMAS) and not missing:
         missing = {"": types.count("text")}
     if style == "whole" and cells.width == 1 and high - low + len(codes) < _MAX_LISTED_CODES:
-        return _draft_codes(measured, [*codes, *range(low, high + 1)], missing, middle)
+        return _draft_codes(measured, [*codes, *range(low, high + 1)], missing, found.middle)
     missing |= {str(code): rows for code, rows in codes.items()}
-    fields = number_range_fields(low, high, decimals=None, skewed=skewed, comments=BOUND_COMMENTS)
-    fields = with_spikes(fields, [int(s) for s in spikes], low, high, None)
-    fields += [CLIP_FIELD, *fallback_fields(missing, min(max(middle, low), high))]
+    fields = number_range_fields(
+        low, high, decimals=None, skewed=found.skewed, comments=BOUND_COMMENTS
+    )
+    fields = with_spikes(fields, [*map(int, spikes), *numbers], low, high, None)
+    fields += [CLIP_FIELD, *fallback_fields(missing, min(max(found.middle, low), high))]
     return _draft_range(measured.name, fields, has_points=style == "point")
+
+
+def _find_range(
+    measured: MeasuredColumn, style: NumberStyle, cells: _Cells, details: Details, fine: Counts
+) -> _Range:
+    """Find the range that types and details show together."""
+    types = measured.types
+    counts, scores = types.style(style), types.style(style) / types.sigma
+    if cells.count:
+        counts, scores = _combine_intervals(counts, types.sigma, cells, details, fine)
+    units = np.rint(_SCORE_UNITS * scores).astype(np.int64)
+    first, last = occupied_range(units, _SCORE_UNITS)
+    score = best_window(units)[0] / _SCORE_UNITS
+    low, high = WHOLE_INTERVALS[first][0], WHOLE_INTERVALS[last][1]
+    skewed, middle = is_skewed(counts, first, last), _middle_of(counts, first, last)
+    if not cells.count or low > cells.high or high < cells.low:
+        return _Range(low, high, middle, skewed, score)
+    ends = max(low, cells.low), min(high, cells.high)
+    inside = (ends[0] - cells.low) // cells.width, (ends[1] - cells.low) // cells.width
+    start, end = trim_empty_ends(fine, details.sigma, rows=measured.rows, inside=inside)
+    if low >= cells.low and high <= cells.high:
+        middle = cells.low + (start + median_cell(fine[start : end + 1])) * cells.width
+    return _Range(
+        cells.low + start * cells.width if low >= cells.low else low,
+        cells.low + (end + 1) * cells.width - 1 if high <= cells.high else high,
+        middle,
+        skewed,
+        score,
+    )
+
+
+def _combine_intervals(
+    counts: Counts, sigma: float, cells: _Cells, details: Details, fine: Counts
+) -> tuple[Counts, Reals]:
+    """Combine the intervals of types and details: counts, and counts in units of their noise.
+
+    Both are averaged with weights inverse to their variances. A number for "no answer" is in no
+    interval of the types.
+    """
+    values = cells.low + np.arange(cells.count) * cells.width
+    counted = ~np.isin(values, SENTINELS) if cells.width == 1 else np.ones(cells.count, dtype=bool)
+    at = whole_interval_of(values[counted])
+    sizes = np.bincount(at, minlength=len(counts))
+    sums = np.bincount(at, weights=fine[counted], minlength=len(counts))
+    again = np.where(sizes > 0, sums, cells.others(details))
+    precision = 1 / (np.maximum(sizes, 1) * details.sigma**2)
+    if cells.width > 1:
+        # Fine intervals do not end where those of the types do.
+        precision[at.min() : at.max() + 1] = 0.0
+    total = precision + 1 / sigma**2
+    evidence = counts / sigma**2 + again * precision
+    return np.rint(evidence / total).astype(np.int64), evidence / np.sqrt(total)
 
 
 def _draft_range(name: str, fields: list[DraftField], *, has_points: bool) -> ColumnDraft:

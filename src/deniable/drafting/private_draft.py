@@ -2,7 +2,8 @@
 
 Measured with noise (``noisy_histograms``) are the number of rows; for each column its number of
 distinct values and the types of its cells (``type_histogram``); and then, as the types suggest, its
-codes, its frequent texts or its years. The rest of the draft is computed from these.
+codes, its frequent texts or its years. Frequent texts may be measured twice. How the budget is
+divided follows from earlier answers (``draft_budget``). The rest of the draft is computed.
 
 A draft is valid for every table with its columns: a cell that noise has hidden is clipped, becomes
 "other" or the column's fallback, and is never an error.
@@ -17,11 +18,22 @@ import numpy as np
 from deniable.drafting.cell_texts import CountedTexts
 from deniable.drafting.column_profile import OpenedTable
 from deniable.drafting.description import DRAFTED_PRIVATELY, ColumnDraft, DraftField
+from deniable.drafting.draft_budget import (
+    DISTINCT_PART,
+    FRACTION_WEIGHT,
+    NUMBER_WEIGHT,
+    ROWS_PART,
+    TEXT_WEIGHT,
+    DetailWeight,
+    divide_details,
+    divide_reserve,
+    types_part,
+)
 from deniable.drafting.identifier_columns import has_identifier_name
-from deniable.drafting.measured_column import MeasuredColumn, draft_unseen
+from deniable.drafting.measured_column import Details, MeasuredColumn, draft_unseen
 from deniable.drafting.noisy_dates import draft_dates
 from deniable.drafting.noisy_histograms import HistogramMeasurer, calibrate_noise, per_row_limit
-from deniable.drafting.noisy_lists import draft_texts
+from deniable.drafting.noisy_lists import draft_texts, measure_texts, undescribed_rows
 from deniable.drafting.noisy_ranges import draft_numbers, has_fractions
 from deniable.drafting.toml_text import group_notes
 from deniable.drafting.type_histogram import ColumnTypes, count_types
@@ -30,15 +42,9 @@ from deniable.privacy.composition import Guarantee, group_privacy
 from deniable.randomness import Randomness
 from deniable.workers import Progress, no_progress
 
-# Parts of μ². Those of columns are divided among the columns.
-_ROWS_PART = 0.03
-_DISTINCT_PART = 0.02
-_TYPES_PART = 0.40
-_DETAILS_PART = 0.55
-# Histograms for each column: distinct values, types, and at most three of details.
-_HISTOGRAMS_PER_COLUMN = 5
-# Weights of the types in the division of ``_DETAILS_PART``. Unknown texts need most rows.
-_TEXT_WEIGHT, _FRACTION_WEIGHT, _NUMBER_WEIGHT = 3.0, 2.0, 1.0
+# Histograms for each column: distinct values, types, and at most three of details, of which two
+# may list texts.
+_HISTOGRAMS_PER_COLUMN, _LISTS_PER_COLUMN = 5, 2
 # In units of the noise: fewer rows than this are as good as none, and weaker evidence is none.
 _MIN_ROWS_SCORE = 2.0
 # Noise alone rarely gives more evidence for a type than this: there are more cells of some types.
@@ -50,6 +56,10 @@ _UNIQUE_SHARE, _NAMED_UNIQUE_SHARE = 0.8, 0.3
 # The number of distinct values counts with this many standard deviations less, so that noise alone
 # makes no identifier.
 _DISTINCT_MARGIN = 2.0
+# With more distinct values than this, as a share of the rows, hardly any is frequent.
+_RARE_VALUES_SHARE = 0.05
+# A column of fractions claims this share of the rows for its frequent numbers.
+_FRACTIONS_CLAIM = 0.15
 # Numbers between the bounds for each row: more if the numbers are measured, not assigned.
 _MAX_NUMBERS_PER_ROW = 5
 _UNIQUE_NUMBERS = "nearly every row has its own number"
@@ -118,7 +128,9 @@ def draft_privately(
     row_limit = per_row_limit(limit, rows=rows)
     learnt = [name for name in opened.names if name != unit]
     calibrated = calibrate_noise(
-        row_limit, histograms=1 + _HISTOGRAMS_PER_COLUMN * len(learnt), lists=len(learnt)
+        row_limit,
+        histograms=1 + _HISTOGRAMS_PER_COLUMN * len(learnt),
+        lists=_LISTS_PER_COLUMN * len(learnt),
     )
     measurer = HistogramMeasurer(calibrated, noise.at("noise"))
     if unit is not None:
@@ -154,43 +166,112 @@ def _draft_columns(columns: Sequence[CountedTexts], measurer: HistogramMeasurer)
         Neighbours: add or remove one row. It moves the number of rows by one, and of each column
             the number of distinct values and one count of each histogram by at most one.
         Covers: everything returned. Shares of μ² depend on the number of columns and on earlier
-            answers, and add up to at most one.
+            noisy answers, and add up to at most one (``draft_budget``).
     """
     if not columns:
         return _DraftedColumns({}, 0)
     size = int(columns[0].counts.sum()) + columns[0].nulls
-    answer = measurer.measure(np.array([size], dtype=np.int64), share=_ROWS_PART)
+    answer = measurer.measure(np.array([size], dtype=np.int64), share=ROWS_PART)
     rows = int(answer.public[0])
     if rows < _MIN_ROWS_SCORE * answer.sigma:
         return _DraftedColumns({each.name: _draft_unknown(each.name) for each in columns}, 0)
-    distinct, types = [], []
-    for each in columns:
-        values = np.array([len(each.texts)], dtype=np.int64)
-        share = _DISTINCT_PART / len(columns)
-        answer = measurer.measure(values, share=share)
-        distinct.append(int(answer.public[0]) - _DISTINCT_MARGIN * answer.sigma)
-        share = _TYPES_PART / len(columns)
-        types.append(ColumnTypes.of(measurer.measure(count_types(each), share=share)))
-    weights = [_detail_weight(each) for each in types]
-    found = {}
-    for column, seen, values_seen, weight in zip(columns, types, distinct, weights, strict=True):
-        share = _DETAILS_PART * weight / sum(weights)
-        measured = MeasuredColumn(
-            column=column, measurer=measurer, types=seen, rows=rows, share=share
-        )
-        found[column.name] = _draft_column(measured, distinct_share=values_seen / rows)
+    seen = _measure_columns(columns, measurer, rows)
+    found = {each.measured.name: _draft_column(each) for each in seen}
     if not any(draft.is_modelled for draft in found.values()):
         name = columns[-1].name
         found[name] = draft_unseen(name, "no other column can be learnt")
     return _DraftedColumns(found, rows)
 
 
-def _detail_weight(types: ColumnTypes) -> float:
-    """Weight of a column in the division of ``_DETAILS_PART``."""
+@dataclass(frozen=True, kw_only=True)
+class _SeenColumn:
+    """A column of which types and, of texts, the most frequent ones were measured.
+
+    Attributes:
+        measured: The column, its types and its shares.
+        kind: The likeliest type of its cells.
+        distinct_share: Distinct values as a share of the rows; at least this many, by noisy counts.
+        texts: First measurement of texts; None for other types.
+    """
+
+    measured: MeasuredColumn
+    kind: _Type | None
+    distinct_share: float
+    texts: Details | None
+
+    @property
+    def claim(self) -> float:
+        """Rows that a second measurement may describe better."""
+        if self.texts is not None and self.distinct_share < _RARE_VALUES_SHARE:
+            return undescribed_rows(self.measured, self.texts)
+        is_fraction = self.kind == "number" and has_fractions(self.measured.types)
+        if is_fraction and self.distinct_share < _RARE_VALUES_SHARE:
+            return _FRACTIONS_CLAIM * self.measured.rows
+        return 0.0
+
+
+def _measure_columns(
+    columns: Sequence[CountedTexts], measurer: HistogramMeasurer, rows: int
+) -> list[_SeenColumn]:
+    """Measure distinct values, types and, of texts, the most frequent ones; divide what is left.
+
+    Privacy:
+        Neighbours: add or remove one row.
+        Covers: everything returned but the cells. Shares follow from the noisy number of rows, the
+            noisy types and the texts that were named (``draft_budget``).
+    """
+    part = types_part(rows, columns=len(columns), share_of=measurer.share_of)
+    distinct, types = [], []
+    for each in columns:
+        values = np.array([len(each.texts)], dtype=np.int64)
+        answer = measurer.measure(values, share=DISTINCT_PART / len(columns))
+        distinct.append((int(answer.public[0]) - _DISTINCT_MARGIN * answer.sigma) / rows)
+        answer = measurer.measure(count_types(each), share=part / len(columns))
+        types.append(ColumnTypes.of(answer))
+    shares = divide_details(
+        [_detail_weight(each) for each in types],
+        1 - ROWS_PART - DISTINCT_PART - part,
+        rows=rows,
+        sigma_of=measurer.sigma_of,
+    )
+    found = []
+    for column, seen, values_seen, share in zip(
+        columns, types, distinct, shares.first, strict=True
+    ):
+        measured = MeasuredColumn(
+            column=column,
+            measurer=measurer,
+            types=seen,
+            rows=rows,
+            rows_sigma=measurer.sigma_of(ROWS_PART),
+            share=share,
+        )
+        kind = _likeliest_type(seen)
+        texts = measure_texts(measured) if kind == "text" else None
+        found.append(
+            _SeenColumn(measured=measured, kind=kind, distinct_share=values_seen, texts=texts)
+        )
+    return _add_reserve(found, shares.reserve, measurer)
+
+
+def _add_reserve(
+    seen: list[_SeenColumn], reserve: float, measurer: HistogramMeasurer
+) -> list[_SeenColumn]:
+    """Divide the reserve among the columns, by what noisy answers have left undescribed."""
+    claims = {each.measured.name: each.claim for each in seen}
+    shares = divide_reserve(reserve, claims, threshold_of=measurer.threshold_of)
+    return [
+        replace(each, measured=replace(each.measured, reserve=shares.get(each.measured.name, 0.0)))
+        for each in seen
+    ]
+
+
+def _detail_weight(types: ColumnTypes) -> DetailWeight:
+    """Weight of a column in the division of details."""
     kind = _likeliest_type(types)
     if kind == "number" and has_fractions(types):
-        return _FRACTION_WEIGHT
-    return _TEXT_WEIGHT if kind == "text" else _NUMBER_WEIGHT
+        return FRACTION_WEIGHT
+    return TEXT_WEIGHT if kind == "text" else NUMBER_WEIGHT
 
 
 def _likeliest_type(types: ColumnTypes) -> _Type | None:
@@ -209,21 +290,21 @@ def _likeliest_type(types: ColumnTypes) -> _Type | None:
     return best if evidence[best][0] > _CLEAR_SCORES[best] - 1.5 + stricter else None
 
 
-def _draft_column(measured: MeasuredColumn, *, distinct_share: float) -> ColumnDraft:
+def _draft_column(seen: _SeenColumn) -> ColumnDraft:
     """Describe a column by the likeliest type of its cells."""
-    types = measured.types
-    best = _likeliest_type(types)
-    if best is None:
+    measured, types = seen.measured, seen.measured.types
+    if seen.kind is None:
         return _draft_unknown(
             measured.name, missing=types.count("missing") if types.is_seen("missing") else 0
         )
-    if best == "unsupported":
+    if seen.kind == "unsupported":
         return draft_omitted(measured.name, "the type of its cells is not supported")
-    if best == "date":
+    if seen.kind == "date":
         _, text_format, date_kind = types.best_date_format()
         return draft_dates(measured, text_format, date_kind)
-    draft = draft_numbers(measured) if best == "number" else draft_texts(measured)
-    return _identifier_or(draft, rows=measured.rows, distinct_share=distinct_share)
+    texts = seen.texts
+    draft = draft_numbers(measured) if texts is None else draft_texts(measured, texts)
+    return _identifier_or(draft, rows=measured.rows, distinct_share=seen.distinct_share)
 
 
 def _identifier_or(draft: ColumnDraft, *, rows: int, distinct_share: float) -> ColumnDraft:

@@ -119,8 +119,13 @@ def _interval_of(numbers: Reals, style: NumberStyle) -> Indices:
         at = np.searchsorted(starts, np.abs(numbers), side="right") - 1
         indices: Indices = np.where(numbers < 0, len(_ABOVE) - 1 - at, len(_ABOVE) + at)
         return indices
+    return whole_interval_of(numbers)
+
+
+def whole_interval_of(numbers: Reals | Counts) -> Indices:
+    """Index of each number's interval of whole numbers."""
     lows = np.array([float(low) for low, _ in WHOLE_INTERVALS])
-    indices = np.searchsorted(lows, np.rint(numbers), side="right") - 1
+    indices: Indices = np.searchsorted(lows, np.rint(numbers), side="right") - 1
     return np.maximum(indices, 0)
 
 
