@@ -19,8 +19,9 @@ import pyarrow as pa
 import pytest
 
 from deniable.data.table_io import read_codes
-from deniable.drafting import private_draft
+from deniable.drafting import noisy_lists, private_draft
 from deniable.drafting.draft import draft_schema
+from deniable.drafting.measured_column import MeasuredColumn
 from deniable.drafting.noisy_histograms import HistogramMeasurer, NoisyHistogram
 from deniable.schema.schema import Schema
 from draft_replay import Record, record_draft, replay_draft
@@ -157,6 +158,60 @@ def test_shares_that_follow_from_exact_rows_would_be_caught(monkeypatch):
     first = record_draft(table, epsilon=20.0)
     with pytest.raises(AssertionError, match="the noise depends on the table"):
         replays(first, table.clear())
+
+
+def many_woods(n: int = 40_000) -> pl.DataFrame:
+    """Two frequent texts and sixty rare ones: enough rows without a name for a second list."""
+    woods = ["oak", "elm", *(f"wood {i}" for i in range(60))]
+    shares = [0.45, 0.25, *[0.005] * 60]
+    return pl.DataFrame({"wood": np.random.default_rng(5).choice(woods, n, p=shares)})
+
+
+def test_texts_that_were_not_named_are_no_public_cells_of_the_second_list(monkeypatch):
+    """And the replay would catch it: cells of another table differ in number."""
+    asked: list[bool] = []
+    real_measure = MeasuredColumn.measure_details
+
+    def spy(self, cells, size, *, lists: bool, **options):
+        asked.append(lists)
+        return real_measure(self, cells, size, lists=lists, **options)
+
+    monkeypatch.setattr(MeasuredColumn, "measure_details", spy)
+    first = record_draft(many_woods(), epsilon=0.5)
+    assert asked == [True, True], "so that there was a second list"
+    for other in (many_woods().clear(), many_woods(77), pl.DataFrame({"wood": ["axolotl"] * 99})):
+        assert replay_draft(other, first.answers, epsilon=0.5).text == first.text
+
+    def with_rare_texts(measured, details):
+        """All texts of two rows are known in advance; none of them is named for that."""
+        column = measured.column
+        rare = column.texts.filter(pl.Series(column.counts >= 2)).to_list()
+        known = sorted({*noisy_lists._WORDS, *details.texts, *rare})
+        second = measured.measure_details(
+            measured.listed_cells(known), len(known), lists=True, part=0.0, reserved=True
+        )
+        return replace(details, texts=details.texts | second.texts)
+
+    monkeypatch.setattr(noisy_lists, "_measure_again", with_rare_texts)
+    first = record_draft(many_woods(), epsilon=0.5)
+    with pytest.raises(AssertionError):
+        replay_draft(many_woods().clear(), first.answers, epsilon=0.5)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"x": [999_999.0] * 17_000 + [round(0.37 * i, 2) for i in range(3, 3_003)]},
+        {"x": [-9_999.0] * 17_000 + [round(0.371 * i, 3) for i in range(3, 3_003)]},
+        {"x": np.repeat(np.arange(1, 200_000) / 100, 10)},
+    ],
+    ids=["a code above all numbers", "a code below", "200,000 frequent numbers"],
+)
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 10.0])
+def test_codes_and_many_frequent_fractions_give_a_draft_that_parses(table, epsilon):
+    frame = pl.DataFrame(table)
+    schema = Schema.parse(draft_schema(frame, draft_epsilon=epsilon).text)
+    assert len(read_codes(frame, schema)[0]) == len(frame)
 
 
 def test_any_answers_give_a_draft_that_parses_and_fits(monkeypatch):

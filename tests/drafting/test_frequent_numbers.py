@@ -64,6 +64,15 @@ def test_a_spike_in_a_wide_range_gets_a_bin_and_a_short_range_needs_none():
     assert {Decimal("1.50"), Decimal("1.51")} <= set(edges(bins))
 
 
+def test_the_first_ten_thousand_spikes_get_bins():
+    """A schema has at most 65,535 values."""
+    spikes = list(range(10, 60_000, 3))[::-1]
+    [*_, bins] = with_spikes([DraftField("min", 0)], spikes, 0, 60_000, None)
+    own = set(edges(bins))
+    assert all({spike, spike + 1} <= own for spike in spikes[:10_000])
+    assert not any({spike, spike + 1} <= own for spike in spikes[10_000:])
+
+
 def test_a_long_tail_is_skewed():
     counts = np.zeros(len(WHOLE_INTERVALS), dtype=np.int64)
     first = WHOLE_INTERVALS.index((100, 199))

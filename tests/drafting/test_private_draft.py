@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.data.table_io import read_codes
-from deniable.drafting import noisy_histograms
+from deniable.drafting import noisy_histograms, private_draft
 from deniable.drafting.column_profile import open_table
 from deniable.drafting.draft import draft_schema
 from deniable.drafting.noisy_histograms import calibrate_noise
@@ -214,13 +214,23 @@ def test_what_is_spent_is_at_most_what_was_planned(table):
         spends.append(spend)
         return noisy, spend
 
-    with patch.object(noisy_histograms, "add_noise", spy):
+    planned = []
+
+    def planning(limit, **numbers):
+        planned.append(numbers)
+        return calibrate_noise(limit, **numbers)
+
+    with (
+        patch.object(noisy_histograms, "add_noise", spy),
+        patch.object(private_draft, "calibrate_noise", planning),
+    ):
         draft_schema(table, draft_epsilon=1.0, draft_delta=1e-9)
+    # Each of the ten columns may list texts twice.
+    assert planned == [{"histograms": 51, "lists": 20}]
     assert 1 + 3 * 10 <= len(spends) <= 1 + 5 * 10
     assert all(spend.law.name == "rounded_gaussian" for spend in spends)
     assert all((spend.l0_sensitivity, spend.sensitivity) == (1, 1) for spend in spends)
     gaussian = compose_spends(tuple(spends), delta=0.75e-9)
-    # Each of the ten columns may list texts twice.
     noise = calibrate_noise(LIMIT, histograms=51, lists=20)
     delta = gaussian.delta + math.exp(gaussian.epsilon) * 20 * noise.text_delta
     assert 0.9 < gaussian.epsilon <= 1.0

@@ -17,6 +17,8 @@ REASONS = ("N", "n", "X", "x", "-", "--", "*", "Unknown", "unknown", "UNKNOWN", 
 MAX_POSITION = int(MAX_EXACT_REAL)
 # Intervals of equal width in which a wide range is counted, at most twice as many.
 FINE_INTERVALS = 50
+# A schema has at most 65,535 values, and a bin of its own may cut a number's neighbours in two.
+_MAX_OWN_BINS = 10_000
 # In units of the noise: a word that other answers make likely needs this.
 _CONFIRMED_SIGMAS = 2.5
 BOUND_COMMENTS = DRAFTED_PRIVATELY, DRAFTED_PRIVATELY
@@ -62,16 +64,16 @@ def split_numbers(texts: dict[str, int]) -> tuple[dict[Decimal, int], dict[str, 
 def with_spikes(
     fields: list[DraftField], spikes: list[int], low: int, high: int, decimals: int | None
 ) -> list[DraftField]:
-    """Give each frequent number of a wide range a bin of its own.
+    """Give frequent numbers of a wide range a bin of their own, at most 10,000 of them.
 
     Args:
         fields: Bounds and bins.
-        spikes: Positions of the frequent numbers.
+        spikes: Positions of the frequent numbers, the most important first.
         low: Position of the lower bound.
         high: Position of the upper bound.
         decimals: Decimals of the grid; None for integers.
     """
-    inside = [spike for spike in spikes if low <= spike <= high]
+    inside = [spike for spike in spikes if low <= spike <= high][:_MAX_OWN_BINS]
     if not inside or high - low < MAX_UNBINNED_POSITIONS:
         return fields
     skewed = any(field.key == "bins" and "digits" in str(field.value) for field in fields)

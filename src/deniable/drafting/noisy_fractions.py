@@ -74,7 +74,9 @@ def draft_fractions(measured: MeasuredColumn) -> ColumnDraft:
         low, high, middle = _refine_bounds(measured, low, high, grid)
     part = 1 - _DECIMALS_PART if skewed else _SPIKES_PART
     frequent, spikes, strays = _measure_spikes(measured, low, high, grid, part=part)
-    at = sorted(spikes)
+    # A number for "no answer" is in no interval of the types: it may be outside the bounds.
+    spikes = {position: n for position, n in spikes.items() if low <= position <= high}
+    at = sorted(spikes, key=lambda position: -spikes[position])
     if sum(spikes.values()) > _SPIKES_SHARE * measured.rows:
         margin = (max(at) - min(at)) // 2
         low, high = max(low, min(at) - margin), min(high, max(at) + margin)
