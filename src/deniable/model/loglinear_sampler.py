@@ -20,7 +20,7 @@ from deniable.model.packed_indices import PackedIndices
 # Records that are looked up at once, and those whose weights are computed at once: what is held for
 # them stays in the cache.
 _LOOK_UPS_PER_BATCH = 2**15
-_RECORDS_PER_BATCH = 2**13
+_RECORDS_PER_BATCH = 2**14
 # Bins with a look-up table: numbers that 15 bits can hold.
 _MAX_BINS = 2**15
 
