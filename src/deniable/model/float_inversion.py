@@ -70,7 +70,7 @@ class LaneLayout:
 
 
 def _cost(lengths: Indices, slots: int) -> int:
-    """Estimate the time that lanes of so many slots take, given the lengths of runs of bins."""
+    """Estimate the time of lanes with ``slots`` slots, given the lengths of runs of bins."""
     blocks = -(-int(np.sum(-(-lengths // slots))) // _LANES)
     return blocks * (slots + _LANE_COST)
 

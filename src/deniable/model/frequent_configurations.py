@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from deniable.arrays import Counts, HalfWords, Indices, Reals
 from deniable.model.loglinear_conditional import accumulate, scale_words
 
-# Records that show which configurations are frequent: those of the first draw of so many. A
-# configuration needs this many of them.
+# Size of the sample that shows which configurations are frequent: the first records of a draw that
+# has at least this many. A configuration needs this many of them.
 _SAMPLE_RECORDS = 2**17
 _MIN_REPEATS = 2
 # The least share of a sample that the frequent configurations must have.
