@@ -20,7 +20,7 @@ from deniable.arrays import CODE, Codes
 from deniable.model.bayesian_network import Conditional, ConditionalTable, Network
 from deniable.model.effect_tables import JointEffect
 from deniable.model.graph import Graph
-from deniable.model.loglinear_conditional import LogLinearConditional
+from deniable.model.loglinear_conditional import LogLinearConditional, invert_weights
 from deniable.schema.attribute import Attribute
 
 # Same examples in every run: a failure can be repeated. No deadline: a busy machine is no fault.
@@ -169,6 +169,13 @@ def models(draw: st.DrawFn, schema: Sequence[Attribute], *, zeros: bool) -> defi
         order=order,
         tables=tuple(conditionals),
     )
+
+
+def draw_by_words(conditional, groups, words):
+    """Draw from a log-linear distribution by its definition: integer weights, one word for the bin
+    and one for the value within it. Samplers must draw the same."""
+    weights = conditional.weights(groups, records=len(words))
+    return conditional.draw_within(invert_weights(weights, words[:, 0]), words[:, 1])
 
 
 @st.composite

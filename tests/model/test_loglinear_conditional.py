@@ -22,6 +22,7 @@ from deniable.randomness import Keyed
 from worlds import (
     codes_of,
     count_records,
+    draw_by_words,
     exact_rows,
     loglinear_conditionals,
     plain_attribute,
@@ -123,7 +124,7 @@ def test_batches_do_not_matter_without_parents_too(records):
     values = np.arange(records) % 2
     np.testing.assert_array_equal(alone.log_probability([], values), found[0][values])
     words = Keyed(1).at("records").half_words(2 * records).reshape(records, 2)
-    assert set(alone.draw([], words).tolist()) <= {0, 1}
+    assert set(draw_by_words(alone, [], words).tolist()) <= {0, 1}
     drawn = alone.draw_systematic([], np.arange(records), Keyed(2).at("records"))
     share = 1 / (1 + 2 ** (-100 / 4096))
     assert np.count_nonzero(drawn == 0) == pytest.approx(records * share, abs=1)
@@ -163,7 +164,7 @@ def test_a_draw_is_the_inverse_of_its_words_to_the_last_unit(conditional, key):
     for at, exact in enumerate(rows.values()):
         own = [np.full(len(words), group[at]) for group in groups]
         expected = [draws_by_hand(conditional, exact, pair) for pair in words.tolist()]
-        assert conditional.draw(own, words).tolist() == expected
+        assert draw_by_words(conditional, own, words).tolist() == expected
 
 
 @pytest.mark.parametrize("precise", [False, True])
@@ -175,7 +176,7 @@ def test_draws_have_the_exact_law(precise):
     if precise:
         drawn = conditional.draw_precise(groups, rng.random(number), rng.half_words(number))
     else:
-        drawn = conditional.draw(groups, rng.half_words(2 * number).reshape(number, 2))
+        drawn = draw_by_words(conditional, groups, rng.half_words(2 * number).reshape(number, 2))
     for part, exact in zip(drawn.reshape(-1, times), exact_rows(conditional).values(), strict=True):
         assert_distribution(Counter(part.tolist()), dict(enumerate(exact)))
         # A bin too unlikely, and an empty value of a bin that is drawn.
@@ -189,7 +190,7 @@ def test_precise_draws_are_those_of_words_at_the_same_place():
     groups, rng = groups_of(CONFIGURATIONS, 500), Keyed(4).at("records")
     words = rng.half_words(2 * len(groups[0])).reshape(-1, 2)
     precise = conditional.draw_precise(groups, words[:, 0] * 2.0**-32, words[:, 1])
-    assert precise.tolist() == conditional.draw(groups, words).tolist()
+    assert precise.tolist() == draw_by_words(conditional, groups, words).tolist()
 
 
 def test_the_largest_uniform_number_is_within_the_last_bin():
@@ -207,15 +208,15 @@ def test_draws_do_not_depend_on_batches_or_on_parents_looked_up_together(
     groups = groups_of(CONFIGURATIONS, 10)
     words = Keyed(2).at("records").half_words(2 * len(groups[0])).reshape(-1, 2)
     values = np.arange(len(words)) % 6
-    expected = small().draw(groups, words), small().log_probability(groups, values)
+    expected = draw_by_words(small(), groups, words), small().log_probability(groups, values)
     monkeypatch.setattr(effect_tables, "_MAX_CONFIGURATIONS", joined)
     monkeypatch.setattr(module, "_RECORDS_PER_BATCH", batch)
     other = small()
     other.prepare()
     assert len(other.tables) == {1: 3, 4: 3, 6: 2, 1024: 1}[joined]
-    assert other.draw(groups, words).tobytes() == expected[0].tobytes()
+    assert draw_by_words(other, groups, words).tobytes() == expected[0].tobytes()
     assert other.log_probability(groups, values).tobytes() == expected[1].tobytes()
-    parts = [other.draw([g[at : at + 11] for g in groups], words[at : at + 11])
+    parts = [draw_by_words(other, [g[at : at + 11] for g in groups], words[at : at + 11])
              for at in range(0, len(words), 11)]  # fmt: skip
     assert np.concatenate(parts).tobytes() == expected[0].tobytes()
 
@@ -224,7 +225,7 @@ def test_draws_of_a_known_key_do_not_change():
     """Integers only: the same on every computer, and in every version of the format."""
     groups = groups_of(CONFIGURATIONS, 2)
     words = Keyed(1).at("records").half_words(48).reshape(24, 2)
-    assert small().draw(groups, words).tolist() == [
+    assert draw_by_words(small(), groups, words).tolist() == [
         *(0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0),
         *(5, 5, 5, 5, 1, 0, 1, 0, 0, 3, 1, 3),
     ]
@@ -241,7 +242,9 @@ def test_a_bin_is_found_however_many_there_are(bins):
     )
     middles = ((np.arange(bins) + 0.5) * 2**32 / bins).astype(np.uint32)
     words = np.stack([middles, np.zeros_like(middles)], axis=1)
-    drawn = [conditional.draw([np.zeros(1, dtype=np.intp)], word[None, :]) for word in words]
+    drawn = [
+        draw_by_words(conditional, [np.zeros(1, dtype=np.intp)], word[None, :]) for word in words
+    ]
     assert np.concatenate(drawn).tolist() == list(range(bins))
 
 

@@ -150,19 +150,6 @@ class LogLinearConditional:
         """Build the cached look-up tables now rather than at the first draw."""
         self.tables, self.joint_tables, self._cumulative  # noqa: B018 - cached properties
 
-    def draw(self, groups: Sequence[Indices], words: HalfWords) -> Indices:
-        """Draw a value for each record, given the groups of its parents and two uniform words.
-
-        Args:
-            groups: For each parent, the group of each record.
-            words: Two 32-bit words per record: one column for the bin, one for the value.
-        """
-        drawn = np.empty(len(words), dtype=np.intp)
-        for batch in _batches(len(words)):
-            bins = invert_weights(self.weights([group[batch] for group in groups]), words[batch, 0])
-            drawn[batch] = self.draw_within(bins, words[batch, 1])
-        return drawn
-
     def draw_precise(self, groups: Sequence[Indices], uniform: Reals, words: HalfWords) -> Indices:
         """Draw with bins exact to 2^-53: for records whose probability is computed afterwards.
 

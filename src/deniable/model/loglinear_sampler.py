@@ -91,7 +91,7 @@ class LogLinearSampler:
         return found
 
     def draw(self, keys: Sequence[Counts], words: HalfWords) -> Indices:
-        """Draw a value for each record, as ``LogLinearConditional.draw`` does.
+        """Draw a value for each record: the bin that ``invert_weights`` finds, a value within it.
 
         Args:
             keys: Those of each record: the sums of its parents' ``key_offsets``.
