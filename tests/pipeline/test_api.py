@@ -21,7 +21,8 @@ from deniable.randomness import Keyed
 from deniable.release.atomic_files import encode_json
 from deniable.release.manifest import not_covered
 from deniable.schema.attribute import Attribute
-from deniable.schema.schema import DraftCost, Schema
+from deniable.schema.draft_cost import DraftCost
+from deniable.schema.schema import Schema
 from deniable.schema.unmodelled_columns import Identifier
 from deniable.verification.claims import ManifestClaims
 from deniable.verification.manifest_checks import run_manifest_checks

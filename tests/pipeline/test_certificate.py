@@ -12,7 +12,7 @@ from deniable.pipeline.certificate import NO_GUARANTEE, certify, claimed_cost
 from deniable.pipeline.run_plan import Run, plan_run
 from deniable.privacy.composition import Guarantee
 from deniable.randomness import Secret
-from deniable.schema.schema import DraftCost
+from deniable.schema.draft_cost import DraftCost
 from small_runs import INF, MODES, NOISE, synthesize
 
 

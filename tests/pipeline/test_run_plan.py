@@ -13,7 +13,8 @@ from deniable.errors import BudgetError, ConfigError
 from deniable.pipeline.run_plan import plan_run, resolve_options
 from deniable.privacy.composition import Guarantee, sequential_composition
 from deniable.schema.attribute import Attribute
-from deniable.schema.schema import DraftCost, Schema
+from deniable.schema.draft_cost import DraftCost, StatedDraftNoise
+from deniable.schema.schema import Schema
 from deniable.schema.unmodelled_columns import Identifier
 from deniable.verification.verify import verify
 from small_runs import NOISE, synthesize
@@ -71,6 +72,73 @@ def test_a_draft_and_units_together_stay_within_the_limit():
 def test_a_draft_that_leaves_nothing_is_refused(draft):
     with pytest.raises(BudgetError, match=r"draft of the schema costs.*Use a larger ε"):
         deniable.plan(schema(draft=draft), epsilon=1.0, delta=1e-6)
+
+
+# A draft that is composed with the run
+
+
+# A draft of ε = 0.25 with its noise, as ``deniable init`` states it.
+DRAFT_NOISE = StatedDraftNoise(mu=0.047, columns=3, text_delta=2e-9)
+DRAFT = DraftCost(epsilon=0.25, delta=1e-7, noise=DRAFT_NOISE)
+
+
+def gaussian_mu_of(run) -> float:
+    return math.hypot(*(s.mu for s in run.privacy.spends if s.law.name == "rounded_gaussian"))
+
+
+@pytest.mark.parametrize("mode", ["one-shot", "seedless", "tested"])
+def test_a_run_is_composed_with_the_noise_of_its_draft(mode):
+    draft, limit = DRAFT, {"epsilon": 1.0, "delta": 1e-6}
+    composed = deniable.plan(schema(draft=draft), mode=mode, **limit)
+    added = deniable.plan(schema(draft=replace(draft, noise=None)), mode=mode, **limit)
+    alone = deniable.plan(schema(), mode=mode, **limit)
+    assert composed.cost == Guarantee(**limit)
+    assert composed.privacy.draft.what == "schema draft"
+    assert added.privacy.draft is None
+    assert gaussian_mu_of(added) < 1.2 * gaussian_mu_of(added) < gaussian_mu_of(composed)
+    assert gaussian_mu_of(composed) < gaussian_mu_of(alone)
+    assert math.hypot(gaussian_mu_of(composed), 0.047) == pytest.approx(
+        gaussian_mu_of(alone), rel=0.02
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"estimator": "norm-sub"},
+        {"data_use": "split"},
+        {"mode": "randomized", "records": 3, "k": 300},
+        {"epsilon": 1e-3, "delta": 0.5},
+    ],
+)
+def test_where_noise_is_not_gaussian_or_too_large_the_draft_is_added(options):
+    """At ε = 0.001 the errors of the noise tables would be too large a share of it."""
+    draft = DRAFT
+    if "epsilon" in options:
+        draft = DraftCost(epsilon=5e-4, delta=0.2, noise=replace(DRAFT_NOISE, mu=1e-4, columns=900))
+    options = {"epsilon": 1.0, "delta": 1e-6} | options
+    run = deniable.plan(schema(draft=draft), **options)
+    assert run.privacy.draft is None
+    own = Guarantee(epsilon=draft.epsilon, delta=draft.delta)
+    assert run.cost == sequential_composition([run.privacy.cost, own])
+
+
+def test_noise_that_does_not_meet_the_drafts_own_cost_is_refused():
+    draft = DRAFT
+    for wrong in ({"mu": 0.06}, {"text_delta": 1e-7}):
+        forged = replace(draft, noise=replace(DRAFT_NOISE, **wrong))
+        with pytest.raises(ConfigError, match=r"\[draft\] do not meet its epsilon and delta"):
+            deniable.plan(schema(draft=forged), epsilon=1.0, delta=1e-6)
+
+
+def test_more_columns_or_lengths_do_not_change_what_is_reserved_for_seeds():
+    """The schema follows from the draft: it must not decide how ε is divided."""
+    draft = DRAFT
+    limit = {"omega": "2-3", "epsilon": 1.0, "delta": 1e-6}
+    small = deniable.plan(schema(draft=draft), **limit)
+    named = tuple(plain_attribute(f"x{i}", 3) for i in range(4))
+    large = deniable.plan(Schema(named, rows_max=10**7, draft=draft), **limit)
+    assert gaussian_mu_of(small) == pytest.approx(gaussian_mu_of(large), rel=1e-9)
 
 
 def test_without_noise_a_draft_is_no_matter():

@@ -6,7 +6,8 @@ import pytest
 from deniable.errors import ConfigError, OutputError, SchemaError
 from deniable.schema.attribute import Attribute
 from deniable.schema.constraints import parse_constraint
-from deniable.schema.schema import DraftCost, Schema
+from deniable.schema.draft_cost import DraftCost
+from deniable.schema.schema import Schema
 
 TEXT = """
 format = 1

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from deniable.schema.schema import DraftCost
+from deniable.schema.draft_cost import DraftCost
 from deniable.studio.other_stores import LocatedRun
 from deniable.studio.spent_budget import spending_of, spent_before, spent_on
 from deniable.studio.table_facts import table_hash

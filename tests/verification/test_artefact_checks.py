@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from deniable.data.codec import Codec
+from deniable.drafting.draft import draft_schema
 from deniable.errors import VerificationError
 from deniable.model.bayesian_network import ConditionalTable
 from deniable.model.loglinear_conditional import LogLinearConditional
@@ -447,6 +448,62 @@ def test_how_omega_was_chosen_cannot_be_anything(automatic):
         document["parameters"]["omega_requested"] = "by hand"
 
     assert automatic.is_detected(both_manifests(automatic, change))
+
+
+# A run composed with a private draft
+
+
+@pytest.fixture(scope="module")
+def after_draft(tmp_path_factory) -> Release:
+    """A release whose total composes the noise of a private draft and of the run."""
+    rng = np.random.default_rng(5)
+    frame = pl.DataFrame({name: rng.choice(["oak", "elm"], 2_000) for name in ("a", "b", "c")})
+    draft = draft_schema(frame, draft_epsilon=2.0)
+    folder = tmp_path_factory.mktemp("after-draft") / "out"
+    made = synthesize(frame, Schema.parse(draft.text), records=300, epsilon=4.0, key=3)
+    made.write(folder)
+    verify(folder, against=frame).require()
+    return Release(folder)
+
+
+def test_a_run_after_a_private_draft_has_the_drafts_entry_and_the_requested_total(after_draft):
+    document = after_draft.document("manifest.json")
+    assert document["spends"][0]["what"] == "schema draft"
+    assert {"mu", "columns", "text_delta"} <= set(document["parameters"]["draft"])
+    assert document["guarantee"]["epsilon"] == 4.0
+    assert "the total covers the draft and this run together" in document["guarantee"]["sentence"]
+
+
+def test_forged_noise_of_a_draft_is_detected(after_draft):
+    def mu(document):
+        document["parameters"]["draft"]["mu"] *= 0.5
+
+    def texts(document):
+        document["parameters"]["draft"]["text_delta"] = 0.0
+
+    def entry(document):
+        document["spends"][0]["law"]["sigma"] *= 1.5
+
+    def dropped(document):
+        del document["spends"][0]
+
+    def added_instead(document):
+        for key in ("mu", "columns", "text_delta"):
+            del document["parameters"]["draft"][key]
+
+    def lower_total(document):
+        document["guarantee"]["epsilon"] = 3.999
+        document["accountants"][0]["epsilon"] = 3.999
+        sentence = document["guarantee"]["sentence"].replace("ε = 4.0", "ε = 3.999")
+        document["guarantee"]["sentence"] = sentence
+
+    for change in (mu, texts, entry, dropped, added_instead, lower_total):
+        assert after_draft.is_detected(both_manifests(after_draft, change)), change.__name__
+
+
+@pytest.mark.untraced
+def test_a_changed_entry_of_a_manifest_with_a_draft_is_detected(after_draft):
+    assert undetected(after_draft, "manifest.json", step=43) == []
 
 
 # Units, drafts, constraints, bins

@@ -1,7 +1,7 @@
 """draft_schema: draft a schema.toml from a table, with notes on what the user must decide."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from deniable.data.polars_errors import polars_errors_as
 from deniable.drafting.column_profile import OpenedTable, open_table, require_column
@@ -25,6 +25,7 @@ from deniable.drafting.type_inference import guess_columns
 from deniable.errors import ConfigError, DataError
 from deniable.privacy.composition import Guarantee
 from deniable.randomness import Randomness, Secret
+from deniable.schema.draft_cost import DraftCost, StatedDraftNoise
 from deniable.schema.toml_writer import write_value
 from deniable.workers import Progress, no_progress
 
@@ -38,8 +39,8 @@ _PLAIN_INTRODUCTION = (
 )
 _PRIVATE_INTRODUCTION = (
     "Draft made with differential privacy. It may be published: what it discloses about any row "
-    "is bounded by the ε and δ under [draft]. This cost is added to the cost of every release from "
-    "the same table. Column names are assumed to be public, and so is whether the table is CSV; "
+    "is bounded by the ε and δ under [draft]. The total of every release that uses it covers it. "
+    "Column names are assumed to be public, and so is whether the table is CSV; "
     "column types of Parquet files and data frames are not used."
 )
 _TEST_NOISE_COMMENT = "the noise came from a reproducible test source"
@@ -191,6 +192,13 @@ def _unit_lines(
     return []
 
 
+def _draft_cost(private: PrivateDraft, unit: str | None) -> DraftCost:
+    """The cost of a private draft and, for single rows, the noise behind it."""
+    noise = None if private.mechanism is None else StatedDraftNoise(**asdict(private.mechanism))
+    cost = private.cost
+    return DraftCost(epsilon=cost.epsilon, delta=cost.delta, unit=unit, noise=noise)
+
+
 def _write_private(
     private: PrivateDraft, unit: str | None, rows_per_unit: int | None, *, is_secret: bool
 ) -> Draft:
@@ -204,9 +212,7 @@ def _write_private(
     attributes = private.attributes
     introduction = _PRIVATE_INTRODUCTION
     if is_secret:
-        cost = private.cost
-        head += ["", "[draft]", f"epsilon = {cost.epsilon!r}", f"delta = {cost.delta!r}"]
-        head += [] if unit is None else [f"unit = {write_value(unit)}"]
+        head += ["", *_draft_cost(private, unit).lines()]
     else:
         attributes = tuple(
             replace(each, confirmed=False, origin=_TEST_NOISE_COMMENT) for each in attributes

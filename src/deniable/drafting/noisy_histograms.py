@@ -27,6 +27,7 @@ from deniable.privacy.composition import (
     group_privacy,
     upper_bound,
 )
+from deniable.privacy.draft_mechanism import DRAFT_SPEND, TABLE_GROWTH, TABLE_MASS
 from deniable.privacy.ledger import Part, Spend
 from deniable.privacy.noise import add_noise
 from deniable.privacy.noise_tables import with_table_error
@@ -34,8 +35,6 @@ from deniable.randomness import Rng
 
 # Share of ε and δ that is left for rounding errors.
 _ROUNDING_SHARE = 1e-6
-# Bounds on the relative and the additive error of a table of rounded Gaussian noise.
-_TABLE_GROWTH, _TABLE_MASS = 2.0**-41, 2.0**-99
 # Share of δ for texts that a single row would show.
 _TEXT_DELTA_SHARE = 0.25
 # A larger ε buys no accuracy that a draft could use.
@@ -89,15 +88,17 @@ class DraftNoise:
     def largest_cost(self) -> Guarantee:
         """Upper bound on ``cost``, however the histograms share μ²."""
         tables = self.max_histograms
-        return self._cost(mu=self.mu, growth=tables * _TABLE_GROWTH, mass=tables * _TABLE_MASS)
+        return self._cost(mu=self.mu, growth=tables * TABLE_GROWTH, mass=tables * TABLE_MASS)
 
     def _cost(self, *, mu: float, growth: float, mass: float) -> Guarantee:
         delta = gaussian_delta(epsilon=self.epsilon, mu=upper_bound(mu))
         ideal = Guarantee(epsilon=self.epsilon, delta=delta)
         gaussian = with_table_error(ideal, growth=upper_bound(growth), mass=upper_bound(mass))
-        texts = math.exp(gaussian.epsilon) * self.max_lists * self.text_delta
+        texts = upper_bound(self.max_lists * self.text_delta)
+        hidden = -self.max_lists * math.log1p(-self.text_delta)
         return Guarantee(
-            epsilon=gaussian.epsilon, delta=upper_bound(gaussian.delta + upper_bound(texts))
+            epsilon=upper_bound(gaussian.epsilon + hidden),
+            delta=upper_bound(gaussian.delta + texts),
         )
 
 
@@ -115,14 +116,15 @@ def calibrate_noise(limit: Guarantee, *, histograms: int, lists: int) -> DraftNo
     Privacy:
         Neighbours: add or remove one row, which moves one cell of each histogram by one.
         Covers: all counts of cells known in advance, and the texts that reach the threshold with
-            their counts: (ε, δ' + e^ε · lists · ``text_delta``) by Theorem 7b, where (ε, δ') is the
-            cost of μ with the errors of the noise tables (``noise_tables.with_table_error``).
+            their counts: (ε - lists · ln(1 - ``text_delta``), δ' + lists · ``text_delta``) by
+            Theorem 7b, where (ε, δ') is the cost of μ with the errors of the noise tables
+            (``noise_tables.with_table_error``).
     """
     _require_finite(limit)
     largest, kept = min(limit.epsilon, _MAX_EPSILON), 1 - _ROUNDING_SHARE
-    epsilon = kept * largest - histograms * _TABLE_GROWTH
+    text_delta = kept * _TEXT_DELTA_SHARE * limit.delta / max(lists, 1)
+    epsilon = kept * largest - histograms * TABLE_GROWTH + lists * math.log1p(-text_delta)
     delta = kept * (1 - _TEXT_DELTA_SHARE) * limit.delta
-    text_delta = kept * _TEXT_DELTA_SHARE * limit.delta / (math.exp(largest) * max(lists, 1))
     if epsilon > 0:
         found = DraftNoise(
             mu=gaussian_mu(epsilon=epsilon, delta=delta) * kept,
@@ -217,7 +219,7 @@ class HistogramMeasurer:
         if is_full or spent + share * self.noise.mu**2 > allowed:
             raise InvariantError("the draft needs more than the noise was calibrated for")
         law = noise_laws.rounded_gaussian(sigma)
-        noisy, spend = add_noise(self.rng, counts, law, what="schema draft", part=_LEDGER_PART)
+        noisy, spend = add_noise(self.rng, counts, law, what=DRAFT_SPEND, part=_LEDGER_PART)
         self.spends.append(spend)
         return noisy
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from deniable.config import Config
@@ -45,6 +46,7 @@ def certify(
             rows=plan.rows_per_unit,
             k=None if plan.mode in ("seedless", "randomized") else config.k,
             draft=plan.draft,
+            composed_draft=plan.privacy.draft is not None and not own_model,
             drafted=run.schema.drafted,
             row_draws="row_draws" in extra,
             candidate_draws="candidate_draws" in extra,
@@ -53,13 +55,13 @@ def certify(
         mode=plan.mode,
         profile=config.profile,
         data_use=config.data_use,
-        parameters=_parameters(plan, config, omegas, own_model=own_model) | extra,
+        parameters=_parameters(run, omegas, own_model=own_model) | extra,
         sentence=sentence,
         cost=cost,
         assumptions=ASSUMPTIONS if claims_something else (),
         spends=[
             ledger_entry(spend, compose_spends(spend.alone, delta=config.delta))
-            for spend in (() if own_model else plan.privacy.spends)
+            for spend in (() if own_model else plan.privacy.entries)
         ],
         accountants=[_accountant_entry(cost)],
     )
@@ -95,10 +97,9 @@ def claimed_cost(cost: Guarantee, config: Config) -> Guarantee:
     )
 
 
-def _parameters(
-    plan: RunPlan, config: Config, omegas: tuple[int, ...], *, own_model: bool
-) -> dict[str, Any]:
+def _parameters(run: Run, omegas: tuple[int, ...], *, own_model: bool) -> dict[str, Any]:
     """The options that shaped the release, without those that do not apply."""
+    plan, config, draft = run.plan, run.config, run.schema.draft
     chosen: dict[str, Any] = {
         "epsilon": config.epsilon,
         "delta": config.delta,
@@ -124,8 +125,9 @@ def _parameters(
         chosen["fractions"] = dict(plan.fractions)
     if plan.unit is not None:
         chosen |= {"unit": plan.unit, "rows_per_unit": plan.rows_per_unit}
-    if plan.draft is not None:
-        chosen["draft"] = {"epsilon": plan.draft.epsilon, "delta": plan.draft.delta}
+    if draft is not None:
+        noise = draft.noise if plan.privacy.draft is not None and not own_model else None
+        chosen["draft"] = replace(draft, noise=noise).stated
     if plan.privacy.paper is not None:
         chosen["paper_formula"] = _paper_formula(plan, config)
     return chosen

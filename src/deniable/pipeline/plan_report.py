@@ -62,7 +62,7 @@ def _stages(run: RunPlan, config: Config) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     if config.epsilon == math.inf:
         return rows
-    for spend in run.privacy.spends:
+    for spend in run.privacy.entries:
         if spend.what.startswith("counts of ") and rows and rows[-1]["what"] == "tables of counts":
             rows[-1]["number"] += 1
             continue

@@ -5,16 +5,23 @@ It is the single source of the privacy cost for ``plan``, ``synthesize`` and the
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from deniable.config import Config, Mode, parse_omega
 from deniable.errors import BudgetError, ConfigError
 from deniable.model.paper.correlation import entropy_queries
-from deniable.privacy.calibration import PublicFacts
+from deniable.privacy.calibration import PublicFacts, fixed_seeds_share
 from deniable.privacy.composition import Guarantee, row_limit, sequential_composition, unit_cost
+from deniable.privacy.draft_mechanism import DraftMechanism
 from deniable.privacy.ledger import Part
 from deniable.privacy.moment_budget import TableModel
-from deniable.privacy.plan import Plan, make_plan, require_record_count, split_fractions
+from deniable.privacy.plan import (
+    Plan,
+    composes_with_draft,
+    make_plan,
+    require_record_count,
+    split_fractions,
+)
 from deniable.privacy.randomized_test import RandomizedTest, cheapest_test, plan_randomized_test
 from deniable.randomness import Randomness
 from deniable.schema.schema import Schema, find_target_fault
@@ -56,7 +63,9 @@ class RunPlan:
     def cost(self) -> Guarantee:
         """(ε, δ) of the whole run for one unit, the draft of the schema included."""
         run = unit_cost(self.privacy.cost, rows=self.rows_per_unit)
-        return run if self.draft is None else sequential_composition([run, self.draft])
+        if self.draft is None or self.privacy.draft is not None:
+            return run
+        return sequential_composition([run, self.draft])
 
     def ratio(self, part: str, other: str) -> float:
         """The expected size of a part relative to another, from public fractions."""
@@ -108,8 +117,11 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
     mode = _mode(config)
     omegas = _omegas(schema, config, mode)
     fractions = _fractions(config, mode)
-    draft = _draft(schema)
-    limit = row_limit(_limit_after_draft(config, draft), rows=schema.max_rows_per_unit)
+    draft, mechanism = _draft(schema), _composed_draft(schema, config, mode)
+    limit = _limit_after_draft(config, draft)
+    if mechanism is not None:
+        limit = Guarantee(epsilon=config.epsilon, delta=config.delta)
+    limit = row_limit(limit, rows=schema.max_rows_per_unit)
     test = None
     if mode == "randomized" and config.epsilon < math.inf:
         test = _plan_randomized_test(limit, config, omegas, records)
@@ -118,7 +130,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         names=schema.names,
         queries=_count_entropies(schema, config),
         sizes=schema.sizes if config.uses_pairs else (),
-        seeds_share=config.seeds_share,
+        seeds_share=_seeds_share(config, mode) if mechanism else config.seeds_share,
         values_share=config.values_share,
         models=_models(schema, config),
         rows_max=config.rows_max or schema.rows_max,
@@ -126,6 +138,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         fractions=fractions,
         test=test.spend if test else None,
         of_paper=config.profile == "paper",
+        draft=mechanism,
     )
     return RunPlan(
         mode=mode,
@@ -178,6 +191,39 @@ def _draft(schema: Schema) -> Guarantee | None:
     if schema.draft is None:
         return None
     return Guarantee(epsilon=float(schema.draft.epsilon), delta=float(schema.draft.delta))
+
+
+def _composed_draft(schema: Schema, config: Config, mode: Mode) -> DraftMechanism | None:
+    """The noise of a private draft, if the run is composed with it (guarantee.md, Theorem 14).
+
+    That needs a run of Gaussian noise on all rows, apart from the seed histogram, and a draft for
+    single rows. Otherwise the cost of the draft is added.
+
+    Raises:
+        ConfigError: The schema states noise that does not meet the draft's own ε and δ.
+    """
+    draft = schema.draft
+    if draft is None or draft.noise is None or not config.epsilon < math.inf:
+        return None
+    mechanism = DraftMechanism(**asdict(draft.noise))
+    if not mechanism.costs_at_most(Guarantee(epsilon=draft.epsilon, delta=draft.delta)):
+        raise ConfigError(
+            "mu, columns and text_delta under [draft] do not meet its epsilon and delta: restore "
+            "the section as deniable init wrote it"
+        )
+    is_gaussian = config.uses_pairs and config.data_use == "whole" and mode != "randomized"
+    if not is_gaussian or schema.unit is not None:
+        return None
+    fits = composes_with_draft(mechanism, attributes=len(schema.names), epsilon=config.epsilon)
+    return mechanism if fits else None
+
+
+def _seeds_share(config: Config, mode: Mode) -> float | None:
+    """The seeds' share of ε, by the options alone; None if records keep no prefix."""
+    if mode != "one-shot":
+        return None
+    omegas = parse_omega(config.omega)
+    return config.seeds_share or fixed_seeds_share(1 if omegas is None else len(omegas))
 
 
 def _limit_after_draft(config: Config, draft: Guarantee | None) -> Guarantee:

@@ -5,7 +5,7 @@ Calibration uses public facts only. It never sees the data.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from deniable.errors import BudgetError
 from deniable.privacy import noise_laws
@@ -17,6 +17,7 @@ from deniable.privacy.composition import (
     upper_bound,
 )
 from deniable.privacy.discrete_losses import DiscreteLoss, mixture_delta
+from deniable.privacy.draft_mechanism import DraftMechanism
 from deniable.privacy.entropy_scale import EXACT_BITS, EntropyScale
 from deniable.privacy.ledger import (
     PARTS,
@@ -72,6 +73,8 @@ class PublicFacts:
         values_share: The one-way tables' share of the pairwise budget; None for the default.
         of_paper: Use the paper's noise, scaled so that the paper's own formula meets the limit.
             The true cost may exceed the limit.
+        draft: A private draft of the schema that is part of the limit, if the run is composed
+            with it. Then ``sizes`` and, if records may keep a prefix, ``seeds_share`` are given.
     """
 
     limit: Guarantee
@@ -86,6 +89,7 @@ class PublicFacts:
     values_share: float | None = None
     models: tuple[TableModel, ...] = ()
     of_paper: bool = False
+    draft: DraftMechanism | None = None
 
     def __hash__(self) -> int:
         return hash(repr(self))
@@ -105,6 +109,8 @@ def calibrate(facts: PublicFacts, limit: Guarantee) -> NoiseScales:
     """Choose the noise of every stage so that all stages together cost about ``limit``."""
     if facts.fractions is not None:
         return _calibrate_split(facts, facts.fractions, limit)
+    if facts.draft is not None:
+        return _calibrate_after_draft(facts, facts.draft, limit)
     test, seeds, discrete = facts.test, None, DiscreteLoss.zero()
     if test is not None and test.each is not None and exceeds_grid(test.each, test.times):
         limit, test = _limit_after_test(limit, test), None
@@ -125,6 +131,46 @@ def calibrate(facts: PublicFacts, limit: Guarantee) -> NoiseScales:
         return _calibrate_tables(facts, limit, mu, seeds, discrete)
     return NoiseScales(
         mu_structure=mu, counts=noise_laws.exact(), seeds=seeds, pairs=_pair_noise_at(facts, mu)
+    )
+
+
+def fixed_seeds_share(lengths: int) -> float:
+    """Choose the seeds' share of ε by the number of requested prefix lengths alone."""
+    return min(SEEDS_EPSILON_SHARES[1], lengths * _MAX_SHARE_PER_LENGTH)
+
+
+def _calibrate_after_draft(
+    facts: PublicFacts, draft: DraftMechanism, limit: Guarantee
+) -> NoiseScales:
+    """Choose the noise of a run that is composed with a private draft of its schema.
+
+    The schema follows from the draft, so nothing that bounds the cost may follow from the schema:
+    μ of draft and run together, and the (ε, δ) reserved for seeds, are the same for every schema
+    (guarantee.md, Theorem 14). The seeds' (ε, δ) is reserved even if the schema has a single
+    column, and no prefix.
+    """
+    seeds, reserved = None, DiscreteLoss.zero()
+    epsilon, above = limit.epsilon, 1 + 1e-9
+    if facts.seeds_share is not None:
+        share = Guarantee(
+            epsilon=facts.seeds_share * epsilon, delta=SEEDS_DELTA_SHARE * limit.delta
+        )
+        # Rounded up by more than the rounding of the table of bounded noise.
+        reserved = DiscreteLoss.from_guarantee(above * share.epsilon, above * share.delta, times=1)
+        if facts.lengths:
+            seeds = noise_laws.bounded_noise(**asdict(share), lengths=facts.lengths)
+    mu = _largest_mu(lambda mu: mixture_delta(epsilon=epsilon, mu=mu, discrete=reserved), limit)
+    left = mu * mu - draft.mu**2
+    if left <= 0:
+        raise BudgetError(
+            "the private draft of the schema has used the whole ε, and nothing is left for the "
+            "run. Use a larger ε: it is the total."
+        )
+    return NoiseScales(
+        mu_structure=math.inf,
+        counts=noise_laws.exact(),
+        seeds=seeds,
+        pairs=_pair_noise_at(facts, math.sqrt(left)),
     )
 
 

@@ -14,11 +14,18 @@ from deniable.errors import BudgetError, ConfigError
 from deniable.privacy import noise_laws
 from deniable.privacy.calibration import NoiseScales, PublicFacts, calibrate, structure_laws
 from deniable.privacy.composition import Guarantee, random_partition
+from deniable.privacy.draft_mechanism import TABLE_GROWTH, DraftMechanism
 from deniable.privacy.entropy_scale import EXACT_BITS, EntropyScale
 from deniable.privacy.ledger import PARTS, Part, Spend, compose_spends
 from deniable.privacy.moment_budget import TableModel, table_spends
 from deniable.privacy.noise_laws import Law
-from deniable.privacy.pairwise_budget import PairNoise, pair_noise
+from deniable.privacy.pairwise_budget import (
+    PairNoise,
+    count_tables,
+    interactions_spend,
+    pair_noise,
+    three_way_spend,
+)
 from deniable.privacy.paper_noise import PaperNoise, paper_noise
 
 # Probabilities of the parts if each record serves one: with seeds, without, and in the paper.
@@ -30,6 +37,10 @@ MAX_PLANNED_EPSILON = 38.0
 # Fractions of ε to calibrate for, in order. The certified cost must not exceed the limit, but it is
 # rounded up, partly on a grid that calibration does not use; so calibration aims below the limit.
 _EPSILON_FRACTIONS = (1 - 1e-5, 1 - 1e-3, 1 - 1e-2, 0.97, 0.9, 0.8)
+# The fraction of a run that is composed with a private draft: one for all schemas. The relative
+# error of all noise tables must be at most half of what it leaves, and of 0.001.
+_FRACTION_AFTER_DRAFT = 1 - 1e-3
+_MAX_GROWTH_AFTER_DRAFT = 5e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +71,19 @@ class Plan(PlannedNoise):
     """Noise of every stage, all spends, and their total cost.
 
     Attributes:
-        spends: All uses of the data.
+        spends: All uses of the data that the run makes.
         cost: Certified (ε, δ); within the limit, except with the paper's noise.
+        draft: Ledger entry of a private draft, if ``cost`` covers it.
     """
 
     spends: tuple[Spend, ...]
     cost: Guarantee
+    draft: Spend | None = None
+
+    @property
+    def entries(self) -> tuple[Spend, ...]:
+        """All uses of the data that ``cost`` covers."""
+        return self.spends if self.draft is None else (self.draft, *self.spends)
 
 
 def require_record_count(number: object) -> None:
@@ -108,6 +126,8 @@ def make_plan(facts: PublicFacts) -> Plan:
     if facts.of_paper:
         return _plan_with_paper_noise(facts)
     _require_delta(facts)
+    if facts.draft is not None:
+        return _plan_after_draft(facts, facts.draft)
     # A plan for a smaller ε also meets a larger one, and less noise would not help any more.
     target = min(facts.limit.epsilon, MAX_PLANNED_EPSILON)
     for fraction in _EPSILON_FRACTIONS:
@@ -124,6 +144,43 @@ def make_plan(facts: PublicFacts) -> Plan:
         f"ε = {facts.limit.epsilon:g} and δ = {facts.limit.delta:g} cannot be met: the stages "
         f"would cost ε = {cost.epsilon:.4g}. Ask for a larger δ or ε."
     )
+
+
+def composes_with_draft(draft: DraftMechanism, *, attributes: int, epsilon: float) -> bool:
+    """Test whether a pairwise run can be composed with a private draft of its schema.
+
+    The errors of the noise tables must be small for every schema that the draft could have given.
+    """
+    columns = max(draft.columns, attributes)
+    numbers = columns + 2 * count_tables(columns)
+    numbers += interactions_spend(columns, noise_laws.exact()).l0_sensitivity
+    numbers += three_way_spend(min(columns, 31), noise_laws.exact()).l0_sensitivity
+    return numbers * TABLE_GROWTH <= _MAX_GROWTH_AFTER_DRAFT * min(epsilon, 1.0)
+
+
+def _plan_after_draft(facts: PublicFacts, draft: DraftMechanism) -> Plan:
+    """Plan a run that is composed with a private draft of its schema.
+
+    The cost is the limit, whatever the schema: a smaller one that follows from the schema would
+    follow from the table.
+
+    Privacy:
+        Neighbours: add or remove one record.
+        Covers: the draft and the run together (guarantee.md, Theorem 14).
+    """
+    total = Guarantee(
+        epsilon=min(facts.limit.epsilon, MAX_PLANNED_EPSILON), delta=facts.limit.delta
+    )
+    limit = draft.limit_without_texts(total)
+    aim = Guarantee(epsilon=_FRACTION_AFTER_DRAFT * limit.epsilon, delta=limit.delta)
+    noise = _planned_noise(facts, calibrate(facts, aim))
+    plan = Plan(**vars(noise), spends=planned_spends(facts, noise), cost=total, draft=draft.spend)
+    if not compose_spends(plan.entries, delta=limit.delta).within(limit):
+        raise BudgetError(
+            f"ε = {total.epsilon:g} and δ = {total.delta:g} cannot be met together with the "
+            "private draft of the schema. Ask for a larger δ or ε."
+        )
+    return plan
 
 
 def planned_spends(facts: PublicFacts, noise: PlannedNoise) -> tuple[Spend, ...]:

@@ -171,6 +171,7 @@ def schema_claim(
     rows: int,
     k: int | None,
     draft: Guarantee | None,
+    composed_draft: bool = False,
     drafted: Sequence[str],
     row_draws: bool = False,
     candidate_draws: bool = False,
@@ -182,6 +183,8 @@ def schema_claim(
         rows: Maximum number of rows used per unit.
         k: Minimum number of plausible seeds, if records keep attributes of a seed.
         draft: Cost of the schema, if it was drafted from the table with differential privacy.
+        composed_draft: Whether the total composes the noise of draft and run; otherwise the cost of
+            the draft was added.
         drafted: Columns whose description was read off the table and not confirmed.
         row_draws: Whether tasks of a cluster drew which rows are used.
         candidate_draws: Whether tasks of a cluster drew the seeds and the candidates.
@@ -196,9 +199,12 @@ def schema_claim(
         if rows > 1 and k is not None:
             sentences += units_claim(unit, rows=rows, k=k)
     if draft is not None:
+        spent = f"{format_cost(draft)} of the total were spent on it."
+        if composed_draft:
+            spent = f"{format_cost(draft)} alone; the total covers the draft and this run together."
         sentences += (
             " The schema was not fixed in advance but drafted from this table, with differential "
-            f"privacy: {format_cost(draft)} of the total were spent on it."
+            f"privacy: {spent}"
         )
     if drafted:
         sentences += (

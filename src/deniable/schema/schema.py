@@ -4,7 +4,6 @@ A schema is public. It is written by hand, or drafted from the data and then con
 """
 
 import difflib
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from deniable.files import parse_toml, require_regular_file
 from deniable.schema.attribute import Attribute, summarize_values
 from deniable.schema.constraint_solver import ConstraintSolver
 from deniable.schema.constraints import Constraint, parse_constraint
+from deniable.schema.draft_cost import DraftCost, parse_draft
 from deniable.schema.heaping import Heaping
 from deniable.schema.pair_masks import PairMasks, find_pair_masks
 from deniable.schema.toml_reader import parse_column, require_keys
@@ -43,28 +43,6 @@ _TOP_LEVEL_KEYS = (
     "constraint",
 )
 _UNIT_NEEDED = "max_rows_per_unit needs unit: the column that identifies the person"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DraftCost:
-    """Privacy cost of drafting a schema from the data.
-
-    Attributes:
-        epsilon: ε.
-        delta: δ.
-        unit: The column that identifies the protected unit; None if the unit is one row.
-    """
-
-    epsilon: float
-    delta: float
-    unit: str | None = None
-
-    def __post_init__(self) -> None:
-        numbers = all(type(number) in (int, float) for number in (self.epsilon, self.delta))
-        if not (numbers and 0 < self.epsilon < math.inf and 0 <= self.delta < 1):
-            raise SchemaError("draft needs a finite epsilon above 0, and 0 <= delta < 1")
-        if self.unit is not None and not (type(self.unit) is str and self.unit):
-            raise SchemaError("the unit of [draft] must be the name of a column")
 
 
 @dataclass(frozen=True)
@@ -214,7 +192,7 @@ class Schema:
             rows_max_confirmed=document.get("rows_max_confirmed", True),
             unit=document.get("unit"),
             max_rows_per_unit=document.get("max_rows_per_unit", 1),
-            draft=_parse_draft(document.get("draft")),
+            draft=parse_draft(document["draft"]) if "draft" in document else None,
             constraints=tuple(
                 parse_constraint(table, names) for table in _parse_tables(document, "constraint")
             ),
@@ -255,9 +233,7 @@ class Schema:
         head += f"target = {write_value(self.target)}\n" if self.target else ""
         parts = [head]
         if self.draft is not None:
-            epsilon, delta = map(write_value, (self.draft.epsilon, self.draft.delta))
-            unit = f"unit = {write_value(self.draft.unit)}\n" if self.draft.unit else ""
-            parts.append(f"[draft]\nepsilon = {epsilon}\ndelta = {delta}\n{unit}")
+            parts.append("".join(f"{line}\n" for line in self.draft.lines()))
         parts += map(write_column, self.columns)
         parts += (write_constraint(constraint.to_toml()) for constraint in self.constraints)
         return "\n".join(parts)
@@ -360,11 +336,3 @@ def _checked_target(columns: tuple[SchemaColumn, ...], target: object) -> tuple[
     if target and (fault := find_target_fault(columns, target)):
         raise SchemaError(fault)
     return tuple(target)
-
-
-def _parse_draft(table: object) -> DraftCost | None:
-    if table is None:
-        return None
-    if not (isinstance(table, dict) and set(table) - {"unit"} == {"epsilon", "delta"}):
-        raise SchemaError("[draft] must have epsilon and delta, optionally unit, and no other key")
-    return DraftCost(epsilon=table["epsilon"], delta=table["delta"], unit=table.get("unit"))

@@ -12,7 +12,7 @@ from decimal import ROUND_UP, Decimal
 
 from deniable.errors import DeniableError
 from deniable.privacy.wording import round_up
-from deniable.schema.schema import DraftCost
+from deniable.schema.draft_cost import DraftCost
 from deniable.studio.made_output import MadeOutput, made_by, owns_output
 from deniable.studio.other_stores import LocatedRun, located_runs
 from deniable.studio.run_store import RunRecord

@@ -22,7 +22,10 @@ from deniable.verification.earlier_versions import (
     with_current_texts,
 )
 from deniable.verification.manifest_spend import ManifestSpend, require
-from deniable.verification.second_accountant import randomized_test_cost
+from deniable.verification.second_accountant import (
+    delta_without_draft_errors,
+    randomized_test_cost,
+)
 
 # What a manifest describes: a release, an artefact, or one file of generated records.
 Subject = Literal["release", "artefact", "file"]
@@ -34,6 +37,8 @@ RECORDS_OF, SUMS_OF, SQUARES_OF = "records of ", "sums of ", "squares of "
 # Ledger names of the pair stages: interactions of all pairs, and two-way tables.
 PAIR_SPENDS = ("interactions of pairs", "pairs of attributes")
 THREE_WAY_SPEND = "three-way interactions"
+# Ledger name of a private draft that the total composes with the run.
+DRAFT_SPEND = "schema draft"
 # How many numbers the ledger's entries of interactions count for each pair, and each triple.
 NUMBERS_PER_PAIR = 4096
 NUMBERS_PER_TRIPLE = 5488
@@ -242,15 +247,28 @@ class ManifestClaims:
     def draft_cost(self) -> Guarantee | None:
         """Claimed cost of the private draft of the schema."""
         draft = self.parameters.get("draft")
-        return None if draft is None else Guarantee(**draft)
+        if draft is None:
+            return None
+        return Guarantee(epsilon=draft["epsilon"], delta=draft["delta"])
+
+    @property
+    def composed_draft(self) -> dict[str, Any] | None:
+        """The private draft with its noise, if the total composes it with the run's; or None."""
+        draft = self.parameters.get("draft")
+        return dict(draft) if draft is not None and "mu" in draft else None
 
     @property
     def cost_per_row(self) -> Guarantee:
-        """Claimed cost of the run for one row: without the draft, and for one row of a unit.
+        """Claimed cost of all spends for one row, and for one row of a unit.
 
-        Claims are rounded up, so this is not below the exact cost.
+        Without a draft whose cost was added. Claims are rounded up, so this is not below the exact
+        cost.
         """
         cost, draft = self.cost, self.draft_cost
+        if self.composed_draft is not None:
+            # Texts of a single row, and the tables of the draft's noise, are not in its spend.
+            delta = delta_without_draft_errors(cost.delta, cost.epsilon, self.composed_draft)
+            return Guarantee(epsilon=cost.epsilon, delta=delta)
         if draft is not None:
             left = (cost.epsilon - draft.epsilon, cost.delta - draft.delta)
             require(min(left) > 0, "the draft of the schema costs more than the total")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from deniable.privacy.wording import round_up
 from deniable.verification.claims import (
     COUNTS_OF,
+    DRAFT_SPEND,
     MOMENT_L0_SENSITIVITIES,
     NUMBERS_PER_PAIR,
     NUMBERS_PER_TRIPLE,
@@ -29,12 +30,15 @@ from deniable.verification.second_accountant import (
     compute_epsilon,
     compute_split_epsilon,
     count_losses,
+    draft_delta,
     entropy_sensitivities,
     require_close,
 )
 
 # Valid bounds B to which standardised values are clipped before they are summed.
 _VALUE_BOUNDS = {8, 16, 32, 64}
+# Largest ε that is planned for, whatever was requested.
+_MAX_PLANNED_EPSILON = 38.0
 # Longest table of noise, in steps from 0; that of Gaussian noise has a length of 12.5 σ.
 _MAX_RADIUS = 2**26
 
@@ -53,7 +57,8 @@ def run_ledger_checks(claims: ManifestClaims) -> list[Check]:
 
 def _check_ledger(claims: ManifestClaims) -> str:
     """Check that the ledger has exactly the spends that this mode makes with this schema."""
-    expected = _model_spends(claims)
+    expected = [(DRAFT_SPEND, "structure")] if claims.composed_draft is not None else []
+    expected += _model_spends(claims)
     expected += [("seed prefixes", "seeds")] if claims.prefix_lengths else []
     expected += [("deniability tests", "seeds")] if claims.mode == "randomized" else []
     found = [(spend.what, spend.part) for spend in claims.spends]
@@ -122,6 +127,7 @@ def _check_noise(claims: ManifestClaims) -> str:
     require(len(counts) <= 1, "the attributes' counts do not all have the same noise")
     steps |= _sum_sensitivities(claims)
     _require_pair_budget(claims)
+    _require_draft_noise(claims)
     for spend in claims.spends:
         law_known = spend.law in laws.get(spend.what, {gaussian, laplace})
         require(law_known, f"{spend.what}: unexpected noise law")
@@ -134,6 +140,21 @@ def _check_noise(claims: ManifestClaims) -> str:
             same = spend.scale == (parameters["epsilon0"],)
             require(same, "the noise of the deniability test's threshold does not match ε0")
     return "Noise laws, sensitivities and the threshold meet the theorems' conditions."
+
+
+def _require_draft_noise(claims: ManifestClaims) -> None:
+    """Require that the entry of a composed draft has its μ, which meets the draft's ε and δ."""
+    draft = claims.composed_draft
+    if draft is None:
+        return
+    require(draft_delta(draft) <= draft["delta"], "the draft's noise exceeds its ε and δ")
+    [entry] = [spend for spend in claims.spends if spend.what == DRAFT_SPEND]
+    near = abs(draft["mu"] * entry.scale[0] - 1) <= 1e-12
+    require(near and entry.moved == 1, "the entry of the draft has another noise than the draft")
+    # A total that followed from the schema would follow from the table.
+    limit = min(claims.parameters["epsilon"], _MAX_PLANNED_EPSILON)
+    same = (claims.cost.epsilon, claims.cost.delta) == (limit, claims.parameters["delta"])
+    require(same, "the total of a run that is composed with a draft must be what was requested")
 
 
 def _is_counts(spend: ManifestSpend) -> bool:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from deniable.privacy import wording
@@ -10,6 +11,7 @@ from deniable.privacy.composition import Guarantee
 from deniable.privacy.plan import split_fractions
 from deniable.privacy.wording import neighbouring_relation, protected_unit
 from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, FORMAT, add_checksum, not_covered
+from deniable.schema.draft_cost import DraftCost
 from deniable.verification.claims import Check, ManifestClaims, run_check
 from deniable.verification.ledger_checks import run_ledger_checks
 from deniable.verification.manifest_spend import require
@@ -106,6 +108,7 @@ def compose_sentence(claims: ManifestClaims) -> str:
         rows=claims.rows_per_unit,
         k=parameters["k"] if copies and claims.mode not in ("seedless", "randomized") else None,
         draft=claims.draft_cost,
+        composed_draft=claims.composed_draft is not None,
         drafted=claims.document["schema"]["drafted"],
         row_draws="row_draws" in parameters,
         candidate_draws="candidate_draws" in parameters,
@@ -130,6 +133,16 @@ def _is_one_of(*choices: object) -> Callable[[Any], bool]:
 
 def _is_cost(value: Any) -> bool:
     return list(value) == ["epsilon", "delta"] and all(map(_is_real(0.0), value.values()))
+
+
+def _is_draft(facts: Any) -> bool:
+    """Whether these are the cost of a private draft, and the noise that a run is composed with."""
+    names = ["epsilon", "delta"]
+    if list(facts) != names:
+        names += ["mu", "columns", "text_delta"]
+        if list(facts) != names or not _is_integer(0)(facts["columns"]):
+            return False
+    return all(map(_is_real(0.0), (facts[name] for name in names if name != "columns")))
 
 
 def _are_shares(shares: Any) -> bool:
@@ -191,7 +204,7 @@ _PARAMETER_RULES: dict[str, Callable[[Any], bool]] = {
     "rows_per_unit": _is_integer(1),
     "row_draws": _is_one_of(wording.ROW_DRAWS),
     "candidate_draws": _is_one_of(wording.ROW_DRAWS),
-    "draft": lambda cost: all(map(_is_real(0.0), cost.values())) and len(cost) == 2,
+    "draft": _is_draft,
     "fractions": lambda shares: all(map(_is_real(0.0, 1.0), shares.values())),
     "paper_formula": lambda costs: all(map(_is_cost, costs.values())),
     "records": _is_integer(1),
@@ -252,6 +265,16 @@ def expected_parameters(claims: ManifestClaims) -> set[str]:
     return {name for name in _PARAMETER_RULES if conditions.get(name, True)}
 
 
+def _require_schema_draft(claims: ManifestClaims, draft: DraftCost) -> None:
+    """Require the schema's cost of the draft, and its noise where the total composes it."""
+    parameters = claims.parameters
+    is_gaussian = claims.is_pairwise and claims.document["data_use"] == "whole"
+    may_compose = is_gaussian and claims.mode != "randomized" and not claims.has_own_model
+    noise = draft.noise if may_compose and claims.composed_draft is not None else None
+    same = parameters["draft"] == replace(draft, noise=noise).stated
+    require(same, "the cost of the draft differs from the schema")
+
+
 def _check_parameters(claims: ManifestClaims) -> str:
     """Check that every expected parameter is there, valid, and consistent with the others."""
     parameters = claims.parameters
@@ -276,9 +299,7 @@ def _check_parameters(claims: ManifestClaims) -> str:
         same = (claims.unit, claims.rows_per_unit) == of_schema
         require(same, "unit or rows_per_unit differ from the schema")
     if claims.schema is not None and claims.schema.draft is not None:
-        draft = claims.schema.draft
-        cost = {"epsilon": draft.epsilon, "delta": draft.delta}
-        require(parameters["draft"] == cost, "the cost of the draft differs from the schema")
+        _require_schema_draft(claims, claims.schema.draft)
     if "order" in parameters:
         same = sorted(parameters["order"]) == sorted(claims.names)
         require(same, "order does not name the attributes")

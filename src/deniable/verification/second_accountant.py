@@ -298,6 +298,24 @@ def randomized_test_cost(
     return epsilon0 + math.log1p(gamma / t), delta
 
 
+def delta_without_draft_errors(delta: float, epsilon: float, draft: Mapping[str, float]) -> float:
+    """Subtract from δ what a private draft adds to its Gaussian noise (guarantee.md, Theorem 14).
+
+    The probability that a list shows a text of a single row, and the error of the tables of its
+    noise: 1 + 5 histograms for each column, with an error of at most 2^-99 each.
+    """
+    tables = (1 + math.exp(min(epsilon, 700.0))) * (1 + 5 * draft["columns"]) * 2.0**-99
+    left = delta - draft["text_delta"] - tables
+    require(left > 0, "the draft of the schema has used the whole δ")
+    return left
+
+
+def draft_delta(draft: Mapping[str, float]) -> float:
+    """Compute δ of a private draft alone at its own ε (guarantee.md, Theorem 7b)."""
+    epsilon = np.array([draft["epsilon"] * (1 - 1e-9)])
+    return float(_gaussian_delta(epsilon, draft["mu"])[0]) + draft["text_delta"]
+
+
 def entropy_sensitivities(rows_max: int) -> set[int]:
     """List the possible Δ/2 of scaled entropies: Δ = 2·⌈2^s u(n)/2⌉ at n = rows_max, any s.
 

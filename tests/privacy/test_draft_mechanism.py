@@ -1,0 +1,168 @@
+"""A private draft composed with a run (Theorem 14): the draft's outcome chooses the schema."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from deniable.errors import BudgetError
+from deniable.privacy.accountant import ShiftedTableLoss
+from deniable.privacy.calibration import PublicFacts, fixed_seeds_share
+from deniable.privacy.composition import Guarantee, gaussian_delta, gaussian_mu
+from deniable.privacy.discrete_losses import DiscreteLoss, mixture_delta
+from deniable.privacy.draft_mechanism import DraftMechanism
+from deniable.privacy.ledger import compose_spends, privacy_losses
+from deniable.privacy.plan import composes_with_draft, make_plan
+
+LIMIT = Guarantee(epsilon=1.0, delta=1e-6)
+DRAFT = DraftMechanism(mu=0.1, columns=12, text_delta=6e-8)
+
+
+def facts(*, m=5, lengths=1, sizes=7, share=0.02, limit=LIMIT, draft=DRAFT):
+    return PublicFacts(
+        limit=limit,
+        names=tuple(f"x{i}" for i in range(m)),
+        queries=0,
+        rows_max=10_000,
+        lengths=lengths,
+        sizes=(sizes,) * m,
+        seeds_share=share,
+        draft=draft,
+    )
+
+
+# Schemas that one draft may give, with the same options: few columns and many, small and large.
+SCHEMAS = [
+    facts(m=m, lengths=lengths, sizes=sizes)
+    for m, lengths in ((1, 0), (2, 1), (5, 1), (12, 1), (12, 2))
+    for sizes in (2, 40)
+]
+
+
+def noise_of(plan):
+    """μ of a run's Gaussian noise, and the loss of its seed histogram."""
+    losses, discrete = privacy_losses(plan.spends), DiscreteLoss.zero()
+    for loss in losses:
+        if isinstance(loss, ShiftedTableLoss):
+            discrete = DiscreteLoss.from_table(loss.weights)
+            discrete = discrete.self_compose(loss.times) if loss.times > 1 else discrete
+    return math.hypot(*(loss.mu for loss in losses if hasattr(loss, "mu"))), discrete
+
+
+def run_deltas(plan, epsilons):
+    """δ of a run alone at every ε."""
+    mu, discrete = noise_of(plan)
+    return [mixture_delta(epsilon=epsilon, mu=mu, discrete=discrete) for epsilon in epsilons]
+
+
+def adaptive_delta(draft, plans, epsilon):
+    """δ of a draft and a run that the draft's outcome chooses, at its worst: by definition.
+
+    Outcomes of N(μ, 1) against N(0, 1) have the loss μ x - μ²/2. After each of them, the run with
+    the largest δ at the rest of ε follows.
+    """
+    x = np.linspace(-9, 9 + draft.mu, 1_201)
+    density = np.exp(-((x - draft.mu) ** 2) / 2) / math.sqrt(2 * math.pi)
+    left = epsilon - (draft.mu * x - draft.mu**2 / 2)
+    worst = np.max([run_deltas(plan, left) for plan in plans], axis=0)
+    return float(np.trapezoid(density * worst, x))
+
+
+def total_delta(draft, plans, limit=LIMIT):
+    return adaptive_delta(draft, plans, limit.epsilon) + draft.text_delta
+
+
+def test_whatever_schema_the_draft_chooses_draft_and_run_are_within_the_limit():
+    plans = [make_plan(each) for each in SCHEMAS]
+    assert total_delta(DRAFT, plans) <= LIMIT.delta
+    assert total_delta(DRAFT, plans) > 0.9 * LIMIT.delta, "little is wasted"
+
+
+def test_a_run_that_ignores_the_draft_would_be_caught():
+    alone = [make_plan(replace(each, draft=None)) for each in SCHEMAS]
+    assert total_delta(DRAFT, alone) > 1.1 * LIMIT.delta
+
+
+def test_forgotten_texts_would_be_caught():
+    silent = replace(DRAFT, text_delta=0.0)
+    plans = [make_plan(replace(each, draft=silent)) for each in SCHEMAS]
+    assert total_delta(DRAFT, plans) > LIMIT.delta
+
+
+def test_one_run_after_a_draft_costs_what_the_accountant_says():
+    """The integral over the draft's outcomes is the closed form for one schema."""
+    plan = make_plan(facts())
+    exact = adaptive_delta(DRAFT, [plan], 0.7)
+    mu, discrete = noise_of(plan)
+    closed = mixture_delta(epsilon=0.7, mu=math.hypot(DRAFT.mu, mu), discrete=discrete)
+    assert exact == pytest.approx(closed, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 50.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-5])
+def test_the_cost_is_what_was_asked_for_and_covers_the_draft(epsilon, delta):
+    limit = Guarantee(epsilon=epsilon, delta=delta)
+    own = Guarantee(epsilon=epsilon / 4, delta=delta / 10)
+    mu = gaussian_mu(epsilon=own.epsilon * 0.999, delta=0.7 * own.delta)
+    draft = DraftMechanism(mu=mu, columns=5, text_delta=0.2 * own.delta)
+    plan = make_plan(facts(limit=limit, draft=draft))
+    assert plan.cost == Guarantee(epsilon=min(epsilon, 38.0), delta=delta)
+    assert plan.entries == (draft.spend, *plan.spends)
+    left = draft.limit_without_texts(plan.cost)
+    assert compose_spends(plan.entries, delta=left.delta).within(left)
+    if epsilon > 38:
+        return
+    # Adding the two costs would leave the run more noise.
+    added = make_plan(
+        facts(
+            limit=Guarantee(epsilon=epsilon - own.epsilon, delta=delta - own.delta),
+            share=None,
+            draft=None,
+        )
+    )
+    assert plan.pairs.tables.variance < added.pairs.tables.variance
+
+
+def test_the_noise_does_not_depend_on_how_many_rows_the_draft_has_seen():
+    few, many = (make_plan(replace(facts(), rows_max=rows)) for rows in (100, 10**7))
+    assert few.spends == many.spends
+
+
+def test_a_draft_that_leaves_nothing_is_refused():
+    whole = gaussian_mu(epsilon=1.0, delta=1e-6)
+    with pytest.raises(BudgetError, match="nothing is left for the run"):
+        make_plan(facts(draft=replace(DRAFT, mu=whole)))
+    with pytest.raises(BudgetError, match="leaves no ε or δ"):
+        make_plan(facts(draft=replace(DRAFT, text_delta=1e-6)))
+
+
+def test_a_drafts_own_cost_is_checked_by_its_noise():
+    own = Guarantee(epsilon=0.5, delta=1e-7)
+    mu = gaussian_mu(epsilon=0.5, delta=0.8e-7)
+    texts = 0.1e-7
+    assert DraftMechanism(mu=mu, columns=9, text_delta=texts).costs_at_most(own)
+    assert not DraftMechanism(mu=1.01 * mu, columns=9, text_delta=3 * texts).costs_at_most(own)
+    assert not DraftMechanism(mu=1.2 * mu, columns=9, text_delta=texts).costs_at_most(own)
+    assert gaussian_delta(epsilon=0.5, mu=1.2 * mu) > own.delta
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"mu": 0.0}, {"mu": math.inf}, {"columns": -1}, {"text_delta": 1.0}]
+)
+def test_impossible_noise_of_a_draft_is_refused(wrong):
+    with pytest.raises(BudgetError, match="noise of a draft"):
+        replace(DRAFT, **wrong)
+
+
+def test_very_wide_tables_are_not_composed_whatever_the_schema_keeps_of_them():
+    """The errors of noise tables are bounded by the drafted columns, not by those that are left."""
+    wide, narrow = replace(DRAFT, columns=3_000), replace(DRAFT, columns=300)
+    assert not composes_with_draft(wide, attributes=3, epsilon=1.0)
+    assert composes_with_draft(narrow, attributes=3, epsilon=1.0)
+    assert not composes_with_draft(narrow, attributes=3_000, epsilon=1.0)
+    assert not composes_with_draft(narrow, attributes=3, epsilon=1e-3)
+
+
+def test_seeds_get_a_share_by_the_number_of_lengths_up_to_a_tenth():
+    assert [fixed_seeds_share(n) for n in (1, 3, 9)] == [0.02, 0.06, 0.1]
