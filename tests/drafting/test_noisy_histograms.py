@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 from itertools import product
 from unittest.mock import patch
 
@@ -110,6 +111,68 @@ def test_a_threshold_that_is_one_lower_would_be_caught(monkeypatch):
     )
     one, other = released_law(0, {}), released_law(0, {"oak": 1})
     assert delta_between(other, one, 0.0) > 1.5 * NOISE.text_delta
+
+
+# Texts that are listed twice
+
+# More noise than above, as thresholds are integers: else a text would be far from its threshold.
+TWICE = DraftNoise(mu=1 / 3, epsilon=1.0, text_delta=0.02, max_histograms=2, max_lists=2)
+FIRST_SHARE = 0.3
+
+
+def law_of_two_lists(texts: dict[str, int]) -> dict[tuple, float]:
+    """The exact law of two histograms of the same texts; the second releases means of both."""
+    found: dict[tuple, float] = defaultdict(float)
+    listed = texts_of(texts)
+    shares = (FIRST_SHARE, 1 - FIRST_SHARE)
+    laws = [chances(1 / (TWICE.mu * share**0.5)) for share in shares]
+    likely = [[z for z, chance in law.items() if chance > 1e-8] for law in laws]
+    size = len(listed.counts)
+    for draws in product(*(product(each, repeat=size) for each in likely)):
+        left = list(draws)
+
+        def fixed(_rng, counts, law, left=left, **_):
+            return counts + np.array(left.pop(0)), Spend(what="x", part="structure", law=law)
+
+        with patch.object(noisy_histograms, "add_noise", fixed):
+            measurer = HistogramMeasurer(TWICE, SystemRng())
+            answers = [
+                measurer.measure(np.zeros(0, dtype=np.int64), listed, share=share)
+                for share in shares
+            ]
+        outcome = tuple(tuple(answer.texts.items()) for answer in answers)
+        found[outcome] += math.prod(laws[i][z] for i, each in enumerate(draws) for z in each)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [({}, {"oak": 1}), ({"oak": 1}, {"oak": 2}), ({"oak": 4}, {"oak": 5})]
+)
+def test_texts_that_are_listed_twice_cost_what_theorem_7b_gives(before, after):
+    one, other = law_of_two_lists(before), law_of_two_lists(after)
+    lists = 2 * TWICE.text_delta
+    for epsilon in (0.0, 0.5, 1.5, 3.0):
+        true = max(delta_between(one, other, epsilon), delta_between(other, one, epsilon))
+        ideal = max(0.0, epsilon + math.log1p(-lists))
+        assert true <= gaussian_delta(epsilon=ideal, mu=TWICE.mu) + lists + 1e-6
+
+
+def test_the_mean_of_two_lists_shows_a_text_of_one_row_as_rarely_as_one_list():
+    shown = sum(p for (_, second), p in law_of_two_lists({"oak": 1}).items() if second)
+    assert 0.5 * TWICE.text_delta < shown <= TWICE.text_delta
+
+
+def test_a_mean_that_forgets_the_first_list_would_be_caught(monkeypatch):
+    """The second list alone has more noise than the mean, and names a text too often."""
+
+    def second_alone(self, earlier):
+        found = real(self, earlier)
+        return found if earlier is None else replace(found, counts=self.counts)
+
+    real = noisy_histograms._HiddenCounts.with_earlier
+    monkeypatch.setattr(noisy_histograms._HiddenCounts, "with_earlier", second_alone)
+    shown = sum(p for (_, second), p in law_of_two_lists({"oak": 1}).items() if second)
+    assert shown > TWICE.text_delta
 
 
 def test_a_text_of_one_row_is_released_with_the_probability_of_the_law():

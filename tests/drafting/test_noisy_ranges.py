@@ -1,10 +1,18 @@
 """Numbers of a private draft: codes, bounds, decimals and numbers for "no answer"."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 from deniable.drafting.noisy_ranges import draft_numbers, has_fractions
+from deniable.drafting.type_histogram import (
+    FRACTION_INTERVALS,
+    WHOLE_INTERVALS,
+    ColumnTypes,
+    occupied_range,
+)
 from drafted_columns import parse_column
 from noisy_columns import measured_column, values_of
 
@@ -106,3 +114,69 @@ def test_numbers_of_any_size_are_drafted(cell, others):
     kind, found = drafted([cell] * 300 + others * 300)
     assert kind in ("integer", "real", "categorical")
     assert found["fallback"] is not None
+
+
+# What noise hides
+
+FEW = 80  # of each code: then the noise of types is 1 % of the rows
+
+
+def test_few_codes_are_widened_only_if_they_leave_rows():
+    """Ten rows of each of three further codes are hardly seen, thirty rows are."""
+    cells = [0, 1] * 4 * FEW
+    assert drafted(cells)[1]["values"] == [0, 1]
+    widened = drafted(cells + [4, 6, 8] * 10)[1]["values"]
+    assert widened[:5] == [*range(5)]
+
+
+def test_a_long_range_is_widened():
+    cells = [*range(20, 60)] * 10
+    _, found = drafted(cells)
+    _, sharp = drafted(cells * 20)
+    assert (sharp["min"], sharp["max"]) == (20, 59)
+    assert found["min"] < 20
+    assert 60 < found["max"] < 120
+
+
+def test_a_range_that_begins_near_zero_begins_there():
+    cells = [*range(20, 900, 2)]
+    _, found = drafted(cells)
+    assert (found["min"], found["max"] >= 890) == (0, True)
+
+
+def test_a_range_of_negative_numbers_is_not_widened_beyond_zero():
+    _, found = drafted([*range(-5, 0)] * FEW)
+    assert max(found.get("values", [found.get("max")])) == 0
+
+
+def test_rows_that_no_code_explains_are_small_numbers():
+    """Noise hides each of them, but not that 18 rows have another number than 999."""
+    cells = [999] * 382 + [*range(1, 10)] * 2
+    kind, found = drafted(cells)
+    assert (kind, found["values"]) == ("categorical", [*range(10), 999])
+    assert found["fallback"] == 999
+    assert drafted([999] * 1_000)[1]["values"] == [999]
+
+
+def test_amounts_far_from_a_frequent_zero_are_seen_in_neighbouring_intervals():
+    """Three intervals of 4 standard deviations each; one of them alone might be noise."""
+    sigma = 4.0
+    counts = np.zeros(len(WHOLE_INTERVALS), dtype=np.int64)
+    zero = WHOLE_INTERVALS.index((0, 0))
+    counts[zero] = 900
+    counts[zero + 11 : zero + 14] = 16
+    assert occupied_range(counts, sigma) == (zero, zero + 13)
+    counts[zero + 12 : zero + 14] = 0
+    assert occupied_range(counts, sigma) == (zero, zero)
+
+
+def test_noise_of_three_styles_does_not_add_up_to_a_far_fraction():
+    """Fractions and whole numbers of ten million, each at 2.9 standard deviations: noise."""
+    measured = measured_column([x / 10 for x in range(1, 400)])
+    at = [[*range(len(FRACTION_INTERVALS))][-12], [*range(len(WHOLE_INTERVALS))][-12]]
+    counts = measured.types.counts.copy()
+    for style, cell in zip(("fraction", "whole"), at, strict=True):
+        view = ColumnTypes(counts, measured.types.sigma).style(style)
+        view[cell] = round(2.9 * measured.types.sigma)
+    noisy = replace(measured, types=ColumnTypes(counts, measured.types.sigma))
+    assert values_of(draft_numbers(noisy))["max"] < 1_000

@@ -99,7 +99,7 @@ def test_one_run_after_a_draft_costs_what_the_accountant_says():
     assert exact == pytest.approx(closed, rel=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 50.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 16.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-5])
 def test_the_cost_is_what_was_asked_for_and_covers_the_draft(epsilon, delta):
     limit = Guarantee(epsilon=epsilon, delta=delta)
@@ -107,12 +107,10 @@ def test_the_cost_is_what_was_asked_for_and_covers_the_draft(epsilon, delta):
     mu = gaussian_mu(epsilon=own.epsilon * 0.999, delta=0.7 * own.delta)
     draft = DraftMechanism(mu=mu, columns=5, text_delta=0.2 * own.delta)
     plan = make_plan(facts(limit=limit, draft=draft))
-    assert plan.cost == Guarantee(epsilon=min(epsilon, 38.0), delta=delta)
+    assert plan.cost == limit
     assert plan.entries == (draft.spend, *plan.spends)
     left = draft.limit_without_texts(plan.cost)
     assert compose_spends(plan.entries, delta=left.delta).within(left)
-    if epsilon > 38:
-        return
     # Adding the two costs would leave the run more noise.
     added = make_plan(
         facts(
@@ -162,6 +160,7 @@ def test_very_wide_tables_are_not_composed_whatever_the_schema_keeps_of_them():
     assert composes_with_draft(narrow, attributes=3, epsilon=1.0)
     assert not composes_with_draft(narrow, attributes=3_000, epsilon=1.0)
     assert not composes_with_draft(narrow, attributes=3, epsilon=1e-3)
+    assert not composes_with_draft(narrow, attributes=3, epsilon=17.0)
 
 
 def test_seeds_get_a_share_by_the_number_of_lengths_up_to_a_tenth():

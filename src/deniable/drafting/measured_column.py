@@ -26,6 +26,8 @@ _MAX_EMPTY_SIGMAS = 1.5
 _MAX_CUT_SHARE = 0.005
 _MAX_CUT_NOISE_SHARE = 0.02
 _OUTSIDE_SEEN_SIGMAS = 3.0
+# Noise of types above this share of the rows hides rare numbers.
+_MIN_HIDING_SHARE = 0.005
 # The same where few cells are outside: an empty code costs little, a lost one its rows.
 _FEW_CELLS, _FEW_SEEN_SIGMAS = 10, 2.0
 
@@ -76,6 +78,11 @@ class MeasuredColumn:
     def name(self) -> str:
         """The column's header."""
         return self.column.name
+
+    @property
+    def hides_small_shares(self) -> bool:
+        """Whether noise hides rare numbers, but is small enough for a few empty cells in a run."""
+        return _MIN_HIDING_SHARE * self.rows < self.types.sigma <= _MAX_CUT_NOISE_SHARE * self.rows
 
     def measure_details(
         self, cells: Indices, size: int, *, lists: bool, part: float = 1.0, reserved: bool = False

@@ -57,8 +57,8 @@ def draft_fractions(measured: MeasuredColumn) -> ColumnDraft:
     """Describe a column of fractions: bounds on a grid of as many decimals as most have."""
     counts = _all_styles(measured.types)
     first, last = occupied_range(counts, measured.types.sigma)
-    low, high = FRACTION_INTERVALS[first][0], FRACTION_INTERVALS[last][1]
     skewed = is_skewed(counts, first, last)
+    low, high = _outer_bounds(first, last, widened=skewed and measured.hides_small_shares)
     classes = [CLASS_INDEX[name] for name in (*_DECIMAL_CLASSES, "long")]
     decimals = np.full(len(CLASS_NAMES), -1)
     decimals[classes] = np.arange(len(classes))
@@ -126,16 +126,34 @@ def _positions(measured: MeasuredColumn, grid: int) -> Indices:
     return positions
 
 
+def _outer_bounds(first: int, last: int, *, widened: bool) -> tuple[int, int]:
+    """Bounds of a range of intervals, in millionths; widened by one interval on the same side of 0.
+
+    Noise hides rare numbers at both ends of a long range. An empty interval costs a run little.
+    """
+    low, high = FRACTION_INTERVALS[first][0], FRACTION_INTERVALS[last][1]
+    if widened and low > 0:
+        low = FRACTION_INTERVALS[first - 1][0]
+    if widened and 0 < high < FRACTION_INTERVALS[-1][1]:
+        high = FRACTION_INTERVALS[last + 1][1]
+    return low, high
+
+
 def _all_styles(types: ColumnTypes) -> Counts:
-    """Noisy counts of fractions and whole numbers in the intervals of fractions."""
+    """Noisy counts of fractions and whole numbers in the intervals of fractions.
+
+    Whole numbers count where they exceed their noise: by little next to fractions, clearly
+    elsewhere. Otherwise the noise of three counts would add up, and show numbers far away.
+    """
     counts = types.style("fraction").copy()
+    first, last = occupied_range(counts, types.sigma)
+    needed = np.full(len(counts), CLEARLY_SEEN_SIGMAS * types.sigma)
+    needed[max(first - 1, 0) : last + 2] = 2 * types.sigma
     half, small = len(WHOLE_INTERVALS) // 2, (len(counts) - len(WHOLE_INTERVALS) + 1) // 2
+    at = np.r_[:half, half + small, half + 2 * small : len(counts)]
     for style in ("whole", "point"):
         whole = types.style(style)
-        kept = np.where(whole > 2 * types.sigma, whole, 0)
-        counts[:half] += kept[:half]
-        counts[half + small] += kept[half]
-        counts[half + 2 * small :] += kept[half + 1 :]
+        counts[at] += np.where(whole > needed[at], whole, 0)
     return counts
 
 

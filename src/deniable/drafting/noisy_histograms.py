@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from deniable.arrays import Counts
+from deniable.arrays import Counts, Reals
 from deniable.drafting.cell_texts import CountedTexts
 from deniable.errors import BudgetError, InvariantError
 from deniable.privacy import noise_laws
@@ -95,7 +95,7 @@ class DraftNoise:
         ideal = Guarantee(epsilon=self.epsilon, delta=delta)
         gaussian = with_table_error(ideal, growth=upper_bound(growth), mass=upper_bound(mass))
         texts = upper_bound(self.max_lists * self.text_delta)
-        hidden = -self.max_lists * math.log1p(-self.text_delta)
+        hidden = -math.log1p(-texts)
         return Guarantee(
             epsilon=upper_bound(gaussian.epsilon + hidden),
             delta=upper_bound(gaussian.delta + texts),
@@ -116,14 +116,14 @@ def calibrate_noise(limit: Guarantee, *, histograms: int, lists: int) -> DraftNo
     Privacy:
         Neighbours: add or remove one row, which moves one cell of each histogram by one.
         Covers: all counts of cells known in advance, and the texts that reach the threshold with
-            their counts: (ε - lists · ln(1 - ``text_delta``), δ' + lists · ``text_delta``) by
+            their counts: (ε - ln(1 - lists · ``text_delta``), δ' + lists · ``text_delta``) by
             Theorem 7b, where (ε, δ') is the cost of μ with the errors of the noise tables
             (``noise_tables.with_table_error``).
     """
     _require_finite(limit)
     largest, kept = min(limit.epsilon, _MAX_EPSILON), 1 - _ROUNDING_SHARE
     text_delta = kept * _TEXT_DELTA_SHARE * limit.delta / max(lists, 1)
-    epsilon = kept * largest - histograms * TABLE_GROWTH + lists * math.log1p(-text_delta)
+    epsilon = kept * largest - histograms * TABLE_GROWTH + math.log1p(-lists * text_delta)
     delta = kept * (1 - _TEXT_DELTA_SHARE) * limit.delta
     if epsilon > 0:
         found = DraftNoise(
@@ -165,6 +165,35 @@ class NoisyHistogram:
     sigma: float
 
 
+@dataclass(frozen=True)
+class _HiddenCounts:
+    """Noisy counts of all texts of a column, whether they were released or not. Confidential.
+
+    Attributes:
+        texts: The texts.
+        counts: Their noisy counts: of one histogram, or means of two.
+        sigma: Standard deviation of the noise.
+    """
+
+    texts: pl.Series = field(repr=False)
+    counts: Reals = field(repr=False)
+    sigma: float
+
+    def with_earlier(self, earlier: "_HiddenCounts | None") -> "_HiddenCounts":
+        """Average with the counts of an earlier histogram, weighted by inverse variances.
+
+        Rounding moves a mean by at most a half, as it moves a single count: ``text_threshold``
+        holds for both.
+        """
+        if earlier is None:
+            return self
+        before = dict(zip(earlier.texts, earlier.counts.tolist(), strict=True))
+        weight = earlier.sigma**2 / (earlier.sigma**2 + self.sigma**2)
+        counts = [before[text] for text in self.texts]
+        mean = weight * self.counts + (1 - weight) * np.array(counts, dtype=np.float64)
+        return _HiddenCounts(self.texts, mean, self.sigma * weight**0.5)
+
+
 @dataclass
 class HistogramMeasurer:
     """Measure histograms with noise, within the cost that the noise was calibrated for.
@@ -176,12 +205,15 @@ class HistogramMeasurer:
         rng: Source of the noise.
         spends: Ledger entries so far.
         lists: Number of histograms so far that listed texts.
+        hidden: For each column whose texts were listed, the noisy counts of all of them.
+            Confidential: they show which texts occur. Only ``measure`` reads them.
     """
 
     noise: DraftNoise
     rng: Rng
     spends: list[Spend] = field(default_factory=list)
     lists: int = 0
+    hidden: dict[str, "_HiddenCounts"] = field(default_factory=dict, repr=False)
 
     def measure(
         self, public: Counts, listed: CountedTexts | None = None, *, share: float
@@ -190,7 +222,8 @@ class HistogramMeasurer:
 
         Args:
             public: Number of rows in each cell known in advance.
-            listed: Texts of the column, each of them one more cell.
+            listed: Texts of the column, each of them one more cell. If an earlier histogram had
+                them, too, the mean of both noisy counts is released, and must reach the threshold.
             share: Part of μ² that this histogram takes.
 
         Privacy:
@@ -206,10 +239,12 @@ class HistogramMeasurer:
         noisy = self._add_noise(counts, sigma, share)
         if listed is None:
             return NoisyHistogram(noisy, {}, sigma)
-        rows = noisy[len(public) :]
-        seen = rows >= text_threshold(sigma, self.noise.text_delta)
-        released = listed.texts.filter(pl.Series(seen))
-        texts = dict(sorted(zip(released, rows[seen].tolist(), strict=True)))
+        found = _HiddenCounts(listed.texts, noisy[len(public) :].astype(np.float64), sigma)
+        found = found.with_earlier(self.hidden.get(listed.name))
+        self.hidden[listed.name] = found
+        seen = found.counts >= text_threshold(found.sigma, self.noise.text_delta)
+        released = np.rint(found.counts[seen]).astype(np.int64).tolist()
+        texts = dict(sorted(zip(listed.texts.filter(pl.Series(seen)), released, strict=True)))
         return NoisyHistogram(noisy[: len(public)], texts, sigma)
 
     def _add_noise(self, counts: Counts, sigma: float, share: float) -> Counts:

@@ -5,7 +5,8 @@ range, the second one counts each whole number of it; far from zero, such as for
 intervals of equal width. Numbers that surveys write for "no answer" are always counted one by one.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
@@ -61,6 +62,12 @@ _MAX_COUNTED_CODES = 150
 _MAX_SMALL_CODE = 9
 # A column of at most this many whole numbers is a category.
 _MAX_LISTED_CODES = 12
+# A range of single numbers is widened at both ends by this many, or by this part of its length.
+_MIN_WIDENING, _WIDENING_PART = 3, 12
+# One of wider intervals begins at zero, if it begins within this part of its length from there.
+_NEAR_ZERO_PART = 10
+# In units of the noise: more rows than this that no code explains are other numbers.
+_UNEXPLAINED_SIGMAS = 2.5
 # Scores are rounded to parts of the noise.
 _SCORE_UNITS = 100.0
 # Fractions make a column real if they are this share of its rows.
@@ -161,12 +168,7 @@ def has_fractions(types: ColumnTypes) -> bool:
 
 def _draft_whole_numbers(measured: MeasuredColumn, style: NumberStyle) -> ColumnDraft:
     types = measured.types
-    counts, codes = types.style(style), types.seen_sentinels()
-    first, last = occupied_range(counts, types.sigma)
-    cells = _choose_cells(first, last, skewed=is_skewed(counts, first, last))
-    if codes and types.score(style) < CLEARLY_SEEN_SIGMAS:
-        # The range may be noise: look for small numbers, and in all intervals.
-        cells = _Cells(0, 1, _MAX_SMALL_CODE + 1)
+    codes, cells = types.seen_sentinels(), _cells_of_style(types, style)
     details = measured.measure_details(cells.of(measured), cells.size, lists=True)
     missing = measured.missing_texts(details)
     words, fine = seen_reasons(details, types), cells.fine(details)
@@ -174,10 +176,15 @@ def _draft_whole_numbers(measured: MeasuredColumn, style: NumberStyle) -> Column
         fine, inner = _split_sentinels(fine, cells, details.sigma)
         codes |= inner
     found = _find_range(measured, style, cells, details, fine)
+    explained = sum((missing | words).values())
+    explained += int(details.cells[-1]) if cells.count else 0
+    found = _widen_range(measured, cells, details, found, explained=explained)
     if codes and found.score < CLEARLY_SEEN_SIGMAS:
         # Little else than these codes: noise hides the other numbers.
         most_frequent = max(codes, key=lambda code: codes[code])
-        return _draft_codes(measured, [*codes], missing | words, most_frequent)
+        is_more = _leaves_rows(measured, details, explained, numbers=1)
+        small = range(cells.low, cells.high + 1) if is_more else ()
+        return _draft_codes(measured, [*{*codes, *small}], missing | words, most_frequent)
     low, high = found.low, found.high
     codes = {code: rows for code, rows in codes.items() if not low <= code <= high}
     spikes, strays = split_numbers(details.texts)
@@ -230,6 +237,60 @@ def _find_range(
     )
 
 
+def _leaves_rows(
+    measured: MeasuredColumn, details: Details, explained: int, *, numbers: int
+) -> bool:
+    """Whether there are more rows than ``numbers`` noisy counts, missing cells and texts explain.
+
+    Then the column has other numbers, even if noise hides each of them.
+    """
+    noise = math.hypot(measured.rows_sigma, numbers**0.5 * details.sigma)
+    rest = measured.rows - explained - sum(details.texts.values())
+    return rest > _UNEXPLAINED_SIGMAS * noise
+
+
+def _widen_range(
+    measured: MeasuredColumn, cells: _Cells, details: Details, found: _Range, *, explained: int
+) -> _Range:
+    """Widen a range beyond the numbers that were seen, if the rows suffice.
+
+    Noise hides rare numbers at both ends. Numbers that no row has cost a run little; those that a
+    range leaves out are clipped, or become the fallback. An end among numbers that were counted one
+    by one is widened by a few of them, another one by a logarithmic interval. A few codes are
+    widened only if they leave rows: a code that no row has is strange in a release.
+
+    Args:
+        measured: The column.
+        cells: The cells of its details.
+        details: Its details.
+        found: The range that was seen.
+        explained: Noisy number of rows with missing cells, and with numbers for "no answer".
+    """
+    if not measured.hides_small_shares:
+        return found
+    few = cells.low <= found.low and found.high <= cells.high
+    if few and cells.width == 1 and found.high - found.low < _MAX_LISTED_CODES:
+        seen = cells.fine(details)[found.low - cells.low : found.high - cells.low + 1]
+        explained += int(seen.sum())
+        if not _leaves_rows(measured, details, explained, numbers=len(seen)):
+            return found
+    if cells.width > 1:
+        near_zero = 0 < found.low <= (found.high - found.low) // _NEAR_ZERO_PART
+        return replace(found, low=0) if near_zero else found
+    ends = whole_interval_of(np.array([found.low, found.high]))
+    low = WHOLE_INTERVALS[max(int(ends[0]) - 1, 0)][0]
+    high = WHOLE_INTERVALS[min(int(ends[1]) + 1, len(WHOLE_INTERVALS) - 1)][1]
+    inside = max(found.low, cells.low), min(found.high, cells.high)
+    more = max(_MIN_WIDENING, (inside[1] - inside[0] + 1) // _WIDENING_PART)
+    if cells.low <= found.low <= cells.high:
+        low = found.low - more
+    if cells.low <= found.high <= cells.high:
+        high = found.high + more
+    low = max(low, 0) if found.low >= 0 else low
+    high = min(high, 0) if found.low < 0 and found.high <= 0 else high
+    return replace(found, low=low, high=high)
+
+
 def _combine_intervals(
     counts: Counts, sigma: float, cells: _Cells, details: Details, fine: Counts
 ) -> tuple[Counts, Reals]:
@@ -272,6 +333,16 @@ def _draft_codes(
         *fallback_fields(missing, middle),
     )
     return ColumnDraft(name=measured.name, kind="categorical", fields=fields)
+
+
+def _cells_of_style(types: ColumnTypes, style: NumberStyle) -> _Cells:
+    """Choose the cells of the second histogram by the first."""
+    if types.seen_sentinels() and types.score(style) < CLEARLY_SEEN_SIGMAS:
+        # The range may be noise: look for small numbers, and in all intervals.
+        return _Cells(0, 1, _MAX_SMALL_CODE + 1)
+    counts = types.style(style)
+    first, last = occupied_range(counts, types.sigma)
+    return _choose_cells(first, last, skewed=is_skewed(counts, first, last))
 
 
 def _choose_cells(first: int, last: int, *, skewed: bool) -> _Cells:

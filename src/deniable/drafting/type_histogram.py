@@ -67,8 +67,8 @@ _STYLE_CLASSES = {
     "fraction": [*_FRACTION_CLASSES, CLASS_INDEX["long"]],
 }
 
-# Neighbouring intervals that are tested together.
-_MAX_WINDOW = 8
+# Neighbouring intervals that are tested together: near a range, and far from it.
+_MAX_WINDOW, _MAX_FAR_WINDOW = 8, 4
 # Thresholds of evidence, in standard deviations of the noise. With some 200 cells a column, noise
 # alone rarely reaches the last.
 _WEAK_SIGMAS, _NEXT_SIGMAS, _SEEN_SIGMAS, _NEAR_SIGMAS, _FAR_SIGMAS = 1.0, 2.0, 3.5, 4.0, 5.0
@@ -231,7 +231,8 @@ def _grow_right(counts: Counts, last: int, sigma: float) -> int:
         last, at = at, at + 1
     while at < len(counts):
         is_near = at - last <= _MAX_GAP + 1
-        lengths = range(1, min(_MAX_WINDOW, len(counts) - at) + 1) if is_near else range(1, 2)
+        longest = _MAX_WINDOW if is_near else _MAX_FAR_WINDOW
+        lengths = range(1, min(longest, len(counts) - at) + 1)
         limit = _NEAR_SIGMAS if is_near else _FAR_SIGMAS
         ends = [
             at + length - 1

@@ -41,6 +41,7 @@ _EPSILON_FRACTIONS = (1 - 1e-5, 1 - 1e-3, 1 - 1e-2, 0.97, 0.9, 0.8)
 # error of all noise tables must be at most half of what it leaves, and of 0.001.
 _FRACTION_AFTER_DRAFT = 1 - 1e-3
 _MAX_GROWTH_AFTER_DRAFT = 5e-4
+_MAX_EPSILON_AFTER_DRAFT = 16.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +152,8 @@ def composes_with_draft(draft: DraftMechanism, *, attributes: int, epsilon: floa
 
     The errors of the noise tables must be small for every schema that the draft could have given.
     """
+    if epsilon > _MAX_EPSILON_AFTER_DRAFT:
+        return False
     columns = max(draft.columns, attributes)
     numbers = columns + 2 * count_tables(columns)
     numbers += interactions_spend(columns, noise_laws.exact()).l0_sensitivity
@@ -168,9 +171,7 @@ def _plan_after_draft(facts: PublicFacts, draft: DraftMechanism) -> Plan:
         Neighbours: add or remove one record.
         Covers: the draft and the run together (guarantee.md, Theorem 14).
     """
-    total = Guarantee(
-        epsilon=min(facts.limit.epsilon, MAX_PLANNED_EPSILON), delta=facts.limit.delta
-    )
+    total = facts.limit
     limit = draft.limit_without_texts(total)
     aim = Guarantee(epsilon=_FRACTION_AFTER_DRAFT * limit.epsilon, delta=limit.delta)
     noise = _planned_noise(facts, calibrate(facts, aim))

@@ -37,8 +37,6 @@ from deniable.verification.second_accountant import (
 
 # Valid bounds B to which standardised values are clipped before they are summed.
 _VALUE_BOUNDS = {8, 16, 32, 64}
-# Largest ε that is planned for, whatever was requested.
-_MAX_PLANNED_EPSILON = 38.0
 # Longest table of noise, in steps from 0; that of Gaussian noise has a length of 12.5 σ.
 _MAX_RADIUS = 2**26
 
@@ -152,8 +150,8 @@ def _require_draft_noise(claims: ManifestClaims) -> None:
     near = abs(draft["mu"] * entry.scale[0] - 1) <= 1e-12
     require(near and entry.moved == 1, "the entry of the draft has another noise than the draft")
     # A total that followed from the schema would follow from the table.
-    limit = min(claims.parameters["epsilon"], _MAX_PLANNED_EPSILON)
-    same = (claims.cost.epsilon, claims.cost.delta) == (limit, claims.parameters["delta"])
+    requested = (claims.parameters["epsilon"], claims.parameters["delta"])
+    same = (claims.cost.epsilon, claims.cost.delta) == requested
     require(same, "the total of a run that is composed with a draft must be what was requested")
 
 
