@@ -121,12 +121,12 @@ def test_numbers_of_any_size_are_drafted(cell, others):
 FEW = 80  # of each code: then the noise of types is 1 % of the rows
 
 
-def test_few_codes_are_widened_only_if_they_leave_rows():
-    """Ten rows of each of three further codes are hardly seen, thirty rows are."""
+def test_few_codes_that_leave_rows_are_a_range_to_which_others_are_clipped():
+    """Ten rows of each of three further codes are not seen, thirty rows are."""
     cells = [0, 1] * 4 * FEW
     assert drafted(cells)[1]["values"] == [0, 1]
-    widened = drafted(cells + [4, 6, 8] * 10)[1]["values"]
-    assert widened[:5] == [*range(5)]
+    kind, found = drafted(cells + [30, 300, 3_000] * 10)
+    assert (kind, found["min"], found["max"], found["outside"]) == ("integer", 0, 1, "clip")
 
 
 def test_a_long_range_is_widened():

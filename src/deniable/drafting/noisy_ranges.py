@@ -178,11 +178,11 @@ def _draft_whole_numbers(measured: MeasuredColumn, style: NumberStyle) -> Column
     found = _find_range(measured, style, cells, details, fine)
     explained = sum((missing | words).values())
     explained += int(details.cells[-1]) if cells.count else 0
-    found = _widen_range(measured, cells, details, found, explained=explained)
+    found = _widen_range(measured, cells, found)
     if codes and found.score < CLEARLY_SEEN_SIGMAS:
         # Little else than these codes: noise hides the other numbers.
         most_frequent = max(codes, key=lambda code: codes[code])
-        is_more = _leaves_rows(measured, details, explained, numbers=1)
+        is_more = _leaves_rows(measured, details, explained, 1)
         small = range(cells.low, cells.high + 1) if is_more else ()
         return _draft_codes(measured, [*{*codes, *small}], missing | words, most_frequent)
     low, high = found.low, found.high
@@ -197,15 +197,14 @@ def _draft_whole_numbers(measured: MeasuredColumn, style: NumberStyle) -> Column
     missing |= texts
     if types.is_seen("text", CLEARLY_SEEN_SIGMAS) and not missing:
         missing = {"": types.count("text")}
-    if style == "whole" and cells.width == 1 and high - low + len(codes) < _MAX_LISTED_CODES:
+    is_short = cells.width == 1 and high - low + len(codes) < _MAX_LISTED_CODES
+    seen = fine[max(low - cells.low, 0) : high - cells.low + 1]
+    explained += int(seen.sum())
+    if style == "whole" and is_short and not _leaves_rows(measured, details, explained, len(seen)):
         return _draft_codes(measured, [*codes, *range(low, high + 1)], missing, found.middle)
     missing |= {str(code): rows for code, rows in codes.items()}
-    fields = number_range_fields(
-        low, high, decimals=None, skewed=found.skewed, comments=BOUND_COMMENTS
-    )
-    fields = with_spikes(fields, [*map(int, spikes), *numbers], low, high, None)
-    fields += [CLIP_FIELD, *fallback_fields(missing, min(max(found.middle, low), high))]
-    return _draft_range(measured.name, fields, has_points=style == "point")
+    own_bins = [*map(int, spikes), *numbers]
+    return _draft_range(measured.name, found, missing, own_bins, has_points=style == "point")
 
 
 def _find_range(
@@ -237,51 +236,38 @@ def _find_range(
     )
 
 
-def _leaves_rows(
-    measured: MeasuredColumn, details: Details, explained: int, *, numbers: int
-) -> bool:
+def _leaves_rows(measured: MeasuredColumn, details: Details, explained: int, numbers: int) -> bool:
     """Whether there are more rows than ``numbers`` noisy counts, missing cells and texts explain.
 
-    Then the column has other numbers, even if noise hides each of them.
+    Then the column has other numbers, even if noise hides each of them: numbers outside a range
+    must be clipped to it, and not become the fallback of a list.
     """
     noise = math.hypot(measured.rows_sigma, numbers**0.5 * details.sigma)
     rest = measured.rows - explained - sum(details.texts.values())
     return rest > _UNEXPLAINED_SIGMAS * noise
 
 
-def _widen_range(
-    measured: MeasuredColumn, cells: _Cells, details: Details, found: _Range, *, explained: int
-) -> _Range:
-    """Widen a range beyond the numbers that were seen, if the rows suffice.
+def _widen_range(measured: MeasuredColumn, cells: _Cells, found: _Range) -> _Range:
+    """Widen a long range beyond the numbers that were seen, if the rows suffice.
 
     Noise hides rare numbers at both ends. Numbers that no row has cost a run little; those that a
-    range leaves out are clipped, or become the fallback. An end among numbers that were counted one
-    by one is widened by a few of them, another one by a logarithmic interval. A few codes are
-    widened only if they leave rows: a code that no row has is strange in a release.
-
-    Args:
-        measured: The column.
-        cells: The cells of its details.
-        details: Its details.
-        found: The range that was seen.
-        explained: Noisy number of rows with missing cells, and with numbers for "no answer".
+    range leaves out are clipped. An end among numbers that were counted one by one is widened by a
+    few of them, another one by a logarithmic interval. A few codes stay as they were seen: a code
+    that no row has would be strange in a release.
     """
     if not measured.hides_small_shares:
         return found
-    few = cells.low <= found.low and found.high <= cells.high
-    if few and cells.width == 1 and found.high - found.low < _MAX_LISTED_CODES:
-        seen = cells.fine(details)[found.low - cells.low : found.high - cells.low + 1]
-        explained += int(seen.sum())
-        if not _leaves_rows(measured, details, explained, numbers=len(seen)):
-            return found
+    inside = cells.low <= found.low and found.high <= cells.high
+    if inside and cells.width == 1 and found.high - found.low < _MAX_LISTED_CODES:
+        return found
     if cells.width > 1:
         near_zero = 0 < found.low <= (found.high - found.low) // _NEAR_ZERO_PART
         return replace(found, low=0) if near_zero else found
     ends = whole_interval_of(np.array([found.low, found.high]))
     low = WHOLE_INTERVALS[max(int(ends[0]) - 1, 0)][0]
     high = WHOLE_INTERVALS[min(int(ends[1]) + 1, len(WHOLE_INTERVALS) - 1)][1]
-    inside = max(found.low, cells.low), min(found.high, cells.high)
-    more = max(_MIN_WIDENING, (inside[1] - inside[0] + 1) // _WIDENING_PART)
+    length = min(found.high, cells.high) - max(found.low, cells.low) + 1
+    more = max(_MIN_WIDENING, length // _WIDENING_PART)
     if cells.low <= found.low <= cells.high:
         low = found.low - more
     if cells.low <= found.high <= cells.high:
@@ -314,8 +300,16 @@ def _combine_intervals(
     return np.rint(evidence / total).astype(np.int64), evidence / np.sqrt(total)
 
 
-def _draft_range(name: str, fields: list[DraftField], *, has_points: bool) -> ColumnDraft:
+def _draft_range(
+    name: str, found: _Range, missing: dict[str, int], own_bins: list[int], *, has_points: bool
+) -> ColumnDraft:
     """Describe a range of whole numbers; those written with a point are reals with a step."""
+    low, high = found.low, found.high
+    fields = number_range_fields(
+        low, high, decimals=None, skewed=found.skewed, comments=BOUND_COMMENTS
+    )
+    fields = with_spikes(fields, own_bins, low, high, None)
+    fields += [CLIP_FIELD, *fallback_fields(missing, min(max(found.middle, low), high))]
     ends = [field.value for field in fields if field.key in ("min", "max")]
     if has_points and all(isinstance(end, int) and abs(end) < MAX_POSITION for end in ends):
         step = DraftField("step", Decimal("1.0"), "integers written with a decimal point")
