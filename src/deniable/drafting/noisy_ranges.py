@@ -252,8 +252,9 @@ def _widen_range(measured: MeasuredColumn, cells: _Cells, found: _Range) -> _Ran
 
     Noise hides rare numbers at both ends. Numbers that no row has cost a run little; those that a
     range leaves out are clipped. An end among numbers that were counted one by one is widened by a
-    few of them, another one by a logarithmic interval. A few codes stay as they were seen: a code
-    that no row has would be strange in a release.
+    few of them, and at least half the way to the end of its logarithmic interval; another one by
+    such an interval. A few codes stay as they were seen: a code that no row has would be strange in
+    a release.
     """
     if not measured.hides_small_shares:
         return found
@@ -263,15 +264,15 @@ def _widen_range(measured: MeasuredColumn, cells: _Cells, found: _Range) -> _Ran
     if cells.width > 1:
         near_zero = 0 < found.low <= (found.high - found.low) // _NEAR_ZERO_PART
         return replace(found, low=0) if near_zero else found
-    ends = whole_interval_of(np.array([found.low, found.high]))
-    low = WHOLE_INTERVALS[max(int(ends[0]) - 1, 0)][0]
-    high = WHOLE_INTERVALS[min(int(ends[1]) + 1, len(WHOLE_INTERVALS) - 1)][1]
+    first, last = whole_interval_of(np.array([found.low, found.high])).tolist()
+    low = WHOLE_INTERVALS[max(first - 1, 0)][0]
+    high = WHOLE_INTERVALS[min(last + 1, len(WHOLE_INTERVALS) - 1)][1]
     length = min(found.high, cells.high) - max(found.low, cells.low) + 1
     more = max(_MIN_WIDENING, length // _WIDENING_PART)
     if cells.low <= found.low <= cells.high:
-        low = found.low - more
+        low = found.low - max(more, (found.low - WHOLE_INTERVALS[first][0]) // 2)
     if cells.low <= found.high <= cells.high:
-        high = found.high + more
+        high = found.high + max(more, (WHOLE_INTERVALS[last][1] - found.high) // 2)
     low = max(low, 0) if found.low >= 0 else low
     high = min(high, 0) if found.low < 0 and found.high <= 0 else high
     return replace(found, low=low, high=high)
