@@ -312,7 +312,7 @@ def _draft_column(seen: _SeenColumn) -> ColumnDraft:
             measured.name, missing=types.count("missing") if types.is_seen("missing") else 0
         )
     if seen.kind == "unsupported":
-        return draft_omitted(measured.name, "the type of its cells is not supported")
+        return draft_unseen(measured.name, "the type of its cells is not supported")
     if seen.kind == "date":
         _, text_format, date_kind = types.best_date_format()
         return draft_dates(measured, text_format, date_kind)
@@ -328,15 +328,15 @@ def _identifier_or(draft: ColumnDraft, *, rows: int, distinct_share: float) -> C
     """
     values = {field.key: field.value for field in draft.fields}
     if has_identifier_name(draft.name) and distinct_share > _NAMED_UNIQUE_SHARE:
-        return draft_omitted(draft.name, "it identifies rows or persons", fresh=True)
+        return draft_fresh(draft.name, "it identifies rows or persons")
     if distinct_share < _UNIQUE_SHARE:
         return draft
     if draft.kind == "text" and values["values"] == []:
-        return draft_omitted(draft.name, "nearly every row has its own text")
+        return draft_fresh(draft.name, "nearly every row has its own text")
     low, high = values.get("min"), values.get("max")
     if draft.kind == "integer" and isinstance(low, int) and isinstance(high, int):
         is_dense = high - low < _MAX_NUMBERS_PER_ROW * rows
-        return draft_omitted(draft.name, _UNIQUE_NUMBERS, fresh=True) if is_dense else draft
+        return draft_fresh(draft.name, _UNIQUE_NUMBERS) if is_dense else draft
     return draft
 
 
@@ -345,23 +345,19 @@ def _draft_unknown(name: str, missing: int = 0) -> ColumnDraft:
     if missing:
         return draft_unseen(name, "nearly every cell is missing", {"": missing})
     if has_identifier_name(name):
-        return draft_omitted(name, "it has the name of an identifier", fresh=True)
+        return draft_fresh(name, "it has the name of an identifier")
     return draft_unseen(name, "too few rows to find its type")
 
 
 def _draft_unit(name: str) -> ColumnDraft:
     """Describe the unit column; a row that names no unit is not used."""
-    draft = draft_omitted(name, "it identifies the unit", fresh=True)
+    draft = draft_fresh(name, "it identifies the unit")
     drop = DraftField("outside", "drop", "rows that name no unit are dropped")
     return replace(draft, fields=(*draft.fields, drop))
 
 
-def draft_omitted(name: str, reason: str, *, fresh: bool = False) -> ColumnDraft:
-    """Describe a column that is not learnt; with ``fresh``, records get new identifiers."""
-    if fresh:
-        release = DraftField("release", "fresh", 'new identifiers; "omit" leaves the column out')
-        note = f"{reason}: it is not learnt, and every record gets a new one"
-    else:
-        release = DraftField("release", "omit", "left out")
-        note = f"{reason}: it is left out; describe it if you can"
+def draft_fresh(name: str, reason: str) -> ColumnDraft:
+    """Describe a column that is not learnt: records get new identifiers."""
+    release = DraftField("release", "fresh", 'new identifiers; "omit" leaves the column out')
+    note = f"{reason}: it is not learnt, and every record gets a new one"
     return ColumnDraft(name=name, kind="identifier", fields=(release,), notes=(note,))
