@@ -96,7 +96,7 @@ def test_the_embedded_table_becomes_a_verified_release(tmp_path, small_files, pl
         page.wait_for_selector("#rows:has-text('32,000 rows')")
         look(page, "table")
         page.check("input[value=private]")
-        page.wait_for_selector("#command:has-text('--draft-epsilon 0.1')")
+        page.wait_for_selector("#command:has-text('--draft-epsilon 0.3')")
         page.check("input[value=plain]")
         page.click("text=Draft the schema")
         page.wait_for_url("**/schema?**")

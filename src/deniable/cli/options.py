@@ -234,7 +234,7 @@ DraftEpsilon = Annotated[
     number_flag(
         "--draft-epsilon",
         float,
-        help="ε of a private draft; deducted from the ε of every later run.",
+        help="ε of a private draft; the ε of every later run covers it.",
     ),
 ]
 RowsPerUnit = Annotated[

@@ -37,8 +37,8 @@ def show_plan(report: dict[str, Any], *, show_all: bool) -> None:
     if report["draft"] is not None:
         draft = report["draft"]
         print_text(
-            f"The private draft of the schema has cost ε = {draft['epsilon']}, "
-            f"δ = {draft['delta']}, part of this total."
+            "This covers the private draft of the schema, which alone costs "
+            f"ε = {draft['epsilon']}, δ = {draft['delta']}."
         )
     if report["stages"]:
         print_wrapped("Noise of every stage, and its cost if it were alone:")

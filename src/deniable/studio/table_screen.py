@@ -21,7 +21,7 @@ from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
 # Files of a folder that are looked at, whether they are schemas of its table.
 _MAX_SCHEMAS = 50
-DRAFT_EPSILON = "0.1"
+DRAFT_EPSILON = "0.3"
 # The default of ``init --draft-delta``.
 DRAFT_DELTA = 1e-10
 
@@ -102,7 +102,7 @@ def start_draft(call: Call) -> Reply:
     if form.get("owner") == "unit" and not form.get("unit"):
         return _table_page(call, form, error="Choose the column that identifies the person.")
     if private and not _is_positive(form.get("draft_epsilon", "")):
-        return _table_page(call, form, error="Write the ε of the draft as a number, such as 0.1.")
+        return _table_page(call, form, error="Write the ε of the draft as a number, such as 0.3.")
     out = draft_path(root, table)
     run = call.space.store.create(
         kind="draft",
