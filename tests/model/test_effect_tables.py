@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from deniable.model import effect_tables as module
-from deniable.model.effect_tables import JointEffect, JointEffectTables, add_look_ups, sum_effects
+from deniable.model.effect_tables import (
+    JointEffect,
+    JointEffectTables,
+    add_look_ups,
+    divide_parents,
+    sum_effects,
+)
 
 SIZES = (4, 3, 2, 5)
 BINS = 6
@@ -48,6 +54,30 @@ def test_sums_of_single_parents_are_their_effects_one_after_the_other(monkeypatc
         for own in CONFIGURATIONS
     ]
     assert found.T.tolist() == np.array(wanted).tolist()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limit", "parts"),
+    [
+        ([], 9, []),
+        ([7], 3, [(0,)]),
+        ([2, 3, 4, 5], 1, [(0,), (1,), (2,), (3,)]),
+        ([2, 3, 4, 5], 12, [(0, 3), (1, 2)]),
+        # Nine parents of the 2024 ACS: in their order, they would need three tables.
+        ([7, 15, 5, 24, 4, 5, 2, 5, 2], 2_520, [(0, 1, 4, 5), (2, 3, 6, 7, 8)]),
+    ],
+)
+def test_parents_are_divided_into_few_parts(sizes, limit, parts):
+    found = divide_parents(sizes, limit)
+    assert sorted(parent for part in found for parent in part) == list(range(len(sizes)))
+    assert found == parts
+
+
+def test_a_table_has_a_limited_number_of_cells(monkeypatch):
+    effects = [np.zeros((size, BINS), dtype=np.int32) for size in SIZES]
+    assert [len(table.effects) for table in sum_effects(effects)] == [120]
+    monkeypatch.setattr(module, "_MAX_CELLS", 12 * BINS)
+    assert [len(table.effects) for table in sum_effects(effects)] == [12, 10]
 
 
 def test_groups_and_strides_of_a_table_give_its_index():
