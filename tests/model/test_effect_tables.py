@@ -24,6 +24,10 @@ CONFIGURATIONS = list(product(*map(range, SIZES)))
 GROUPS = [np.array(column) for column in zip(*CONFIGURATIONS, strict=True)]
 
 
+def sums_of(effects):
+    return sum_effects(effects, divide_parents([len(effect) for effect in effects], BINS))
+
+
 def joint_effect(key, first, second, first_groups, second_groups):
     pairs = (first_groups.max() + 1) * (second_groups.max() + 1)
     own = np.random.default_rng(key).integers(-9_000, 9_000, (pairs, 4))
@@ -46,7 +50,7 @@ def test_sums_of_single_parents_are_their_effects_one_after_the_other(monkeypatc
     monkeypatch.setattr(module, "_MAX_CONFIGURATIONS", limit)
     rng = np.random.default_rng(5)
     effects = [rng.integers(-9_000, 9_000, (size, BINS)).astype(np.int32) for size in SIZES]
-    summed = sum_effects(effects)
+    summed = sums_of(effects)
     assert len(summed) == tables
     found = add_look_ups(summed, [table.index(GROUPS) for table in summed])
     wanted = [
@@ -67,23 +71,24 @@ def test_sums_of_single_parents_are_their_effects_one_after_the_other(monkeypatc
         ([7, 15, 5, 24, 4, 5, 2, 5, 2], 2_520, [(0, 1, 4, 5), (2, 3, 6, 7, 8)]),
     ],
 )
-def test_parents_are_divided_into_few_parts(sizes, limit, parts):
-    found = divide_parents(sizes, limit)
+def test_parents_are_divided_into_few_parts(monkeypatch, sizes, limit, parts):
+    monkeypatch.setattr(module, "_MAX_CONFIGURATIONS", limit)
+    found = divide_parents(sizes, 1)
     assert sorted(parent for part in found for parent in part) == list(range(len(sizes)))
     assert found == parts
 
 
 def test_a_table_has_a_limited_number_of_cells(monkeypatch):
     effects = [np.zeros((size, BINS), dtype=np.int32) for size in SIZES]
-    assert [len(table.effects) for table in sum_effects(effects)] == [120]
+    assert [len(table.effects) for table in sums_of(effects)] == [120]
     monkeypatch.setattr(module, "_MAX_CELLS", 12 * BINS)
-    assert [len(table.effects) for table in sum_effects(effects)] == [12, 10]
+    assert [len(table.effects) for table in sums_of(effects)] == [12, 10]
 
 
 def test_groups_and_strides_of_a_table_give_its_index():
     rng = np.random.default_rng(6)
     effects = [rng.integers(-9, 9, (size, BINS)).astype(np.int32) for size in SIZES]
-    [table] = sum_effects(effects)
+    [table] = sums_of(effects)
     groups = table.groups()
     assert table.index(groups).tolist() == list(range(len(table.effects)))
     index = sum(stride * own for stride, own in zip(table.strides, groups, strict=True))

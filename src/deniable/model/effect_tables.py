@@ -91,25 +91,26 @@ def add_look_ups(tables: Sequence[EffectTable], rows: Sequence[Indices]) -> Loga
     return np.ascontiguousarray(total.T)
 
 
-def sum_effects(effects: Sequence[Logarithms]) -> tuple[EffectTable, ...]:
-    """Sum the effects of single parents, groups by bins, over several parents each."""
-    sizes = [len(effect) for effect in effects]
-    limit = min(_MAX_CONFIGURATIONS, _MAX_CELLS // effects[0].shape[1]) if effects else 0
+def sum_effects(
+    effects: Sequence[Logarithms], parts: Sequence[tuple[int, ...]]
+) -> tuple[EffectTable, ...]:
+    """Sum the effects of single parents, groups by bins, over the parents of each part."""
     tables = []
-    for parents in divide_parents(sizes, limit):
+    for parents in parts:
         total = effects[parents[0]]
         for parent in parents[1:]:
             both = total[:, None, :] + effects[parent][None, :, :]
             total = both.reshape(-1, total.shape[1])
-        tables.append(EffectTable(parents, tuple(sizes[j] for j in parents), total))
+        tables.append(EffectTable(parents, tuple(len(effects[j]) for j in parents), total))
     return tuple(tables)
 
 
-def divide_parents(sizes: Sequence[int], limit: int) -> list[tuple[int, ...]]:
-    """Divide parents into few parts, of at most ``limit`` configurations each if they can be.
+def divide_parents(sizes: Sequence[int], bins: int) -> list[tuple[int, ...]]:
+    """Divide parents into few parts, each with a table that is small enough if it can be.
 
     The largest parent first, each into the part that has fewest configurations so far.
     """
+    limit = min(_MAX_CONFIGURATIONS, _MAX_CELLS // bins)
     for number in range(1, len(sizes) + 1):
         parts: list[list[int]] = [[] for _ in range(number)]
         configurations = [1] * number

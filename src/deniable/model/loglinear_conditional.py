@@ -25,6 +25,7 @@ from deniable.model.effect_tables import (
     JointEffectTables,
     Logarithms,
     add_look_ups,
+    divide_parents,
     sum_effects,
 )
 from deniable.model.guided_search import GuidedSearch
@@ -129,7 +130,8 @@ class LogLinearConditional:
     @cached_property
     def tables(self) -> tuple[EffectTable, ...]:
         """Sums of the effects of single parents."""
-        return sum_effects(self.effects)
+        sizes = [len(effect) for effect in self.effects]
+        return sum_effects(self.effects, divide_parents(sizes, len(self.base)))
 
     @cached_property
     def joint_tables(self) -> JointEffectTables | None:
