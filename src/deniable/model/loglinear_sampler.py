@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from deniable.arrays import Counts, HalfWords, Indices, Keys
+from deniable.arrays import CODE, Codes, Counts, HalfWords, Indices, Keys
 from deniable.model.float_inversion import FloatInversion
 from deniable.model.frequent_configurations import FrequentConfigurations
 from deniable.model.loglinear_conditional import LogLinearConditional, invert_weights
@@ -98,13 +98,14 @@ class LogLinearSampler:
             words: Two 32-bit words per record: one column for the bin, one for the value.
         """
         bins, unknown = self._look_up(keys, words)
-        own_keys, own_words = [key.take(unknown) for key in keys], words[:, 0].take(unknown)
+        own_keys = [key.take(unknown, mode="clip") for key in keys]
+        own_words = words[:, 0].take(unknown, mode="clip")
         bins[unknown] = self._find_bins(own_keys, own_words)
         return self.conditional.draw_within(bins, words[:, 1])
 
-    def _look_up(self, keys: Sequence[Keys], words: HalfWords) -> tuple[Indices, Indices]:
+    def _look_up(self, keys: Sequence[Keys], words: HalfWords) -> tuple[Codes, Indices]:
         """Find bins in the tables of frequent configurations, and the records they do not have."""
-        bins, unknown = np.empty(len(words), dtype=np.intp), [np.empty(0, dtype=np.intp)]
+        bins, unknown = np.empty(len(words), dtype=CODE), [np.empty(0, dtype=np.intp)]
         is_numbered = len(keys) == 1 and len(self.conditional.base) <= _MAX_BINS
         tables = self.frequent.tables(keys[0]) if is_numbered else None
         if tables is None:
@@ -115,15 +116,16 @@ class LogLinearSampler:
             unknown.append(left + start)
         return bins, np.concatenate(unknown)
 
-    def _find_bins(self, keys: Sequence[Keys], words: HalfWords) -> Indices:
+    def _find_bins(self, keys: Sequence[Keys], words: HalfWords) -> Codes:
         """Find the bins that words draw, in floats, or else in integers."""
-        bins, uncertain = np.empty(len(words), dtype=np.intp), [np.empty(0, dtype=np.intp)]
-        size = min(len(words), _RECORDS_PER_BATCH)
+        bins, uncertain = np.empty(len(words), dtype=CODE), [np.empty(0, dtype=np.intp)]
+        # All batches have the size of the buffers: the last repeats a few of the records.
+        batches = max(1, -(-len(words) // _RECORDS_PER_BATCH))
+        size = -(-len(words) // batches)
         work = self._floats.buffers(size)
         of_base = [np.zeros(size, dtype=np.intp)]
-        for start in range(0, len(words), _RECORDS_PER_BATCH):
-            # All batches have the size of the buffers: the last repeats some of the records.
-            first = min(start, len(words) - size)
+        for number in range(batches):
+            first = min(number * size, len(words) - size)
             batch = slice(first, first + size)
             single = self._layout.unpack([key[batch] for key in keys])
             bins[batch], is_certain = self._floats.find(
