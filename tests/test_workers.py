@@ -1,6 +1,9 @@
 """Thread pool: results in order, few tasks in flight, no waiting. Progress: every stage."""
 
 import gc
+import platform
+import subprocess
+import sys
 import threading
 from collections.abc import Generator
 from itertools import count, islice
@@ -104,3 +107,32 @@ def test_without_a_callback_the_release_is_the_same(small_table, small_schema):
     silent = api.synthesize(small_table, small_schema, progress=no_progress, **options)
     shown = api.synthesize(small_table, small_schema, progress=lambda *_: None, **options)
     assert silent.frame().equals(shown.frame())
+
+
+_COUNT_NEW_PAGES = """
+import resource, sys
+import numpy as np
+from deniable.workers import keep_freed_memory
+
+def count_new_pages(arrays, turns=40):
+    for turn in range(turns):
+        if turn == turns // 4:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        each = [np.ones(2**18) for _ in range(arrays)]
+        del each
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+if sys.argv[1] == "keep":
+    keep_freed_memory()
+print(count_new_pages(4) + count_new_pages(12))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="for the C library of GNU only")
+def test_freed_memory_is_kept_for_the_next_arrays():
+    """In processes of their own: what this one did before changes what the library keeps."""
+    returned, kept = (
+        int(subprocess.check_output([sys.executable, "-c", _COUNT_NEW_PAGES, each]))
+        for each in ("return", "keep")
+    )
+    assert 10 * kept < returned

@@ -14,6 +14,8 @@ Mask = NDArray[np.bool_]
 Reals = NDArray[np.float64]
 Words = NDArray[np.uint64]
 HalfWords = NDArray[np.uint32]
+# Packed indices, of 32 or of 64 bits.
+Keys = NDArray[np.unsignedinteger]
 
 # Largest number of codes of an attribute, a code for "missing" included.
 MAX_DOMAIN_SIZE = 2**16 - 1

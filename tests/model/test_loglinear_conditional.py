@@ -213,7 +213,7 @@ def test_draws_do_not_depend_on_batches_or_on_parents_looked_up_together(
     monkeypatch.setattr(module, "_RECORDS_PER_BATCH", batch)
     other = small()
     other.prepare()
-    assert len(other.tables) == {1: 3, 4: 3, 6: 2, 1024: 1}[joined]
+    assert len(other.tables) == {1: 3, 4: 2, 6: 2, 1024: 1}[joined]
     assert draw_by_words(other, groups, words).tobytes() == expected[0].tobytes()
     assert other.log_probability(groups, values).tobytes() == expected[1].tobytes()
     parts = [draw_by_words(other, [g[at : at + 11] for g in groups], words[at : at + 11])

@@ -30,7 +30,7 @@ def random_groups(conditional, key, records):
 def keys_of(sampler, groups, records):
     keys = []
     for of_key in sampler.key_offsets():
-        key = np.zeros(records, dtype=np.int64)
+        key = np.zeros(records, dtype=sampler._layout.dtype)
         for parent, offsets in of_key:
             key += offsets[groups[parent]]
         keys.append(key)
@@ -62,8 +62,8 @@ def test_a_sampler_draws_what_the_distribution_draws(conditional, key):
 @given(conditionals(), st.integers(0, 2**32))
 def test_with_tables_of_frequent_configurations_too(conditional, key):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frequent, "_SAMPLE_RECORDS", 300)
-        patch.setattr(frequent, "_MAX_CONFIGURATIONS", 5)
+        patch.setattr(frequent, "_MIN_SAMPLE_RECORDS", 300)
+        patch.setattr(frequent, "_LOG2_CONFIGURATIONS", 2)
         patch.setattr(frequent, "_MIN_COVERAGE", 0.0)
         assert draws_alike(conditional, key) == [True, True]
 
@@ -76,12 +76,12 @@ def test_batches_tables_and_keys_do_not_matter(conditional, key, batch):
         patch.setattr(module, "_LOOK_UPS_PER_BATCH", 3 * batch)
         patch.setattr(effect_tables, "_MAX_CONFIGURATIONS", batch)
         patch.setattr(packed_indices, "_KEY_BITS", 4)
-        patch.setattr(frequent, "_SAMPLE_RECORDS", 300)
+        patch.setattr(frequent, "_MIN_SAMPLE_RECORDS", 300)
         assert draws_alike(conditional, key, records=400) == [True, True]
 
 
 def test_no_records_are_drawn_from_no_keys(monkeypatch):
-    monkeypatch.setattr(frequent, "_SAMPLE_RECORDS", 0)
+    monkeypatch.setattr(frequent, "_MIN_SAMPLE_RECORDS", 0)
     conditional = _fixed()
     sampler = LogLinearSampler(conditional)
     keys = keys_of(sampler, random_groups(conditional, 1, 0), 0)

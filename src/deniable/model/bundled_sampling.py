@@ -9,17 +9,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from deniable.arrays import CODE, Codes, Indices
+from deniable.arrays import CODE, Codes, Indices, Keys
 from deniable.model.alias_sampling import AliasTables
 from deniable.model.loglinear_sampler import LogLinearSampler
 from deniable.randomness import Rng
 
-# Pairs of an attribute and the offset that each of its codes adds to an index.
+# Pairs of an attribute and the offset that each of its codes adds to an index, or to a key.
 CodeOffsets = Sequence[tuple[int, Indices]]
+KeyOffsets = Sequence[tuple[int, Keys]]
+Number = TypeVar("Number", bound=np.integer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,15 +66,17 @@ class Bundle:
         for i, values in zip(self.attributes, self.codes, strict=True):
             values.take(indices, out=codes[:, i], mode="clip")
 
-    def combination_offsets(self, code_offsets: CodeOffsets) -> Indices | None:
+    def combination_offsets(
+        self, code_offsets: Sequence[tuple[int, NDArray[Number]]]
+    ) -> NDArray[Number] | None:
         """Sum the offsets of each combination; None if they concern other attributes only."""
         values = dict(zip(self.attributes, self.codes, strict=True))
         parts = [offsets[values[i]] for i, offsets in code_offsets if i in values]
         return sum(parts[1:], parts[0]) if parts else None
 
 
-# Places of bundles, and the offset that each of their combinations adds to an index.
-_GivenOffsets = tuple[tuple[int, Indices], ...]
+# Places of bundles, and the offset that each of their combinations adds to an index, or to a key.
+_GivenOffsets = tuple[tuple[int, NDArray[Number]], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +91,7 @@ class BundleDraw:
     """
 
     bundle: Bundle
-    given: _GivenOffsets = field(repr=False)
+    given: _GivenOffsets[np.intp] = field(repr=False)
     alias: AliasTables = field(repr=False)
 
     def places(self) -> set[int]:
@@ -95,7 +100,7 @@ class BundleDraw:
 
     def draw(self, indices: Mapping[int, Indices], rng: Rng, records: int) -> Indices:
         """Draw combinations, given those of earlier bundles by their indices."""
-        starts = _sum_offsets(self.given, indices, records)
+        starts = _sum_offsets(self.given, indices) if self.given else np.zeros(records, np.intp)
         return self.alias.draw(starts, rng.half_words(records))
 
 
@@ -110,7 +115,7 @@ class LogLinearDraw:
     """
 
     bundle: Bundle
-    given: tuple[_GivenOffsets, ...] = field(repr=False)
+    given: tuple[tuple[tuple[int, Keys], ...], ...] = field(repr=False)
     sampler: LogLinearSampler = field(repr=False)
 
     def places(self) -> set[int]:
@@ -119,7 +124,7 @@ class LogLinearDraw:
 
     def draw(self, indices: Mapping[int, Indices], rng: Rng, records: int) -> Indices:
         """Draw values, given the combinations of earlier bundles by their indices."""
-        keys = [_sum_offsets(given, indices, records) for given in self.given]
+        keys = [_sum_offsets(given, indices) for given in self.given]
         return self.sampler.draw(keys, rng.half_words(2 * records).reshape(records, 2))
 
 
@@ -148,10 +153,8 @@ class SamplingPlan:
                 del indices[place]
 
 
-def _sum_offsets(given: _GivenOffsets, indices: Mapping[int, Indices], records: int) -> Indices:
-    """Sum the offsets of each record's combinations of bundles."""
-    if not given:
-        return np.zeros(records, dtype=np.intp)
+def _sum_offsets(given: _GivenOffsets[Number], indices: Mapping[int, Indices]) -> NDArray[Number]:
+    """Sum the offsets of each record's combinations of bundles, of which there are some."""
     (first, offsets), *others = given
     total = offsets.take(indices[first], mode="clip")
     for place, further in others:
@@ -172,7 +175,7 @@ class KeyedDraw(NamedTuple):
 
     bundle: Bundle
     sampler: LogLinearSampler
-    offsets: Sequence[CodeOffsets]
+    offsets: Sequence[KeyOffsets]
 
 
 def make_sampling_plan(
@@ -193,7 +196,9 @@ def make_sampling_plan(
     return SamplingPlan(kept=tuple(kept), drawn=tuple(draws))
 
 
-def _given_offsets(earlier: Sequence[Bundle], offsets: CodeOffsets) -> _GivenOffsets:
+def _given_offsets(
+    earlier: Sequence[Bundle], offsets: Sequence[tuple[int, NDArray[Number]]]
+) -> _GivenOffsets[Number]:
     """Sum the offsets of codes by combination of each bundle that they concern."""
     rows = [(place, other.combination_offsets(offsets)) for place, other in enumerate(earlier)]
     return tuple((place, row) for place, row in rows if row is not None)

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Indices
 
-# Parents are looked up together while they have at most this many configurations.
-_MAX_CONFIGURATIONS = 1024
+# Parents are looked up together while they have at most this many configurations, and the table at
+# most this many cells: it has to fit the cache.
+_MAX_CONFIGURATIONS = 4096
+_MAX_CELLS = 2**17
 
 Logarithms = NDArray[np.int32]
 
@@ -89,19 +91,38 @@ def add_look_ups(tables: Sequence[EffectTable], rows: Sequence[Indices]) -> Loga
     return np.ascontiguousarray(total.T)
 
 
-def sum_effects(effects: Sequence[Logarithms]) -> tuple[EffectTable, ...]:
-    """Sum the effects of single parents, groups by bins, over consecutive parents."""
-    tables: list[tuple[list[int], Logarithms]] = []
-    for parent, effect in enumerate(effects):
-        if tables and len(tables[-1][1]) * len(effect) <= _MAX_CONFIGURATIONS:
-            parents, before = tables[-1]
-            both = before[:, None, :] + effect[None, :, :]
-            tables[-1] = [*parents, parent], both.reshape(-1, effect.shape[1])
-        else:
-            tables.append(([parent], effect))
-    return tuple(
-        EffectTable(tuple(own), tuple(len(effects[j]) for j in own), table) for own, table in tables
-    )
+def sum_effects(
+    effects: Sequence[Logarithms], parts: Sequence[tuple[int, ...]]
+) -> tuple[EffectTable, ...]:
+    """Sum the effects of single parents, groups by bins, over the parents of each part."""
+    tables = []
+    for parents in parts:
+        total = effects[parents[0]]
+        for parent in parents[1:]:
+            both = total[:, None, :] + effects[parent][None, :, :]
+            total = both.reshape(-1, total.shape[1])
+        tables.append(EffectTable(parents, tuple(len(effects[j]) for j in parents), total))
+    return tuple(tables)
+
+
+def divide_parents(sizes: Sequence[int], bins: int) -> list[tuple[int, ...]]:
+    """Divide parents into few parts, each with a table that is small enough if it can be.
+
+    The largest parent first, each into the part that has fewest configurations so far.
+    """
+    limit = min(_MAX_CONFIGURATIONS, _MAX_CELLS // bins)
+    for number in range(1, len(sizes) + 1):
+        parts: list[list[int]] = [[] for _ in range(number)]
+        configurations = [1] * number
+        for parent in sorted(range(len(sizes)), key=lambda j: -sizes[j]):
+            smallest = configurations.index(min(configurations))
+            parts[smallest].append(parent)
+            configurations[smallest] *= sizes[parent]
+        if max(configurations) <= limit:
+            break
+    else:
+        parts = [[parent] for parent in range(len(sizes))]
+    return sorted(tuple(sorted(part)) for part in parts if part)
 
 
 @dataclass(frozen=True)

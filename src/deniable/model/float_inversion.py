@@ -21,7 +21,8 @@ from deniable.model.effect_tables import Logarithms
 Floats = NDArray[np.float32]
 
 # Lanes of a block: NumPy copies rows of 32 bytes fastest.
-_LANES = 8
+_LOG2_LANES = 3
+_LANES = 1 << _LOG2_LANES
 # Time for the lanes of a block, in that of one bin of each.
 _LANE_COST = 4
 # Smaller factors are 0; where the total of all bins is not far larger, no record is certain.
@@ -161,33 +162,39 @@ class FloatInversion:
 
     def _invert(self, work: "InversionBuffers", words: HalfWords) -> tuple[Indices, Mask]:
         """Find the lane, then the slot, that each word falls into."""
-        total, records = work.totals[-1], work.records
+        total, records, sums = work.totals[-1], work.records, work.sums
         threshold = words.astype(np.float32)
         threshold *= _WORD_UNIT
         threshold *= total
-        lane = _count_reached(work.totals[1 : len(self.layout.first)], threshold)
-        block, lane_in_block = np.divmod(lane, _LANES)
-        every = np.arange(records)
-        # Places in arrays of blocks by records by lanes.
-        place = every * _LANES + lane_in_block
-        factor = work.lane_factors.take(place + block * (records * _LANES))
-        rest = threshold - work.totals.take(lane * records + every)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rest /= factor
-            margin = total * self.tolerance / factor
-        sums, step = work.sums, records * _LANES
+        lane = _count_reached(work.totals[1 : len(self.layout.first)], threshold).astype(np.intp)
+        rest = threshold
+        rest -= work.totals.take(lane * records + work.every, mode="clip")
+        margin = total * self.tolerance
+        # Places in arrays of blocks by records by lanes; a step leads to the next slot.
+        step = records * _LANES
+        block, place = lane >> _LOG2_LANES, lane & (_LANES - 1)
+        place += work.every << _LOG2_LANES
+        if self.joint:
+            factor = work.lane_factors.take(place + block * step, mode="clip")
+            with np.errstate(divide="ignore", invalid="ignore"):
+                rest /= factor
+                margin /= factor
         place += block * (sums.shape[1] * step)
-        slot = np.zeros(records, dtype=np.intp)
-        reached = place.copy()
+        slot = _counters(records, sums.shape[1])
+        reached, end = place.copy(), np.empty_like(rest)
         for _ in range(sums.shape[1] - 2):
             reached += step
-            slot += sums.take(reached) <= rest
-        place += slot * step
+            sums.take(reached, out=end, mode="clip")
+            np.add(slot, (end <= rest).view(np.uint8), out=slot)
+        first = self.layout.first.take(lane, mode="clip")
+        first += slot
+        place += slot.astype(np.intp) * step
         # NaN is not certain either.
-        is_certain = rest - sums.take(place) > margin
-        is_certain &= sums.take(place + step) - rest > margin
+        is_certain = rest - sums.take(place, mode="clip") > margin
+        place += step
+        is_certain &= sums.take(place, mode="clip") - rest > margin
         is_certain &= total > _MIN_TOTAL
-        return self.layout.first.take(lane) + slot, is_certain
+        return first, is_certain
 
 
 class InversionBuffers:
@@ -195,6 +202,7 @@ class InversionBuffers:
 
     Attributes:
         records: The number of records.
+        every: Their numbers.
         weight: Weights of one slot: records by lanes.
         sums: Weights of the slots before each slot: blocks by slots and one by records by lanes.
         lane_factors: What pairs of parents multiply a lane by: blocks by records by lanes.
@@ -203,11 +211,13 @@ class InversionBuffers:
 
     def __init__(self, records: int, layout: LaneLayout) -> None:
         blocks, slots, _ = layout.bins.shape
-        self.records = records
-        self.weight, self._factor = (np.empty((records, _LANES), dtype=np.float32) for _ in "12")
-        self.sums = np.zeros((blocks, slots + 1, records, _LANES), dtype=np.float32)
-        self.lane_factors = np.ones((blocks, records, _LANES), dtype=np.float32)
-        self.totals = np.zeros((blocks * _LANES + 1, records), dtype=np.float32)
+        self.records, self.every = records, np.arange(records)
+        one = (records, _LANES)
+        self.weight, self._factor = (np.empty(one, dtype=np.float32) for _ in "12")
+        self.sums = np.empty((blocks, slots + 1, *one), dtype=np.float32)
+        self.lane_factors = np.empty((blocks, *one), dtype=np.float32)
+        self.totals = np.empty((blocks * _LANES + 1, records), dtype=np.float32)
+        self.sums[:, 0], self.lane_factors[:], self.totals[0] = 0.0, 1.0, 0.0
 
     def multiply(self, into: Floats, tables: Sequence[Floats], rows: Sequence[Indices]) -> None:
         """Multiply one row of each table, by record."""
@@ -217,12 +227,17 @@ class InversionBuffers:
                 np.multiply(into, self._factor, out=into)
 
 
-def _count_reached(ends: Floats, threshold: Floats) -> Indices:
+def _count_reached(ends: Floats, threshold: Floats) -> NDArray[np.unsignedinteger]:
     """Count the ends, one row each, that a threshold reaches."""
-    count = np.zeros(len(threshold), dtype=np.uint16)
+    count = _counters(len(threshold), len(ends))
     for end in ends:
-        count += end <= threshold
-    return count.astype(np.intp)
+        np.add(count, (end <= threshold).view(np.uint8), out=count)
+    return count
+
+
+def _counters(records: int, largest: int) -> NDArray[np.unsignedinteger]:
+    """Return a counter from 0 for each record, of as few bytes as hold the largest number."""
+    return np.zeros(records, dtype=np.uint8 if largest < 2**8 else np.uint16)
 
 
 def _lane_factors(logarithms: Logarithms, columns: Indices) -> Floats:

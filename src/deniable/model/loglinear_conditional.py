@@ -16,7 +16,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.arrays import Counts, HalfWords, Indices, Mask, Reals
+from deniable.arrays import Counts, HalfWords, Indices, Reals
 from deniable.errors import InvariantError
 from deniable.model.alias_sampling import stratified_words
 from deniable.model.effect_tables import (
@@ -25,8 +25,10 @@ from deniable.model.effect_tables import (
     JointEffectTables,
     Logarithms,
     add_look_ups,
+    divide_parents,
     sum_effects,
 )
+from deniable.model.guided_search import GuidedSearch
 from deniable.model.pairwise.three_way_effects import TripleEffect
 from deniable.model.systematic_sampling import SystematicSampler
 from deniable.randomness import Rng
@@ -121,19 +123,15 @@ class LogLinearConditional:
         return np.flatnonzero(np.diff(self.bins, prepend=-1))
 
     @cached_property
-    def _has_several(self) -> Mask:
-        """Marks the bins that have several values."""
-        return np.bincount(self.bins) > 1
-
-    @cached_property
-    def _cumulative(self) -> Counts:
+    def _search(self) -> GuidedSearch:
         """Cumulative weights of the values; bin b covers b · 2^32 … (b + 1) · 2^32."""
-        return np.cumsum(self.within)
+        return GuidedSearch.of(np.cumsum(self.within))
 
     @cached_property
     def tables(self) -> tuple[EffectTable, ...]:
         """Sums of the effects of single parents."""
-        return sum_effects(self.effects)
+        sizes = [len(effect) for effect in self.effects]
+        return sum_effects(self.effects, divide_parents(sizes, len(self.base)))
 
     @cached_property
     def joint_tables(self) -> JointEffectTables | None:
@@ -148,7 +146,7 @@ class LogLinearConditional:
 
     def prepare(self) -> None:
         """Build the cached look-up tables now rather than at the first draw."""
-        self.tables, self.joint_tables, self._cumulative  # noqa: B018 - cached properties
+        self.tables, self.joint_tables, self._search  # noqa: B018 - cached properties
 
     def draw_precise(self, groups: Sequence[Indices], uniform: Reals, words: HalfWords) -> Indices:
         """Draw with bins exact to 2^-53: for records whose probability is computed afterwards.
@@ -184,12 +182,12 @@ class LogLinearConditional:
 
     def draw_within(self, bins: NDArray[np.integer], words: HalfWords) -> Indices:
         """Draw a value within the bin of each record; a bin that does not exist is the last."""
-        drawn: Indices = self._first.take(bins, mode="clip")
-        several = np.flatnonzero(self._has_several.take(bins, mode="clip"))
-        positions = bins.take(several).astype(np.int64) << _LOG2_BIN_TOTAL
-        positions += words.take(several)
-        drawn[several] = np.searchsorted(self._cumulative, positions, side="right")
-        return drawn
+        positions: Counts = np.minimum(bins, len(self.base) - 1, dtype=np.int64)
+        if self.values == len(self.base):
+            return positions
+        positions <<= _LOG2_BIN_TOTAL
+        positions += words
+        return self._search.find(positions)
 
     def log_probability(self, groups: Sequence[Indices], values: Indices) -> Reals:
         """Compute ln Pr{value | parents} of each record."""

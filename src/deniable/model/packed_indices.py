@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.arrays import Counts, Indices
+from deniable.arrays import Indices, Keys
 
 # Keys are positive as signed integers.
 _KEY_BITS = 63
@@ -48,16 +48,28 @@ class PackedIndices:
         """The number of keys."""
         return self.fields[-1].key + 1 if self.fields else 0
 
-    def pack(self, table: int, offsets: Indices) -> tuple[int, Counts]:
+    @property
+    def bits(self) -> int:
+        """The number of bits of the largest key."""
+        return max((each.shift + each.bits for each in self.fields), default=0)
+
+    @property
+    def dtype(self) -> type[np.unsignedinteger]:
+        """The type of keys: the smallest that holds all of them."""
+        return np.uint32 if self.bits <= 32 else np.uint64
+
+    def pack(self, table: int, offsets: Indices) -> tuple[int, Keys]:
         """The number of the key of a table, and offsets of an index as offsets of that key."""
         own = self.fields[table]
-        return own.key, offsets.astype(np.int64) << own.shift
+        packed: Keys = offsets.astype(self.dtype)
+        packed <<= own.shift
+        return own.key, packed
 
-    def unpack(self, keys: Sequence[Counts]) -> list[Indices]:
+    def unpack(self, keys: Sequence[Keys]) -> list[Indices]:
         """Split the keys of records into the index into each table."""
         found = []
         for field in self.fields:
             index = keys[field.key] >> field.shift
             index &= (1 << field.bits) - 1
-            found.append(index)
+            found.append(index.astype(np.intp))
         return found

@@ -24,7 +24,7 @@ from deniable.release.prefix_distribution import PrefixDistribution
 from deniable.release.seed_histogram import SeedHistogram
 from deniable.schema.pair_masks import PairMasks, allowed_codes, contradictions
 from deniable.schema.schema import Schema
-from deniable.workers import Progress, count_cores, map_in_order, no_progress
+from deniable.workers import Progress, count_cores, keep_freed_memory, map_in_order, no_progress
 
 # The kernel of a block: from its number to the records it releases.
 Kernel = Callable[[int], Codes]
@@ -141,6 +141,7 @@ class GeneratedRecords:
         """Yield all records, block by block."""
         workers, left = self.workers or count_cores(), self.number
         self.network.prepare(workers)
+        keep_freed_memory()
         for block in map_in_order(
             self.draw_block, range(-(-self.number // BLOCK)), workers=workers
         ):

@@ -18,6 +18,7 @@ import numpy as np
 from deniable.arrays import CODE, Codes, Counts, Indices, Reals
 from deniable.model.alias_sampling import random_permutation, stratified_words
 from deniable.model.bayesian_network import Network, empty_codes
+from deniable.model.guided_search import GuidedSearch
 from deniable.model.pairwise.fit import pool_records
 from deniable.randomness import Keyed, Rng
 from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
@@ -66,19 +67,19 @@ class PrefixDistribution:
         return int(self.prefixes.shape[1])
 
     @cached_property
-    def _cumulative(self) -> Counts:
-        return np.cumsum(self.weights)
+    def _search(self) -> GuidedSearch:
+        return GuidedSearch.of(np.cumsum(self.weights))
 
     def draw(self, records: int, rng: Rng, *, stratified: bool = False) -> Codes:
         """Draw a prefix for each record; ``stratified`` as in ``KeptPrefixes.draw``."""
-        total = int(self._cumulative[-1])
+        total = int(self._search.ends[-1])
         if stratified:
             one_stratum = np.zeros(records, dtype=np.intp)
             words = stratified_words(one_stratum, random_permutation(records, rng), rng)
             drawn = (words * (total * 2.0**-32)).astype(np.int64)
         else:
             drawn = rng.integers(total, records)
-        place = np.searchsorted(self._cumulative, drawn, side="right")
+        place = self._search.find(drawn)
         # Twenty times as fast as brackets.
         found: Codes = self.prefixes.take(place, axis=0)
         return found
