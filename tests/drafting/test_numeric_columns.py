@@ -76,11 +76,21 @@ def test_few_numbers_far_apart_are_a_list():
     assert fields_of(found)["values"] == ["93.2", "93.994", "4963.5", "5191.25"]
 
 
-def test_numbers_that_look_like_codes_are_values_and_amounts_are_not():
-    codes = RNG.choice(np.arange(1000, 9900, 70), 5000)
-    assert draft_column(codes).kind == "categorical"
+def test_numbers_far_apart_are_ordered_values_and_skewed_amounts_a_range():
+    """Credit limits and distances have an order; so have most codes, whose neighbours are alike."""
+    limits = RNG.choice(np.arange(1000, 9900, 70), 5000)
+    found = draft_column(limits)
+    assert found.kind == "ordered"
+    assert "categorical" in notes_of(found)
+    assert parse_column(found).size == len(np.unique(limits))
     amounts = RNG.choice(np.round(RNG.lognormal(7, 1.5, 120)).astype(int), 5000)
     assert draft_column(amounts).kind == "integer"
+
+
+def test_numbers_of_a_column_of_codes_have_no_order():
+    found = draft_column(RNG.choice(np.arange(1000, 9900, 70), 5000), name="zip code")
+    assert found.kind == "categorical"
+    assert "official list" in notes_of(found)
 
 
 def test_a_list_of_integers_with_a_decimal_point_keeps_it():

@@ -22,7 +22,7 @@ from deniable.schema.pair_masks import MaskClosure
 
 # Rules of a pair of columns, and of a table, that are drafted.
 _MAX_RULES_PER_PAIR = 12
-_MAX_RULES = 80
+_MAX_RULES = 400
 # Screening: rows, groups over all columns, groups of a column, and pairs that are searched.
 _SCREENED_ROWS = 20_000
 _SCREENED_GROUPS = 3_000

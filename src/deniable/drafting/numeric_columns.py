@@ -148,17 +148,19 @@ def _list_fields(
         return None
     values: list[TomlScalar] = [*texts] if as_written else [int(p) for p in numbers.positions]
     fields = [DraftField("values", values, FROM_DATA)]
-    if distinct <= _MAX_LISTED_NUMBERS:
-        note = "only these numbers occur: if others may occur, make it a range (min, max)"
-        if distinct > 20:
-            width = {"width": nice_near(distinct / 10)}
-            fields.append(DraftField("buckets", width, _BUCKETS_COMMENT))
-        return "ordered", fields, [note]
-    note = (
-        "its numbers look like codes, so each is a value of its own: if they are amounts, make it "
-        "an integer (min, max); if they are codes, take the values from the official list"
-    )
-    return "categorical", fields, [note]
+    if split_name(name) & CODE_WORDS and distinct > _MAX_LISTED_NUMBERS:
+        note = (
+            "its numbers look like codes, so each is a value of its own: if they are amounts, make "
+            "it an integer (min, max); if they are codes, take the values from the official list"
+        )
+        return "categorical", fields, [note]
+    note = "only these numbers occur: if others may occur, make it a range (min, max)"
+    if distinct > _MAX_LISTED_NUMBERS:
+        note += "; if they are codes without an order, make it categorical"
+    if distinct > 20:
+        width = {"width": nice_near(distinct / 10)}
+        fields.append(DraftField("buckets", width, _BUCKETS_COMMENT))
+    return "ordered", fields, [note]
 
 
 def _range_fields(
