@@ -33,7 +33,7 @@ _MAX_SEARCHED_PAIRS = 1_500
 def find_exclusions(
     axes: Sequence[ColumnAxis], *, without: frozenset[frozenset[str]] = frozenset()
 ) -> list[Exclusion]:
-    """Find combinations that no row has, those with the most expected rows first.
+    """Find combinations that no row has, the most important first.
 
     Args:
         axes: The columns.
@@ -51,10 +51,7 @@ def find_exclusions(
 
 
 def _without_implied(rules: Sequence[Exclusion], axes: Sequence[ColumnAxis]) -> list[Exclusion]:
-    """Choose the rules with the most expected rows that do not follow from others chosen.
-
-    Of rules with about the same number, those with bounds come first.
-    """
+    """Choose the most important rules that do not follow from others chosen."""
     at = {axis.name: i for i, axis in enumerate(axes)}
     own: dict[int, list[Mask]] = {}
     for rule in rules:
@@ -78,10 +75,15 @@ def _without_implied(rules: Sequence[Exclusion], axes: Sequence[ColumnAxis]) -> 
     return kept
 
 
-def _importance(rule: Exclusion) -> tuple[float, int]:
-    """Sort key: expected rows, the most first, in rough steps; then the number of bounds."""
-    bounds = sum(key != "missing" for each in rule.conditions for key, _ in each.bounds)
-    return -round(float(np.log2(rule.expected)), 1), -bounds
+def _importance(rule: Exclusion) -> tuple[bool, float, int]:
+    """Sort key: rules on missing cells first, then expected rows, then the number of bounds.
+
+    Cells that are missing together are few, but the rule is seldom chance: the same question was
+    not asked. Expected rows count in rough steps, the most first.
+    """
+    keys = [key for each in rule.conditions for key, _ in each.bounds]
+    bounds = sum(key != "missing" for key in keys)
+    return "missing" not in keys, -round(float(np.log2(rule.expected)), 1), -bounds
 
 
 # Screening
