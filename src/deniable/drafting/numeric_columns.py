@@ -31,6 +31,8 @@ _MAX_SCHEMA_INTEGER = 2**62 - 1
 # At most this many numbers, far apart, are a list of values rather than a range.
 _MAX_LISTED_NUMBERS = 50
 _MAX_LISTED_CODES = 20_000
+# Fewer numbers are a step apart by chance.
+_MIN_GRID_NUMBERS = 5
 # A spike is a number with at least this many rows, such as a monthly rate or a tariff. Spikes get
 # bins of their own if they hold this share of the rows in wide bins, and if this share of those
 # rows exceeds an even spread within the bins. A number with fewer rows is never named.
@@ -136,7 +138,8 @@ def _list_fields(
     """Describe the numbers as a list of values; None if they are not one."""
     distinct, span = len(numbers.positions), numbers.high - numbers.low
     integral = numbers.is_integral
-    if numbers.rows < 10 * distinct or span < 10 * distinct or span < MAX_UNBINNED_POSITIONS:
+    is_sparse = span >= 10 * distinct and span >= MAX_UNBINNED_POSITIONS
+    if numbers.rows < 10 * distinct or not (is_sparse or _is_on_coarse_grid(numbers)):
         if not (split_name(name) & CODE_WORDS and integral and distinct <= _MAX_LISTED_CODES):
             return None
     elif distinct > _MAX_LISTED_NUMBERS and (
@@ -161,6 +164,18 @@ def _list_fields(
         width = {"width": nice_near(distinct / 10)}
         fields.append(DraftField("buckets", width, _BUCKETS_COMMENT))
     return "ordered", fields, [note]
+
+
+def _is_on_coarse_grid(numbers: NumericProfile) -> bool:
+    """Whether a few numbers are all steps of 2 or more apart: 0, 10, 20, …, or every other year.
+
+    As a range, the numbers between them would occur in records, too.
+    """
+    distinct = len(numbers.positions)
+    if not _MIN_GRID_NUMBERS <= distinct <= _MAX_LISTED_NUMBERS:
+        return False
+    step = math.gcd(*(int(p) - numbers.low for p in numbers.positions))
+    return step > 1 and numbers.high - numbers.low < 2 * step * distinct
 
 
 def _range_fields(
