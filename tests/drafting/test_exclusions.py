@@ -70,6 +70,14 @@ def test_the_most_important_rules_are_kept(monkeypatch):
     assert [rule.to_toml() for rule in find_exclusions(axes)] == all_rules[:2]
 
 
+def test_wide_tables_have_fewer_rules(monkeypatch):
+    axes = axes_of(census())
+    all_rules = [rule.to_toml() for rule in find_exclusions(axes)]
+    monkeypatch.setattr(exclusions, "_MIN_MAX_RULES", 1)
+    monkeypatch.setattr(exclusions, "_MAX_RULES_TIMES_COLUMNS", 3 * len(axes))
+    assert [rule.to_toml() for rule in find_exclusions(axes)] == all_rules[:3]
+
+
 def test_a_few_rows_show_nothing():
     assert not find_exclusions(axes_of(census(rows=100)))
 

@@ -20,9 +20,12 @@ from deniable.drafting.empty_regions import (
 )
 from deniable.schema.pair_masks import MaskClosure
 
-# Rules of a pair of columns, and of a table, that are drafted.
+# Rules of a pair of columns, and of a table, that are drafted; fewer of a wide table, where records
+# take long to draw under many: this number divided by the columns, but at least so many.
 _MAX_RULES_PER_PAIR = 12
 _MAX_RULES = 400
+_MAX_RULES_TIMES_COLUMNS = 20_000
+_MIN_MAX_RULES = 80
 # Screening: rows, groups over all columns, groups of a column, and pairs that are searched.
 _SCREENED_ROWS = 20_000
 _SCREENED_GROUPS = 3_000
@@ -63,9 +66,10 @@ def _without_implied(rules: Sequence[Exclusion], axes: Sequence[ColumnAxis]) -> 
         for i, masks in own.items()
     }
     closure = MaskClosure([len(atoms.get(i, ())) for i in range(len(axes))])
+    most = min(_MAX_RULES, max(_MIN_MAX_RULES, _MAX_RULES_TIMES_COLUMNS // len(axes)))
     kept: list[Exclusion] = []
     for rule in sorted(rules, key=_importance):
-        if len(kept) == _MAX_RULES:
+        if len(kept) == most:
             break
         i, j = (at[condition.column] for condition in rule.conditions)
         excluded = np.outer(rule.masks[0][atoms[i]], rule.masks[1][atoms[j]])
