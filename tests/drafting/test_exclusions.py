@@ -44,11 +44,38 @@ def test_no_row_breaks_a_rule():
         assert not (inside[0] & inside[1]).any()
 
 
-def test_the_rules_with_the_most_expected_rows_are_kept(monkeypatch):
+def test_rules_on_missing_cells_come_first_then_the_most_expected_rows():
+    """Cells that are missing together are few, and the rule is seldom chance."""
+    gone = RNG.random(4000) < 0.15
+    ages = RNG.integers(0, 90, 4000)
+    readings = {
+        name: [
+            "" if off else str(x) for off, x in zip(gone, RNG.integers(0, 40, 4000), strict=True)
+        ]
+        for name in ("wind", "rain")
+    }
+    grades = np.where(ages < 45, RNG.integers(0, 20, 4000), RNG.integers(20, 40, 4000))
+    found = find_exclusions(axes_of({"age": ages, "grade": grades, **readings}))
+    on_missing = ["missing" in str(rule.to_toml()) for rule in found]
+    assert on_missing == sorted(on_missing, reverse=True)
+    assert set(found[0].to_toml()) == {"wind", "rain"}
+    expected = [rule.expected for rule in found]
+    assert max(expected) > expected[0], "the largest rule is not on missing cells"
+
+
+def test_the_most_important_rules_are_kept(monkeypatch):
     axes = axes_of(census())
     all_rules = [rule.to_toml() for rule in find_exclusions(axes)]
     monkeypatch.setattr(exclusions, "_MAX_RULES", 2)
     assert [rule.to_toml() for rule in find_exclusions(axes)] == all_rules[:2]
+
+
+def test_wide_tables_have_fewer_rules(monkeypatch):
+    axes = axes_of(census())
+    all_rules = [rule.to_toml() for rule in find_exclusions(axes)]
+    monkeypatch.setattr(exclusions, "_MIN_MAX_RULES", 1)
+    monkeypatch.setattr(exclusions, "_MAX_RULES_TIMES_COLUMNS", 3 * len(axes))
+    assert [rule.to_toml() for rule in find_exclusions(axes)] == all_rules[:3]
 
 
 def test_a_few_rows_show_nothing():

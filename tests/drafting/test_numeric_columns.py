@@ -76,11 +76,38 @@ def test_few_numbers_far_apart_are_a_list():
     assert fields_of(found)["values"] == ["93.2", "93.994", "4963.5", "5191.25"]
 
 
-def test_numbers_that_look_like_codes_are_values_and_amounts_are_not():
-    codes = RNG.choice(np.arange(1000, 9900, 70), 5000)
-    assert draft_column(codes).kind == "categorical"
+def test_numbers_far_apart_are_ordered_values_and_skewed_amounts_a_range():
+    """Credit limits and distances have an order; so have most codes, whose neighbours are alike."""
+    limits = RNG.choice(np.arange(1000, 9900, 70), 5000)
+    found = draft_column(limits)
+    assert found.kind == "ordered"
+    assert "categorical" in notes_of(found)
+    assert parse_column(found).size == len(np.unique(limits))
     amounts = RNG.choice(np.round(RNG.lognormal(7, 1.5, 120)).astype(int), 5000)
     assert draft_column(amounts).kind == "integer"
+
+
+@pytest.mark.parametrize(
+    "numbers", [np.arange(0, 361, 10), np.arange(1978, 2013, 2), np.arange(0, 5, 0.25)]
+)
+def test_numbers_on_a_coarse_grid_are_a_list(numbers):
+    """Wind directions in tens of degrees, every other year, quarters of an hour."""
+    found = draft_column([str(x) for x in RNG.choice(numbers, 2000)])
+    assert found.kind == "ordered"
+    assert parse_column(found).size == len(numbers)
+
+
+@pytest.mark.parametrize(
+    "numbers", [[0, 2, 4], np.arange(0, 1001, 5), [*range(0, 100, 10), 57], [0, 30, 60, 90, 600]]
+)
+def test_too_few_too_many_or_other_numbers_are_a_range(numbers):
+    assert draft_column([str(x) for x in RNG.choice(numbers, 4000)]).kind == "integer"
+
+
+def test_numbers_of_a_column_of_codes_have_no_order():
+    found = draft_column(RNG.choice(np.arange(1000, 9900, 70), 5000), name="zip code")
+    assert found.kind == "categorical"
+    assert "official list" in notes_of(found)
 
 
 def test_a_list_of_integers_with_a_decimal_point_keeps_it():

@@ -19,9 +19,12 @@ def test_times_that_are_coarse_enough_are_values():
     assert draft_column([f"{x}:99" for x in range(100, 300)], "slot").kind == "identifier"
 
 
-def test_free_text_keeps_the_frequent_or_is_left_out():
+def test_free_text_keeps_the_frequent_or_is_made_up():
+    """Records have all columns of the table, so that programs for the table run on them."""
     opinions = [f"it was {x} days until a reply came" for x in range(300)]
-    assert fields_of(draft_column(opinions))["release"] == "omit"
+    found = draft_column(opinions)
+    assert fields_of(found) == {"release": "fresh", "format": "text {}"}
+    assert '"text 1", "text 2", …' in notes_of(found)
     mixed = draft_column([*opinions, *["no comment"] * 100])
     assert mixed.kind == "text"
     assert fields_of(mixed)["values"] == ["no comment"]

@@ -20,9 +20,12 @@ from deniable.drafting.empty_regions import (
 )
 from deniable.schema.pair_masks import MaskClosure
 
-# Rules of a pair of columns, and of a table, that are drafted.
+# Rules of a pair of columns, and of a table, that are drafted; fewer of a wide table, where records
+# take long to draw under many: this number divided by the columns, but at least so many.
 _MAX_RULES_PER_PAIR = 12
-_MAX_RULES = 80
+_MAX_RULES = 400
+_MAX_RULES_TIMES_COLUMNS = 20_000
+_MIN_MAX_RULES = 80
 # Screening: rows, groups over all columns, groups of a column, and pairs that are searched.
 _SCREENED_ROWS = 20_000
 _SCREENED_GROUPS = 3_000
@@ -33,7 +36,7 @@ _MAX_SEARCHED_PAIRS = 1_500
 def find_exclusions(
     axes: Sequence[ColumnAxis], *, without: frozenset[frozenset[str]] = frozenset()
 ) -> list[Exclusion]:
-    """Find combinations that no row has, those with the most expected rows first.
+    """Find combinations that no row has, the most important first.
 
     Args:
         axes: The columns.
@@ -51,10 +54,7 @@ def find_exclusions(
 
 
 def _without_implied(rules: Sequence[Exclusion], axes: Sequence[ColumnAxis]) -> list[Exclusion]:
-    """Choose the rules with the most expected rows that do not follow from others chosen.
-
-    Of rules with about the same number, those with bounds come first.
-    """
+    """Choose the most important rules that do not follow from others chosen."""
     at = {axis.name: i for i, axis in enumerate(axes)}
     own: dict[int, list[Mask]] = {}
     for rule in rules:
@@ -66,9 +66,10 @@ def _without_implied(rules: Sequence[Exclusion], axes: Sequence[ColumnAxis]) -> 
         for i, masks in own.items()
     }
     closure = MaskClosure([len(atoms.get(i, ())) for i in range(len(axes))])
+    most = min(_MAX_RULES, max(_MIN_MAX_RULES, _MAX_RULES_TIMES_COLUMNS // len(axes)))
     kept: list[Exclusion] = []
     for rule in sorted(rules, key=_importance):
-        if len(kept) == _MAX_RULES:
+        if len(kept) == most:
             break
         i, j = (at[condition.column] for condition in rule.conditions)
         excluded = np.outer(rule.masks[0][atoms[i]], rule.masks[1][atoms[j]])
@@ -78,10 +79,15 @@ def _without_implied(rules: Sequence[Exclusion], axes: Sequence[ColumnAxis]) -> 
     return kept
 
 
-def _importance(rule: Exclusion) -> tuple[float, int]:
-    """Sort key: expected rows, the most first, in rough steps; then the number of bounds."""
-    bounds = sum(key != "missing" for each in rule.conditions for key, _ in each.bounds)
-    return -round(float(np.log2(rule.expected)), 1), -bounds
+def _importance(rule: Exclusion) -> tuple[bool, float, int]:
+    """Sort key: rules on missing cells first, then expected rows, then the number of bounds.
+
+    Cells that are missing together are few, but the rule is seldom chance: the same question was
+    not asked. Expected rows count in rough steps, the most first.
+    """
+    keys = [key for each in rule.conditions for key, _ in each.bounds]
+    bounds = sum(key != "missing" for key in keys)
+    return "missing" not in keys, -round(float(np.log2(rule.expected)), 1), -bounds
 
 
 # Screening

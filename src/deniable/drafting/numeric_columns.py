@@ -31,6 +31,8 @@ _MAX_SCHEMA_INTEGER = 2**62 - 1
 # At most this many numbers, far apart, are a list of values rather than a range.
 _MAX_LISTED_NUMBERS = 50
 _MAX_LISTED_CODES = 20_000
+# Fewer numbers are a step apart by chance.
+_MIN_GRID_NUMBERS = 5
 # A spike is a number with at least this many rows, such as a monthly rate or a tariff. Spikes get
 # bins of their own if they hold this share of the rows in wide bins, and if this share of those
 # rows exceeds an even spread within the bins. A number with fewer rows is never named.
@@ -136,7 +138,8 @@ def _list_fields(
     """Describe the numbers as a list of values; None if they are not one."""
     distinct, span = len(numbers.positions), numbers.high - numbers.low
     integral = numbers.is_integral
-    if numbers.rows < 10 * distinct or span < 10 * distinct or span < MAX_UNBINNED_POSITIONS:
+    is_sparse = span >= 10 * distinct and span >= MAX_UNBINNED_POSITIONS
+    if numbers.rows < 10 * distinct or not (is_sparse or _is_on_coarse_grid(numbers)):
         if not (split_name(name) & CODE_WORDS and integral and distinct <= _MAX_LISTED_CODES):
             return None
     elif distinct > _MAX_LISTED_NUMBERS and (
@@ -148,17 +151,31 @@ def _list_fields(
         return None
     values: list[TomlScalar] = [*texts] if as_written else [int(p) for p in numbers.positions]
     fields = [DraftField("values", values, FROM_DATA)]
-    if distinct <= _MAX_LISTED_NUMBERS:
-        note = "only these numbers occur: if others may occur, make it a range (min, max)"
-        if distinct > 20:
-            width = {"width": nice_near(distinct / 10)}
-            fields.append(DraftField("buckets", width, _BUCKETS_COMMENT))
-        return "ordered", fields, [note]
-    note = (
-        "its numbers look like codes, so each is a value of its own: if they are amounts, make it "
-        "an integer (min, max); if they are codes, take the values from the official list"
-    )
-    return "categorical", fields, [note]
+    if split_name(name) & CODE_WORDS and distinct > _MAX_LISTED_NUMBERS:
+        note = (
+            "its numbers look like codes, so each is a value of its own: if they are amounts, make "
+            "it an integer (min, max); if they are codes, take the values from the official list"
+        )
+        return "categorical", fields, [note]
+    note = "only these numbers occur: if others may occur, make it a range (min, max)"
+    if distinct > _MAX_LISTED_NUMBERS:
+        note += "; if they are codes without an order, make it categorical"
+    if distinct > 20:
+        width = {"width": nice_near(distinct / 10)}
+        fields.append(DraftField("buckets", width, _BUCKETS_COMMENT))
+    return "ordered", fields, [note]
+
+
+def _is_on_coarse_grid(numbers: NumericProfile) -> bool:
+    """Whether a few numbers are all steps of 2 or more apart: 0, 10, 20, …, or every other year.
+
+    As a range, the numbers between them would occur in records, too.
+    """
+    distinct = len(numbers.positions)
+    if not _MIN_GRID_NUMBERS <= distinct <= _MAX_LISTED_NUMBERS:
+        return False
+    step = math.gcd(*(int(p) - numbers.low for p in numbers.positions))
+    return step > 1 and numbers.high - numbers.low < 2 * step * distinct
 
 
 def _range_fields(

@@ -17,6 +17,7 @@ from deniable.drafting.dependencies import Dependency, find_dependencies, spread
 from deniable.drafting.description import ColumnGuess
 from deniable.drafting.empty_regions import Exclusion
 from deniable.drafting.exclusions import find_exclusions
+from deniable.drafting.linear_formulas import find_lines
 
 _SAMPLE_ROWS = 1_000
 _FORMULA_SAMPLE_ROWS = 64
@@ -52,7 +53,7 @@ class Relationships:
     """Relationships found between columns; each holds in every row.
 
     Attributes:
-        formulas: Columns that equal another, or a sum or product of two others.
+        formulas: Columns that equal another, a line of another, or a sum or product of two others.
         dependencies: Columns that follow from one other column.
         orders: Pairs of columns whose first never exceeds the second, and whether they are
             never equal.
@@ -102,7 +103,7 @@ def find_relationships(
 def _find_formulas(
     columns: Sequence[ColumnProfile], guesses: Sequence[ColumnGuess], modelled: Sequence[int]
 ) -> list[ColumnFormula]:
-    """Find columns that equal another, or the sum or product of two others."""
+    """Find columns that equal another, a line of another, or the sum or product of two others."""
     usable = [j for j in modelled if guesses[j].scale == "number" and len(columns[j].values) > 2]
     rows = spread_rows(columns[0].rows, _FORMULA_SAMPLE_ROWS)
     samples = {j: _row_numbers(columns[j], guesses[j], rows) for j in usable}
@@ -114,6 +115,7 @@ def _find_formulas(
     distinct = [len(columns[j].values) for j in usable]
     found: list[ColumnFormula] = []
     computed: set[int] = set()
+    kept: list[tuple[int, ...]] = []
     checked = 0
     for target, terms, operator in _candidate_formulas(sample, tolerances, distinct):
         result, parts = usable[target], [usable[term] for term in terms]
@@ -122,13 +124,59 @@ def _find_formulas(
         checked += 1
         if _formula_holds(columns, guesses, result, parts, operator):
             computed.add(result)
+            kept.append(terms)
             text = f" {operator} ".join(_quote_name(columns[j].name) for j in parts)
             found.append(
                 ColumnFormula(
                     column=columns[result].name, text=text, decimals=_decimals(guesses[result])
                 )
             )
+    free = [j not in computed for j in usable]
+    own = [j for j, is_free in zip(usable, free, strict=True) if is_free]
+    terms_used = {usable[term] for each in kept for term in each}
+    return [*found, *_find_line_formulas(columns, guesses, own, sample[:, free], terms_used)]
+
+
+def _find_line_formulas(
+    columns: Sequence[ColumnProfile],
+    guesses: Sequence[ColumnGuess],
+    usable: Sequence[int],
+    sample: Reals,
+    parts: set[int],
+) -> list[ColumnFormula]:
+    """Find columns that are a line of another; ``parts`` of other formulas stay learnt."""
+    by_length = sorted(range(len(usable)), key=lambda at: (-len(columns[usable[at]].values), at))
+    longest = sorted(by_length[:_MAX_FORMULA_COLUMNS])
+    found: list[ColumnFormula] = []
+    computed: set[int] = set()
+    own = [usable[at] for at in longest]
+    decimals = [guesses[j].decimals for j in own]
+    distinct = [len(columns[j].values) for j in own]
+    tolerances = np.array([_rounding_error(each) for each in decimals])
+    for line in find_lines(sample[:, longest], decimals, distinct, tolerances):
+        result, source = own[line.target], own[line.source]
+        if computed & {result, source} or result in parts:
+            continue
+        expected = line.of(_row_numbers(columns[source], guesses[source]))
+        numbers = _row_numbers(columns[result], guesses[result])
+        if _equal_in_all_rows(expected, numbers, tolerances[line.target]):
+            computed.add(result)
+            parts = parts | {source}
+            text = line.text(_quote_name(columns[source].name))
+            found.append(
+                ColumnFormula(
+                    column=columns[result].name, text=text, decimals=_decimals(guesses[result])
+                )
+            )
     return found
+
+
+def _equal_in_all_rows(expected: Reals, numbers: Reals, tolerance: float) -> bool:
+    """Whether a formula gives the numbers of a column, and is missing in the same rows."""
+    present = np.isfinite(numbers)
+    if not np.array_equal(np.isfinite(expected), present) or present.sum() < _MIN_SUPPORT_ROWS:
+        return False
+    return bool((np.abs(expected - numbers)[present] <= tolerance).all())
 
 
 def _candidate_formulas(

@@ -17,6 +17,8 @@ MIN_FREQUENT_ROWS = 10
 _MIN_FREE_TEXTS = 11
 _MIN_FREE_TEXT_LENGTH = 40
 _MAX_KEPT_TEXTS = 500
+# What records have where no text is learnt: the format of an identifier.
+_PLACEHOLDER = "text {}"
 # Candidates for the value that replaces all others; the first that is not taken is used.
 _OTHER_LABELS = ("other", "(other)", "(another)", *(f"(other {i})" for i in range(2**16)))
 
@@ -86,8 +88,11 @@ def _describe_free_text(
         return ColumnDraft(
             name=name,
             kind="identifier",
-            fields=(DraftField("release", "omit", "left out: almost every text is different"),),
-            notes=(Note(_omitted_note(values), priority=2),),
+            fields=(
+                DraftField("release", "fresh", 'made-up texts; "omit" leaves the column out'),
+                DraftField("format", _PLACEHOLDER, "almost every text is different"),
+            ),
+            notes=(Note(_placeholder_note(values), priority=2),),
         )
     covered = sum(int(counts[i]) for i in order[: len(frequent)]) / rows
     return describe_open_list(
@@ -102,15 +107,18 @@ def _describe_free_text(
     )
 
 
-def _omitted_note(values: Sequence[str]) -> str:
-    if are_times_of_day(values):
-        return (
-            f"it has {len(values):,} different times of day, none of them frequent, so the column "
-            "is left out. If it is needed, round it to minutes or hours in the table"
-        )
+def _placeholder_note(values: Sequence[str]) -> str:
+    """Say that the texts are not learnt. Programs for the table still find the column."""
+    kind = "times of day" if are_times_of_day(values) else "texts"
+    remedy = (
+        "If it is needed, round it to minutes or hours in the table"
+        if are_times_of_day(values)
+        else "If there is a public list, make it categorical"
+    )
     return (
-        f"it has {len(values):,} different texts, none of them frequent, so the column is left "
-        "out. If there is a public list, make it categorical; if it is not needed, remove it"
+        f"it has {len(values):,} different {kind}, none of them frequent, so they are not learnt: "
+        f'records have "{_PLACEHOLDER.format(1)}", "{_PLACEHOLDER.format(2)}", … {remedy}; if the '
+        'column is not needed, set release = "omit"'
     )
 
 

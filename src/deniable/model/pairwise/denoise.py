@@ -13,6 +13,10 @@ from itertools import combinations
 import numpy as np
 
 from deniable.arrays import Indices, Reals
+from deniable.model.pairwise.group_interpolation import (
+    interpolation_weights,
+    scale_between_groups,
+)
 from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.model.pairwise.one_way import (
     sum_blocks,
@@ -246,6 +250,7 @@ class CoarseResidual:
         rows: The group of each bin of the first attribute.
         columns: The group of each bin of the second attribute.
         trends: The directions of the trends that stand out.
+        weights: How the rows and the columns are interpolated between groups; None: not at all.
     """
 
     residual: Reals
@@ -254,6 +259,7 @@ class CoarseResidual:
     rows: Indices
     columns: Indices
     trends: TrendDirections = field(default_factory=TrendDirections)
+    weights: tuple[Reals | None, Reals | None] = field(default=(None, None), repr=False)
 
     @property
     def signal(self) -> float:
@@ -302,7 +308,7 @@ class CoarseResidual:
         return replace(self, residual=between + trends + kept * others)
 
     def refine(self, table: Reals) -> Reals:
-        """Scale a table between bins so that its sums between groups have this residual."""
+        """Scale a table between bins so that its sums between groups have about this residual."""
         target = self.expected + self.residual
         empty = (self.expected >= _MIN_EXPECTED_SIGMAS * self.sigma) & (
             target <= _MAX_EMPTY_SIGMAS * self.sigma
@@ -311,10 +317,7 @@ class CoarseResidual:
         target = rake(target, self.expected.sum(axis=1), self.expected.sum(axis=0))
         counts = self.expected + self.residual
         target = limit_hidden_cells(target, counts, self.expected, self.sigma)
-        between_groups = sum_blocks(self.rows, self.columns, table)
-        ratio = target / np.maximum(between_groups, _POSITIVE_FLOOR)
-        scaled: Reals = table * ratio[self.rows][:, self.columns]
-        return rake(scaled, table.sum(axis=1), table.sum(axis=0))
+        return scale_between_groups(table, target, (self.rows, self.columns), self.weights)
 
 
 def _denoise_together(
@@ -363,6 +366,7 @@ def _coarse_residuals(
     scores = map(rank_scores, attributes, margins)
     directions = list(map(group_direction, scores, margins, measured.groups))
     in_groups = [sum_groups(own, m) for own, m in zip(measured.groups, margins, strict=True)]
+    weights = list(map(interpolation_weights, attributes, margins, measured.groups))
     for (i, j), own_sigma in measured.interaction_sigmas.items():
         rows, columns = measured.groups[i], measured.groups[j]
         expected = np.outer(in_groups[i], in_groups[j]) / in_groups[i].sum()
@@ -382,5 +386,6 @@ def _coarse_residuals(
             rows=rows,
             columns=columns,
             trends=trends.visible(residual, math.sqrt(variance)),
+            weights=(weights[i], weights[j]),
         )
     return found
