@@ -236,6 +236,23 @@ def test_the_noise_meets_the_limit_and_wastes_little_of_it(columns, epsilon):
         assert 0.99 * epsilon < composed.epsilon < 1.001 * epsilon
 
 
+def test_hidden_texts_are_part_of_the_cost():
+    """A large text_delta shows the ε of hiding, -ln(1 - lists · text_delta), and the δ of lists."""
+    noise = DraftNoise(mu=0.5, epsilon=1.0, text_delta=0.05, max_histograms=4, max_lists=2)
+    cost = noise.largest_cost
+    assert cost.epsilon == pytest.approx(1 - math.log(0.9), rel=1e-9)
+    assert cost.delta == pytest.approx(gaussian_delta(epsilon=1.0, mu=0.5) + 0.1, rel=1e-9)
+
+
+def test_a_second_list_with_a_new_text_is_refused_without_naming_it():
+    measurer = HistogramMeasurer(TWICE, SystemRng())
+    none = np.zeros(0, dtype=np.int64)
+    measurer.measure(none, texts_of({"oak": 3}), share=0.5)
+    with pytest.raises(InvariantError) as fault:
+        measurer.measure(none, texts_of({"elm": 3}), share=0.5)
+    assert "elm" not in str(fault.value)
+
+
 def test_a_measurement_has_its_share_of_the_noise_and_a_ledger_entry():
     noise = calibrate_noise(Guarantee(epsilon=1.0, delta=1e-9), histograms=3, lists=1)
     measurer = HistogramMeasurer(noise, Keyed(1).at("noise"))

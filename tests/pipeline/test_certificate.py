@@ -1,7 +1,7 @@
 """The certificate of a run: what is claimed, and which parameters it lists."""
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -11,8 +11,9 @@ from deniable.errors import InvariantError
 from deniable.pipeline.certificate import NO_GUARANTEE, certify, claimed_cost
 from deniable.pipeline.run_plan import Run, plan_run
 from deniable.privacy.composition import Guarantee
+from deniable.privacy.draft_mechanism import DraftMechanism
 from deniable.randomness import Secret
-from deniable.schema.draft_cost import DraftCost
+from deniable.schema.draft_cost import DraftCost, StatedDraftNoise
 from small_runs import INF, MODES, NOISE, synthesize
 
 
@@ -122,6 +123,20 @@ def test_the_paper_s_formula_is_listed_and_not_claimed(small_schema):
 
 
 # A private draft
+
+
+def test_a_draft_is_composed_with_the_built_in_model_only(small_schema):
+    """The cost of a model of the user's own is unknown: the draft has its own ε and δ, no total."""
+    limit = Guarantee(epsilon=0.25, delta=1e-10)
+    noise = StatedDraftNoise(**asdict(DraftMechanism.of(limit, columns=3)))
+    schema = replace(small_schema, draft=DraftCost(epsilon=0.25, delta=1e-10, noise=noise))
+    options = {"mode": "tested", "k": 20, "omega": "3"}
+    own = certificate(schema, own_model=True, **options)
+    assert own.parameters["draft"] == {"epsilon": 0.25, "delta": 1e-10}
+    assert "the total covers" not in own.sentence
+    built_in = certificate(schema, **options)
+    assert built_in.parameters["draft"]["mu"] == noise.mu
+    assert "the total covers" in built_in.sentence
 
 
 def test_what_a_draft_cost_is_told_and_part_of_the_total(small_table, small_schema):

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from deniable.errors import BudgetError
+from deniable.errors import BudgetError, InvariantError
 from deniable.privacy.accountant import ShiftedTableLoss
-from deniable.privacy.calibration import PublicFacts, fixed_seeds_share
+from deniable.privacy.calibration import PublicFacts
 from deniable.privacy.composition import Guarantee, gaussian_delta, gaussian_mu
 from deniable.privacy.discrete_losses import DiscreteLoss, mixture_delta
 from deniable.privacy.draft_mechanism import DraftMechanism
@@ -19,7 +19,7 @@ LIMIT = Guarantee(epsilon=1.0, delta=1e-6)
 DRAFT = DraftMechanism(mu=0.1, columns=12, text_delta=6e-8)
 
 
-def facts(*, m=5, lengths=1, sizes=7, share=0.02, limit=LIMIT, draft=DRAFT):
+def facts(*, m=5, lengths=1, sizes=7, share=None, limit=LIMIT, draft=DRAFT):
     return PublicFacts(
         limit=limit,
         names=tuple(f"x{i}" for i in range(m)),
@@ -32,10 +32,15 @@ def facts(*, m=5, lengths=1, sizes=7, share=0.02, limit=LIMIT, draft=DRAFT):
     )
 
 
-# Schemas that one draft may give, with the same options: few columns and many, small and large.
+# Schemas that one draft may give: few columns and many, small and large.
+# Modes without seeds, several prefix lengths, and smaller shares for seeds: options that may be
+# chosen after the draft was read.
 SCHEMAS = [
-    facts(m=m, lengths=lengths, sizes=sizes)
-    for m, lengths in ((1, 0), (2, 1), (5, 1), (12, 1), (12, 2))
+    facts(m=m, lengths=lengths, sizes=sizes, share=share)
+    for m, lengths, share in (
+        *((1, 0, None), (2, 1, None), (5, 1, None), (5, 0, None), (12, 1, None)),
+        *((12, 2, None), (12, 1, 0.001), (12, 5, 0.02)),
+    )
     for sizes in (2, 40)
 ]
 
@@ -115,7 +120,6 @@ def test_the_cost_is_what_was_asked_for_and_covers_the_draft(epsilon, delta):
     added = make_plan(
         facts(
             limit=Guarantee(epsilon=epsilon - own.epsilon, delta=delta - own.delta),
-            share=None,
             draft=None,
         )
     )
@@ -133,6 +137,50 @@ def test_a_draft_that_leaves_nothing_is_refused():
         make_plan(facts(draft=replace(DRAFT, mu=whole)))
     with pytest.raises(BudgetError, match="leaves no ε or δ"):
         make_plan(facts(draft=replace(DRAFT, text_delta=1e-6)))
+
+
+def test_more_for_seeds_than_is_reserved_is_refused():
+    with pytest.raises(InvariantError, match="more of ε than is reserved"):
+        make_plan(facts(share=0.021))
+
+
+def test_one_and_two_columns_can_be_composed():
+    for columns in (0, 1, 2):
+        draft = replace(DRAFT, columns=columns)
+        assert composes_with_draft(draft, attributes=1, epsilon=1.0)
+
+
+@pytest.mark.parametrize("columns", [1, 12, 300])
+@pytest.mark.parametrize("limit", [Guarantee(epsilon=0.2, delta=1e-10), LIMIT])
+def test_the_stated_noise_of_a_draft_is_that_of_its_epsilon_and_delta(columns, limit):
+    own = DraftMechanism.of(limit, columns=columns)
+    assert own.is_that_of(limit)
+    assert own.text_delta == pytest.approx(0.25 * limit.delta, rel=1e-5), "for all lists together"
+    assert gaussian_mu(epsilon=limit.epsilon, delta=0.75 * limit.delta) == pytest.approx(
+        own.mu, rel=1e-5
+    )
+    for wrong in (
+        {"mu": 0.9 * own.mu},
+        {"mu": 1.1 * own.mu},
+        {"text_delta": own.text_delta / 2},
+        {"text_delta": 0.0},
+        {"columns": columns + 1, "text_delta": 1.1 * own.text_delta},
+    ):
+        assert not replace(own, **wrong).is_that_of(limit), wrong
+
+
+def test_hidden_texts_cost_their_part_of_epsilon():
+    """-ln(1 - text_delta), which only a large text_delta shows."""
+    large = DraftMechanism(mu=0.5, columns=2, text_delta=0.1)
+    limit = Guarantee(epsilon=1.0, delta=0.3)
+    left = large.limit_without_texts(limit)
+    assert left.epsilon == pytest.approx(1 + math.log(0.9), rel=1e-9)
+    assert left.delta <= 0.2
+    gaussian = gaussian_delta(epsilon=left.epsilon, mu=0.5)
+    assert large.costs_at_most(Guarantee(epsilon=1.0, delta=0.1 + 1.12 * gaussian))
+    assert not large.costs_at_most(
+        Guarantee(epsilon=1.0, delta=0.1 + 0.5 * (gaussian + gaussian_delta(epsilon=1.0, mu=0.5)))
+    )
 
 
 def test_a_drafts_own_cost_is_checked_by_its_noise():
@@ -161,7 +209,3 @@ def test_very_wide_tables_are_not_composed_whatever_the_schema_keeps_of_them():
     assert not composes_with_draft(narrow, attributes=3_000, epsilon=1.0)
     assert not composes_with_draft(narrow, attributes=3, epsilon=1e-3)
     assert not composes_with_draft(narrow, attributes=3, epsilon=17.0)
-
-
-def test_seeds_get_a_share_by_the_number_of_lengths_up_to_a_tenth():
-    assert [fixed_seeds_share(n) for n in (1, 3, 9)] == [0.02, 0.06, 0.1]

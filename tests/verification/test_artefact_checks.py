@@ -497,7 +497,11 @@ def test_forged_noise_of_a_draft_is_detected(after_draft):
         sentence = document["guarantee"]["sentence"].replace("ε = 4.0", "ε = 3.999")
         document["guarantee"]["sentence"] = sentence
 
-    for change in (mu, texts, entry, dropped, added_instead, lower_total):
+    def smaller_draft(document):
+        document["parameters"]["draft"] |= {"mu": 1e-6, "columns": 0, "text_delta": 0.0}
+        document["spends"][0]["law"]["sigma"] = 1e6
+
+    for change in (mu, texts, entry, dropped, added_instead, lower_total, smaller_draft):
         assert after_draft.is_detected(both_manifests(after_draft, change)), change.__name__
 
 

@@ -11,7 +11,8 @@ Each histogram takes a part of μ², the cost of the whole draft: noise of stand
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import polars as pl
@@ -23,22 +24,20 @@ from deniable.privacy import noise_laws
 from deniable.privacy.composition import (
     Guarantee,
     gaussian_delta,
-    gaussian_mu,
     group_privacy,
     upper_bound,
 )
-from deniable.privacy.draft_mechanism import DRAFT_SPEND, TABLE_GROWTH, TABLE_MASS
+from deniable.privacy.draft_mechanism import (
+    DRAFT_SPEND,
+    TABLE_GROWTH,
+    TABLE_MASS,
+    calibrate_draft,
+)
 from deniable.privacy.ledger import Part, Spend
 from deniable.privacy.noise import add_noise
 from deniable.privacy.noise_tables import with_table_error
 from deniable.randomness import Rng
 
-# Share of ε and δ that is left for rounding errors.
-_ROUNDING_SHARE = 1e-6
-# Share of δ for texts that a single row would show.
-_TEXT_DELTA_SHARE = 0.25
-# A larger ε buys no accuracy that a draft could use.
-_MAX_EPSILON = 30.0
 _LEDGER_PART: Part = "structure"
 
 
@@ -121,18 +120,9 @@ def calibrate_noise(limit: Guarantee, *, histograms: int, lists: int) -> DraftNo
             (``noise_tables.with_table_error``).
     """
     _require_finite(limit)
-    largest, kept = min(limit.epsilon, _MAX_EPSILON), 1 - _ROUNDING_SHARE
-    text_delta = kept * _TEXT_DELTA_SHARE * limit.delta / max(lists, 1)
-    epsilon = kept * largest - histograms * TABLE_GROWTH + math.log1p(-lists * text_delta)
-    delta = kept * (1 - _TEXT_DELTA_SHARE) * limit.delta
-    if epsilon > 0:
-        found = DraftNoise(
-            mu=gaussian_mu(epsilon=epsilon, delta=delta) * kept,
-            epsilon=epsilon,
-            text_delta=text_delta,
-            max_histograms=histograms,
-            max_lists=lists,
-        )
+    with suppress(BudgetError):
+        scales = calibrate_draft(limit, histograms=histograms, lists=lists)
+        found = DraftNoise(**asdict(scales), max_histograms=histograms, max_lists=lists)
         if found.largest_cost.within(limit):
             return found
     raise BudgetError(
@@ -188,6 +178,8 @@ class _HiddenCounts:
         if earlier is None:
             return self
         before = dict(zip(earlier.texts, earlier.counts.tolist(), strict=True))
+        if not before.keys() >= set(self.texts):
+            raise InvariantError("a second list has a text that the first one does not have")
         weight = earlier.sigma**2 / (earlier.sigma**2 + self.sigma**2)
         counts = [before[text] for text in self.texts]
         mean = weight * self.counts + (1 - weight) * np.array(counts, dtype=np.float64)

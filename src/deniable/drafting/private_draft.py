@@ -33,7 +33,6 @@ from deniable.drafting.identifier_columns import has_identifier_name
 from deniable.drafting.measured_column import Details, MeasuredColumn, draft_unseen
 from deniable.drafting.noisy_dates import draft_dates
 from deniable.drafting.noisy_histograms import (
-    DraftNoise,
     HistogramMeasurer,
     calibrate_noise,
     per_row_limit,
@@ -43,13 +42,15 @@ from deniable.drafting.noisy_ranges import draft_numbers, has_fractions
 from deniable.drafting.toml_text import group_notes
 from deniable.drafting.type_histogram import ColumnTypes, count_types
 from deniable.errors import ConfigError, InvariantError
-from deniable.privacy.composition import Guarantee, group_privacy, upper_bound
-from deniable.privacy.draft_mechanism import HISTOGRAMS_PER_COLUMN, DraftMechanism
+from deniable.privacy.composition import Guarantee, group_privacy
+from deniable.privacy.draft_mechanism import (
+    HISTOGRAMS_PER_COLUMN,
+    LISTS_PER_COLUMN,
+    DraftMechanism,
+)
 from deniable.randomness import Randomness
 from deniable.workers import Progress, no_progress
 
-# Of the histograms of a column, this many may list texts.
-_LISTS_PER_COLUMN = 2
 # In units of the noise: fewer rows than this are as good as none, and weaker evidence is none.
 _MIN_ROWS_SCORE = 2.0
 # Noise alone rarely gives more evidence for a type than this: there are more cells of some types.
@@ -137,7 +138,7 @@ def draft_privately(
     calibrated = calibrate_noise(
         row_limit,
         histograms=1 + HISTOGRAMS_PER_COLUMN * len(learnt),
-        lists=_LISTS_PER_COLUMN * len(learnt),
+        lists=LISTS_PER_COLUMN * len(learnt),
     )
     measurer = HistogramMeasurer(calibrated, noise.at("noise"))
     if unit is not None:
@@ -155,14 +156,8 @@ def draft_privately(
         notes=(*group_notes(attributes), *_GENERAL_NOTES),
         rows=drafts.rows,
         cost=limit,
-        mechanism=_mechanism(calibrated, len(learnt)) if unit is None else None,
+        mechanism=DraftMechanism.of(limit, columns=len(learnt)) if unit is None else None,
     )
-
-
-def _mechanism(noise: DraftNoise, columns: int) -> DraftMechanism:
-    """The noise of a draft of single rows, as a run is composed with it."""
-    texts = upper_bound(noise.max_lists * noise.text_delta)
-    return DraftMechanism(mu=noise.mu, columns=columns, text_delta=texts)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from deniable.config import Config, Mode, parse_omega
 from deniable.errors import BudgetError, ConfigError
 from deniable.model.paper.correlation import entropy_queries
-from deniable.privacy.calibration import PublicFacts, fixed_seeds_share
+from deniable.privacy.calibration import SEEDS_SHARE_AFTER_DRAFT, PublicFacts
 from deniable.privacy.composition import Guarantee, row_limit, sequential_composition, unit_cost
 from deniable.privacy.draft_mechanism import DraftMechanism
 from deniable.privacy.ledger import Part
@@ -130,7 +130,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         names=schema.names,
         queries=_count_entropies(schema, config),
         sizes=schema.sizes if config.uses_pairs else (),
-        seeds_share=_seeds_share(config, mode) if mechanism else config.seeds_share,
+        seeds_share=config.seeds_share,
         values_share=config.values_share,
         models=_models(schema, config),
         rows_max=config.rows_max or schema.rows_max,
@@ -196,34 +196,28 @@ def _draft(schema: Schema) -> Guarantee | None:
 def _composed_draft(schema: Schema, config: Config, mode: Mode) -> DraftMechanism | None:
     """The noise of a private draft, if the run is composed with it (guarantee.md, Theorem 14).
 
-    That needs a run of Gaussian noise on all rows, apart from the seed histogram, and a draft for
-    single rows. Otherwise the cost of the draft is added.
+    That needs a run of Gaussian noise on all rows, apart from a small share for the seed histogram,
+    and a draft for single rows. Otherwise the cost of the draft is added.
 
     Raises:
-        ConfigError: The schema states noise that does not meet the draft's own ε and δ.
+        ConfigError: The schema states noise that is not that of the draft's own ε and δ.
     """
     draft = schema.draft
     if draft is None or draft.noise is None or not config.epsilon < math.inf:
         return None
     mechanism = DraftMechanism(**asdict(draft.noise))
-    if not mechanism.costs_at_most(Guarantee(epsilon=draft.epsilon, delta=draft.delta)):
+    if not mechanism.is_that_of(Guarantee(epsilon=draft.epsilon, delta=draft.delta)):
         raise ConfigError(
-            "mu, columns and text_delta under [draft] do not meet its epsilon and delta: restore "
-            "the section as deniable init wrote it"
+            "mu, columns and text_delta under [draft] are not those of its epsilon and delta: "
+            "restore the section as deniable init wrote it, or remove the three lines, and costs "
+            "are added"
         )
     is_gaussian = config.uses_pairs and config.data_use == "whole" and mode != "randomized"
-    if not is_gaussian or schema.unit is not None:
+    is_small = (config.seeds_share or 0.0) <= SEEDS_SHARE_AFTER_DRAFT
+    if not (is_gaussian and is_small and schema.unit is None):
         return None
     fits = composes_with_draft(mechanism, attributes=len(schema.names), epsilon=config.epsilon)
     return mechanism if fits else None
-
-
-def _seeds_share(config: Config, mode: Mode) -> float | None:
-    """The seeds' share of ε, by the options alone; None if records keep no prefix."""
-    if mode != "one-shot":
-        return None
-    omegas = parse_omega(config.omega)
-    return config.seeds_share or fixed_seeds_share(1 if omegas is None else len(omegas))
 
 
 def _limit_after_draft(config: Config, draft: Guarantee | None) -> Guarantee:

@@ -5,9 +5,9 @@ Calibration uses public facts only. It never sees the data.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from deniable.errors import BudgetError
+from deniable.errors import BudgetError, InvariantError
 from deniable.privacy import noise_laws
 from deniable.privacy.composition import (
     Guarantee,
@@ -37,6 +37,8 @@ from deniable.privacy.theorems import structure_noise
 # δ for the seeds instead of a half, the model has 2 % less noise, and r is a tenth larger.
 SEEDS_EPSILON_SHARES = (0.005, 0.1)
 SEEDS_DELTA_SHARE = 0.1
+# What is reserved of ε for seeds in a run that is composed with a private draft, whatever the mode.
+SEEDS_SHARE_AFTER_DRAFT = 0.02
 STRUCTURE_SHARE = 0.1
 # Next to a pairwise model: rows times ε for which seeds would have all of ε, their largest share
 # for each prefix length, and the least ε of a length, which bounds the table of its noise.
@@ -74,7 +76,7 @@ class PublicFacts:
         of_paper: Use the paper's noise, scaled so that the paper's own formula meets the limit.
             The true cost may exceed the limit.
         draft: A private draft of the schema that is part of the limit, if the run is composed
-            with it. Then ``sizes`` and, if records may keep a prefix, ``seeds_share`` are given.
+            with it. Then ``sizes`` are given, and ``seeds_share`` is at most what is reserved.
     """
 
     limit: Guarantee
@@ -134,38 +136,33 @@ def calibrate(facts: PublicFacts, limit: Guarantee) -> NoiseScales:
     )
 
 
-def fixed_seeds_share(lengths: int) -> float:
-    """Choose the seeds' share of ε by the number of requested prefix lengths alone."""
-    return min(SEEDS_EPSILON_SHARES[1], lengths * _MAX_SHARE_PER_LENGTH)
-
-
 def _calibrate_after_draft(
     facts: PublicFacts, draft: DraftMechanism, limit: Guarantee
 ) -> NoiseScales:
     """Choose the noise of a run that is composed with a private draft of its schema.
 
-    The schema follows from the draft, so nothing that bounds the cost may follow from the schema:
-    μ of draft and run together, and the (ε, δ) reserved for seeds, are the same for every schema
-    (guarantee.md, Theorem 14). The seeds' (ε, δ) is reserved even if the schema has a single
-    column, and no prefix.
+    The schema follows from the draft, and options may be chosen after it was read. So what bounds
+    the cost follows from neither: μ of draft and run together, and the (ε, δ) reserved for seeds,
+    are fixed by the limit (guarantee.md, Theorem 14). The latter is reserved even if no prefix is
+    kept.
     """
-    seeds, reserved = None, DiscreteLoss.zero()
-    epsilon, above = limit.epsilon, 1 + 1e-9
-    if facts.seeds_share is not None:
-        share = Guarantee(
-            epsilon=facts.seeds_share * epsilon, delta=SEEDS_DELTA_SHARE * limit.delta
-        )
-        # Rounded up by more than the rounding of the table of bounded noise.
-        reserved = DiscreteLoss.from_guarantee(above * share.epsilon, above * share.delta, times=1)
-        if facts.lengths:
-            seeds = noise_laws.bounded_noise(**asdict(share), lengths=facts.lengths)
-    mu = _largest_mu(lambda mu: mixture_delta(epsilon=epsilon, mu=mu, discrete=reserved), limit)
+    epsilon, delta = SEEDS_SHARE_AFTER_DRAFT * limit.epsilon, SEEDS_DELTA_SHARE * limit.delta
+    share = facts.seeds_share or SEEDS_SHARE_AFTER_DRAFT
+    if share > SEEDS_SHARE_AFTER_DRAFT:
+        raise InvariantError("seeds have more of ε than is reserved after a private draft")
+    # Rounded up by more than the rounding of the table of bounded noise.
+    reserved = DiscreteLoss.from_guarantee((1 + 1e-9) * epsilon, (1 + 1e-9) * delta, times=1)
+    total = limit.epsilon
+    mu = _largest_mu(lambda mu: mixture_delta(epsilon=total, mu=mu, discrete=reserved), limit)
     left = mu * mu - draft.mu**2
     if left <= 0:
         raise BudgetError(
             "the private draft of the schema has used the whole ε, and nothing is left for the "
             "run. Use a larger ε: it is the total."
         )
+    seeds = None
+    if facts.lengths:
+        seeds = noise_laws.bounded_noise(epsilon=share * total, delta=delta, lengths=facts.lengths)
     return NoiseScales(
         mu_structure=math.inf,
         counts=noise_laws.exact(),

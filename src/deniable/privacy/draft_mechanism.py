@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from deniable.errors import BudgetError
 from deniable.privacy import noise_laws
-from deniable.privacy.composition import Guarantee, gaussian_delta, upper_bound
+from deniable.privacy.composition import Guarantee, gaussian_delta, gaussian_mu, upper_bound
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise_tables import delta_before_table_error, with_table_error
 
@@ -19,6 +19,52 @@ DRAFT_SPEND = "schema draft"
 # Histograms of each drafted column: distinct values, types, and at most three of details. One more
 # is the number of rows.
 HISTOGRAMS_PER_COLUMN = 5
+# Of the histograms of a column, this many may list texts.
+LISTS_PER_COLUMN = 2
+# Share of ε and δ that is left for rounding errors.
+_ROUNDING_SHARE = 1e-6
+# Share of δ for texts that a single row would show.
+_TEXT_DELTA_SHARE = 0.25
+# A larger ε buys no accuracy that a draft could use.
+_MAX_DRAFT_EPSILON = 30.0
+# Stated noise may differ from what ε and δ give by this much: they are written with all digits.
+_STATED_PRECISION = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftScales:
+    """Calibrated noise of a private draft.
+
+    Attributes:
+        mu: μ of all histograms together, as one Gaussian mechanism.
+        epsilon: ε of that mechanism, without the errors of its tables.
+        text_delta: Largest probability that one list shows a text of a single row.
+    """
+
+    mu: float
+    epsilon: float
+    text_delta: float
+
+
+def calibrate_draft(limit: Guarantee, *, histograms: int, lists: int) -> DraftScales:
+    """Choose the noise of a draft: three quarters of δ for counts, a quarter for texts.
+
+    Args:
+        limit: (ε, δ) for one row.
+        histograms: Largest number of histograms.
+        lists: Largest number of histograms among them that list texts.
+
+    Raises:
+        BudgetError: Nothing of ε is left for the noise.
+    """
+    largest, kept = min(limit.epsilon, _MAX_DRAFT_EPSILON), 1 - _ROUNDING_SHARE
+    text_delta = kept * _TEXT_DELTA_SHARE * limit.delta / max(lists, 1)
+    epsilon = kept * largest - histograms * TABLE_GROWTH + math.log1p(-lists * text_delta)
+    delta = kept * (1 - _TEXT_DELTA_SHARE) * limit.delta
+    if epsilon <= 0:
+        raise BudgetError(f"ε = {limit.epsilon:.4g} is too small for {histograms} histograms")
+    mu = gaussian_mu(epsilon=epsilon, delta=delta) * kept
+    return DraftScales(mu=mu, epsilon=epsilon, text_delta=text_delta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +86,21 @@ class DraftMechanism:
             raise BudgetError(
                 "the noise of a draft needs μ > 0, columns ≥ 0 and 0 ≤ δ of texts < 1"
             )
+
+    @classmethod
+    def of(cls, limit: Guarantee, *, columns: int) -> "DraftMechanism":
+        """The noise of a draft of so many columns, each unit being one row."""
+        lists = LISTS_PER_COLUMN * columns
+        scales = calibrate_draft(limit, histograms=1 + HISTOGRAMS_PER_COLUMN * columns, lists=lists)
+        return cls(mu=scales.mu, columns=columns, text_delta=upper_bound(lists * scales.text_delta))
+
+    def is_that_of(self, limit: Guarantee) -> bool:
+        """Test whether this is the noise of a draft with that (ε, δ)."""
+        if not self.costs_at_most(limit):
+            return False
+        own = DraftMechanism.of(limit, columns=self.columns)
+        pairs = ((self.mu, own.mu), (self.text_delta, own.text_delta))
+        return all(math.isclose(one, two, rel_tol=_STATED_PRECISION) for one, two in pairs)
 
     @property
     def histograms(self) -> int:

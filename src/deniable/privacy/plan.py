@@ -154,7 +154,8 @@ def composes_with_draft(draft: DraftMechanism, *, attributes: int, epsilon: floa
     """
     if epsilon > _MAX_EPSILON_AFTER_DRAFT:
         return False
-    columns = max(draft.columns, attributes)
+    # Three columns at the least: then all stages measure something.
+    columns = max(draft.columns, attributes, 3)
     numbers = columns + 2 * count_tables(columns)
     numbers += interactions_spend(columns, noise_laws.exact()).l0_sensitivity
     numbers += three_way_spend(min(columns, 31), noise_laws.exact()).l0_sensitivity

@@ -266,6 +266,7 @@ class ManifestClaims:
         """
         cost, draft = self.cost, self.draft_cost
         if self.composed_draft is not None:
+            require(self.rows_per_unit == 1, "a draft is composed with a run for single rows only")
             # Texts of a single row, and the tables of the draft's noise, are not in its spend.
             delta = delta_without_draft_errors(cost.delta, cost.epsilon, self.composed_draft)
             return Guarantee(epsilon=cost.epsilon, delta=delta)

@@ -24,13 +24,13 @@ from deniable.verification.claims import (
     ManifestClaims,
     run_check,
 )
+from deniable.verification.draft_checks import check_composed_total, require_composed_draft
 from deniable.verification.earlier_versions import has_earlier_split, measures_pairs_twice
 from deniable.verification.manifest_spend import ManifestSpend, require
 from deniable.verification.second_accountant import (
     compute_epsilon,
     compute_split_epsilon,
     count_losses,
-    draft_delta,
     entropy_sensitivities,
     require_close,
 )
@@ -125,7 +125,8 @@ def _check_noise(claims: ManifestClaims) -> str:
     require(len(counts) <= 1, "the attributes' counts do not all have the same noise")
     steps |= _sum_sensitivities(claims)
     _require_pair_budget(claims)
-    _require_draft_noise(claims)
+    if claims.composed_draft is not None:
+        require_composed_draft(claims, claims.composed_draft)
     for spend in claims.spends:
         law_known = spend.law in laws.get(spend.what, {gaussian, laplace})
         require(law_known, f"{spend.what}: unexpected noise law")
@@ -138,21 +139,6 @@ def _check_noise(claims: ManifestClaims) -> str:
             same = spend.scale == (parameters["epsilon0"],)
             require(same, "the noise of the deniability test's threshold does not match ε0")
     return "Noise laws, sensitivities and the threshold meet the theorems' conditions."
-
-
-def _require_draft_noise(claims: ManifestClaims) -> None:
-    """Require that the entry of a composed draft has its μ, which meets the draft's ε and δ."""
-    draft = claims.composed_draft
-    if draft is None:
-        return
-    require(draft_delta(draft) <= draft["delta"], "the draft's noise exceeds its ε and δ")
-    [entry] = [spend for spend in claims.spends if spend.what == DRAFT_SPEND]
-    near = abs(draft["mu"] * entry.scale[0] - 1) <= 1e-12
-    require(near and entry.moved == 1, "the entry of the draft has another noise than the draft")
-    # A total that followed from the schema would follow from the table.
-    requested = (claims.parameters["epsilon"], claims.parameters["delta"])
-    same = (claims.cost.epsilon, claims.cost.delta) == requested
-    require(same, "the total of a run that is composed with a draft must be what was requested")
 
 
 def _is_counts(spend: ManifestSpend) -> bool:
@@ -249,6 +235,8 @@ def _check_single_costs(claims: ManifestClaims) -> str:
 def _check_total(claims: ManifestClaims) -> str:
     """Check the claimed total cost of all spends, at the claimed δ."""
     cost, parameters, spends = claims.cost_per_row, claims.parameters, claims.spends
+    if claims.composed_draft is not None:
+        return check_composed_total(claims)
     if "fractions" in parameters:
         exact = compute_split_epsilon(spends, parameters["fractions"], delta=cost.delta)
     else:

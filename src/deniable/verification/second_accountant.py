@@ -235,8 +235,12 @@ def _rounded_gaussian(spend: ManifestSpend) -> MixtureLoss:
     )
 
 
-def compute_epsilon(spends: Sequence[ManifestSpend], *, delta: float) -> float:
+def compute_epsilon(
+    spends: Sequence[ManifestSpend], *, delta: float, reserved: MixtureLoss | None = None
+) -> float:
     """Compute the smallest ε of all spends on the same data at ``delta``; inf if there is none.
+
+    ``reserved`` is a further loss that is composed with them.
 
     Privacy:
         Neighbours: add or remove one record of the data that all of them read.
@@ -250,7 +254,7 @@ def compute_epsilon(spends: Sequence[ManifestSpend], *, delta: float) -> float:
         alike[kind] = alike.get(kind, 0) + spend.moved * spend.times
     # A stated cost has moved = 1, noise has times = 1: the product counts either.
     losses = [privacy_loss(replace(kind, moved=n, times=n)) for kind, n in alike.items()]
-    loss = reduce(MixtureLoss.compose, losses, MixtureLoss())
+    loss = reduce(MixtureLoss.compose, losses, reserved or MixtureLoss())
     low, high = 0.0, 1e-4
     while loss.delta(high) > delta:
         low, high = high, 1.3 * high
@@ -310,10 +314,27 @@ def delta_without_draft_errors(delta: float, epsilon: float, draft: Mapping[str,
     return left
 
 
-def draft_delta(draft: Mapping[str, float]) -> float:
-    """Compute δ of a private draft alone at its own ε (guarantee.md, Theorem 7b)."""
-    epsilon = np.array([draft["epsilon"] * (1 - 1e-9)])
-    return float(_gaussian_delta(epsilon, draft["mu"])[0]) + draft["text_delta"]
+def require_draft_noise(draft: Mapping[str, float]) -> None:
+    """Require the noise that a draft with this ε and δ has (guarantee.md, Theorem 7b).
+
+    A quarter of δ is for texts, the rest for Gaussian noise; a millionth of both is left for
+    rounding. Less noise would cost more than ε and δ, and more was not added.
+    """
+    texts = draft["text_delta"] / draft["delta"]
+    known = 0.24999 < texts <= 0.25 if draft["columns"] else texts == 0
+    require(known, "the draft's part of δ for texts is not a quarter")
+    hidden = -math.log1p(-draft["text_delta"]) + (1 + 5 * draft["columns"]) * 2.0**-41
+    epsilon = np.array([draft["epsilon"] - hidden])
+    most = 0.75 * draft["delta"]
+    above, below = (float(_gaussian_delta(epsilon, draft["mu"] * f)[0]) for f in (1.0, 1 + 1e-4))
+    require(above <= most < below, "the draft's noise is not that of its ε and δ")
+
+
+def reserved_loss(epsilon: float, delta: float) -> MixtureLoss:
+    """Loss of the worst mechanism with this (ε, δ)."""
+    up = (1 - delta) / (1 + math.exp(-epsilon))
+    loss = _binomial_loss(epsilon, up, math.exp(-epsilon) * up, 1)
+    return replace(loss, infinity_mass=loss.infinity_mass + delta)
 
 
 def entropy_sensitivities(rows_max: int) -> set[int]:
