@@ -20,8 +20,9 @@ from deniable.drafting.empty_regions import (
 )
 from deniable.schema.pair_masks import MaskClosure
 
-# Rules of a pair of columns, and of a table, that are drafted; fewer of a wide table, where records
-# take long to draw under many: this number divided by the columns, but at least so many.
+# Largest numbers of drafted rules: of a pair of columns, and of a table. A wide table has fewer, as
+# records take long to draw under many rules: a constant divided by the number of columns, but at
+# least a minimum.
 _MAX_RULES_PER_PAIR = 12
 _MAX_RULES = 400
 _MAX_RULES_TIMES_COLUMNS = 20_000

@@ -130,7 +130,7 @@ class InverseTables:
     def of(cls, weights_of: WeightsOf, sample: Keys) -> "InverseTables | None":
         """Make tables of the configurations that are frequent in a sample; None if few are."""
         found, repeats = np.unique(sample, return_counts=True)
-        # In 16 bits, which are sorted ten times as fast; so many repeats are enough for anyone.
+        # In 16 bits, which sort ten times as fast. Above that, all configurations are frequent.
         rarity = (2**16 - 1 - np.minimum(repeats, 2**16 - 1)).astype(np.uint16)
         order = np.argsort(rarity, kind="stable")[: 2**_LOG2_CONFIGURATIONS]
         frequent = order[repeats[order] >= _MIN_REPEATS]

@@ -89,7 +89,7 @@ class DraftMechanism:
 
     @classmethod
     def of(cls, limit: Guarantee, *, columns: int) -> "DraftMechanism":
-        """The noise of a draft of so many columns, each unit being one row."""
+        """The noise of a draft of ``columns`` columns for single rows."""
         lists = LISTS_PER_COLUMN * columns
         scales = calibrate_draft(limit, histograms=1 + HISTOGRAMS_PER_COLUMN * columns, lists=lists)
         return cls(mu=scales.mu, columns=columns, text_delta=upper_bound(lists * scales.text_delta))

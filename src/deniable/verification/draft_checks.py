@@ -43,7 +43,7 @@ def require_composed_draft(claims: ManifestClaims, draft: Mapping[str, Any]) -> 
 
 
 def _count_numbers(columns: int) -> int:
-    """Count the noisy numbers that one record changes, at most, in a table of so many columns."""
+    """Largest number of noisy numbers that one record changes in a table of ``columns`` columns."""
     pairs, triples = columns * (columns - 1) // 2, math.comb(min(columns, 31), 3)
     return 4096 * pairs + 5488 * triples + 8 * min(pairs, max(700, 7 * columns)) + columns
 
