@@ -251,8 +251,8 @@ FAULTS = [
     Fault(
         "a unit of several rows is charged as one row",
         "pipeline/run_plan.py",
-        "limit = row_limit(_limit_after_draft(config, draft), rows=schema.max_rows_per_unit)",
-        "limit = row_limit(_limit_after_draft(config, draft), rows=1)",
+        "limit = row_limit(limit, rows=schema.max_rows_per_unit)",
+        "limit = row_limit(limit, rows=1)",
         "pipeline/test_run_plan.py::test_a_run_for_units_is_within_what_was_asked_for_a_unit",
     ),
     Fault(
@@ -380,12 +380,35 @@ FAULTS = [
     Fault(
         "a private draft lists texts in the order of their exact frequency",
         "drafting/noisy_histograms.py",
-        "        texts = dict(sorted(zip(released, rows[seen].tolist(), strict=True)))",
-        "        exact = dict(zip(listed.texts, listed.counts, strict=True))\n"
-        "        pairs = zip(released, rows[seen].tolist(), strict=True)\n"
+        "texts = dict(sorted(zip(listed.texts.filter(pl.Series(seen)), released, strict=True)))",
+        "exact = dict(zip(listed.texts, listed.counts, strict=True))\n"
+        "        pairs = zip(listed.texts.filter(pl.Series(seen)), released, strict=True)\n"
         "        texts = dict(sorted(pairs, key=lambda pair: -exact[pair[0]]))",
         "drafting/test_noisy_histograms.py"
         "::test_texts_are_released_in_their_own_order_and_after_public_cells",
+    ),
+    Fault(
+        "a run that is composed with a private draft has the draft's noise for nothing",
+        "privacy/calibration.py",
+        "left = mu * mu - draft.mu**2",
+        "left = mu * mu",
+        "privacy/test_draft_mechanism.py"
+        "::test_whatever_schema_the_draft_chooses_draft_and_run_are_within_the_limit",
+    ),
+    Fault(
+        "a draft states the texts of one list, not of all",
+        "privacy/draft_mechanism.py",
+        "text_delta=upper_bound(lists * scales.text_delta)",
+        "text_delta=upper_bound(scales.text_delta)",
+        "privacy/test_draft_mechanism.py"
+        "::test_the_stated_noise_of_a_draft_is_that_of_its_epsilon_and_delta",
+    ),
+    Fault(
+        "verify composes a draft with a run for units of several rows",
+        "verification/draft_checks.py",
+        "allowed = allowed and claims.unit is None and claims.rows_per_unit == 1",
+        "",
+        "verification/test_draft_checks.py::test_composition_where_the_rule_forbids_it_is_detected",
     ),
     Fault(
         "the rows_max of a private draft is the exact number of rows",

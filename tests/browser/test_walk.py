@@ -140,6 +140,10 @@ def choose_type(page, kind, field):
     pytest.fail(f"{field} is not shown")
 
 
+# The sentence at the end of the schema page.
+CONFIRMED = ":text('Everything is confirmed.')"
+
+
 def edit_schema(page):
     """Change a type, break an edit, answer the questions, confirm everything."""
     page.click("[aria-label='Edit marital status']")
@@ -155,7 +159,10 @@ def edit_schema(page):
     page.wait_for_selector("#c3 .kind:has-text('texts')")
     page.click("text=/Confirm the \\d+ without a question/")
     page.wait_for_selector("text=without a question", state="detached")
-    while page.locator(".answers button").count():
+    # Each answer loads the page anew. Meanwhile it has no button, which does not mean that no
+    # question is left: the sentence at the end decides.
+    outcome = page.locator(f".answers button, {CONFIRMED}")
+    while "Everything is confirmed." not in outcome.first.inner_text():
         page.locator(".answers button").first.click()
         page.wait_for_load_state()
     page.wait_for_selector("text=Everything is confirmed.")
@@ -265,11 +272,12 @@ def test_adult_becomes_a_verified_release_by_the_keyboard_alone(tmp_path, shared
 def confirm_by_keys(page, keys):
     """Confirm the number of rows, the columns, their questions and the rules."""
     keys.press("Confirm the 10 without a question, and 50,000 rows")
-    while page.locator(".answers button").count():
-        keys.press(page.locator(".answers button").first.inner_text())
-    rules = page.locator("#constraints button[value=confirm]")
-    if rules.count():  # the first is about all of them
-        keys.press(rules.first.inner_text())
+    answers = ".answers button"
+    rules = "#constraints button[value=confirm]"  # the first is about all of them
+    outcome = page.locator(f"{answers}, {rules}, {CONFIRMED}")
+    while "Everything is confirmed." not in outcome.first.inner_text():
+        first = answers if page.locator(answers).count() else rules
+        keys.press(page.locator(first).first.inner_text())
     page.wait_for_selector("text=Everything is confirmed.")
 
 
