@@ -17,6 +17,7 @@ from deniable.schema.schema import Schema
 from deniable.verification.claims import ManifestClaims
 from deniable.verification.draft_checks import check_composed_total, require_composed_draft
 from deniable.verification.ledger_checks import run_ledger_checks
+from deniable.verification.manifest_checks import _PARAMETER_RULES
 from deniable.verification.second_accountant import (
     compute_epsilon,
     delta_without_draft_errors,
@@ -145,3 +146,32 @@ def test_what_is_reserved_counts_even_without_seeds():
     alone = compute_epsilon(claims.spends, delta=claims.cost_per_row.delta)
     assert alone < claims.cost.epsilon
     assert math.isclose(alone, claims.cost.epsilon, rel_tol=0.02)
+
+
+DRAFT = {"epsilon": 0.4, "delta": 1e-10}
+NOISE = {"mu": 0.07, "columns": 3, "text_delta": 2.5e-11}
+SELECTED = {"method": "selected states", "total_variation": 0.01}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "valid"),
+    [
+        ("draft", DRAFT, True),
+        ("draft", DRAFT | NOISE, True),
+        ("draft", DRAFT | {"mu": 0.07}, False),
+        ("draft", DRAFT | NOISE | {"columns": 3.0}, False),
+        ("draft", DRAFT | NOISE | {"mu": -0.07}, False),
+        ("draft", {"epsilon": 0.4}, False),
+        ("inference", {"method": "exact"}, True),
+        ("inference", {"method": "nearly exact"}, False),
+        ("inference", {"method": "nearly exact", "cuts_constrained_bins": True}, True),
+        ("inference", {"method": "nearly exact", "cuts_constrained_bins": 1}, False),
+        ("inference", SELECTED, True),
+        ("inference", SELECTED | {"total_variation": 1.5}, False),
+        ("inference", SELECTED | {"smoothed_cases": 2}, True),
+        ("inference", SELECTED | {"smoothed_cases": 0}, False),
+        ("inference", SELECTED | {"method": "guessed"}, False),
+    ],
+)
+def test_parameters_have_the_form_that_is_written(name, value, valid):
+    assert _PARAMETER_RULES[name](value) is valid
