@@ -145,6 +145,11 @@ def _calibrate_after_draft(
     the cost follows from neither: μ of draft and run together, and the (ε, δ) reserved for seeds,
     are fixed by the limit (guarantee.md, Theorem 14). The latter is reserved even if no prefix is
     kept.
+
+    Privacy:
+        Neighbours: add or remove one record.
+        Covers: the draft's Gaussian noise, the run's, and seeds of at most the reserved (ε, δ).
+        Does not cover: texts of a single row, and the errors of noise tables (``plan``).
     """
     epsilon, delta = SEEDS_SHARE_AFTER_DRAFT * limit.epsilon, SEEDS_DELTA_SHARE * limit.delta
     share = facts.seeds_share or SEEDS_SHARE_AFTER_DRAFT

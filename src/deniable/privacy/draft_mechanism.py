@@ -56,6 +56,11 @@ def calibrate_draft(limit: Guarantee, *, histograms: int, lists: int) -> DraftSc
 
     Raises:
         BudgetError: Nothing of ε is left for the noise.
+
+    Privacy:
+        Neighbours: add or remove one row, which moves one cell of each histogram by one.
+        Covers: all histograms and lists together, by Theorem 7b; the caller tests the total.
+        Does not cover: the run that uses the draft (``DraftMechanism.limit_without_texts``).
     """
     largest, kept = min(limit.epsilon, _MAX_DRAFT_EPSILON), 1 - _ROUNDING_SHARE
     text_delta = kept * _TEXT_DELTA_SHARE * limit.delta / max(lists, 1)
