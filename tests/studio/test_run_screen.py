@@ -80,9 +80,22 @@ def test_without_one_the_history_is_shown(studio, run):
 def test_a_finished_run_leads_to_its_result(studio, run):
     end_step(studio, run.id, 0)
     end_step(studio, run.id, 1)
-    reply = studio.client.get(f"/run/{run.id}", headers={"HX-Request": "true"})
+    headers = {"HX-Request": "true"}
+    polled = studio.client.get(f"/run/{run.id}", headers=headers)
+    assert "hx-redirect" not in polled.headers  # a poll would ask for the result again and again
+    assert f'hx-get="/run/{run.id}?leave=1" hx-trigger="load"' in polled.text
+    assert "every 1s" not in polled.text
+    assert "not yet" not in polled.text
+    reply = studio.client.get(f"/run/{run.id}?leave=1", headers=headers)
     assert reply.headers["hx-redirect"] == "/result?release=out"
-    assert "not yet" not in reply.text
+
+
+def test_a_finished_run_that_is_looked_at_later_stays(studio, run):
+    end_step(studio, run.id, 0)
+    end_step(studio, run.id, 1)
+    page = studio.get(f"/run/{run.id}")
+    assert "hx-get" not in page
+    assert 'href="/result?release=out">See the result' in page
 
 
 @pytest.mark.parametrize(
@@ -142,7 +155,7 @@ def test_a_step_that_failed_without_a_word_has_its_exit_code():
 def test_a_check_leads_back_to_its_release(studio):
     run = record_release(studio, "", kind="check", schema="sub/out")
     headers = {"HX-Request": "true"}
-    reply = studio.client.get(f"/run/{run}", headers=headers)
+    reply = studio.client.get(f"/run/{run}?leave=1", headers=headers)
     assert reply.headers["hx-redirect"] == "/result?release=sub%2Fout"
 
 

@@ -57,10 +57,12 @@ def test_a_type_is_changed_in_two_steps_and_comments_stay(studio, drafted):
     sent = {"type": "text", "values": values}
     reply = edit(studio, drafted, "pet", **sent, shown_type="categorical")
     assert reply.status_code == 200  # the fields of the new type, nothing saved
+    assert "Not saved yet." in text_of(reply.text)
     assert column(drafted, "pet").kind == "categorical"
     assert 'name="other" value="other"' in reply.text
     reply = edit(studio, drafted, "pet", **sent, shown_type="text", other="rest", confirmed="on")
     assert reply.status_code == 200
+    assert "Not saved" not in text_of(reply.text)
     assert column(drafted, "pet").kind == "text"
     assert column(drafted, "pet").confirmed
     after = [line for line in drafted.read_text().split("\n") if line.startswith("#")]

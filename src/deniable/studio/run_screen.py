@@ -28,15 +28,19 @@ TITLES = {
 
 
 def show_run(call: Call) -> Reply:
-    """Show a run; a finished one leads to its result."""
+    """Show a run; one that ends while it is watched leads to its result.
+
+    The part that is polled is first replaced by one that asks once where to go: if it led there
+    itself, the next poll would ask for the result anew, before a slow one has come.
+    """
     run = call.space.store.load(call.parts["id"])
     content = _content(call, run)
     if not call.is_partial:
         return Page("run.html", content)
-    headers = {}
-    if content["state"] == "done":
-        headers = {"HX-Redirect": content["next"]}
-    return Page("run_status.html", content, headers=headers)
+    is_done = content["state"] == "done"
+    if is_done and "leave" in call.query:
+        return Page("run_status.html", content, headers={"HX-Redirect": content["next"]})
+    return Page("run_status.html", content | {"leave": is_done})
 
 
 def cancel_run(call: Call) -> Reply:
@@ -73,6 +77,7 @@ def _content(call: Call, run: RunRecord) -> dict[str, Any]:
         "is_made": is_made,
         "is_cancelled": call.space.store.is_cancelled(run),
         "next": _next_page(run),
+        "leave": False,
         "command": paste_text(call.space.root.path, *(each.step.arguments for each in statuses)),
     }
 

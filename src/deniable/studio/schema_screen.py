@@ -44,6 +44,7 @@ def schema_page(
     form: ColumnForm | None = None,
     text: str | None = None,
     error: str = "",
+    is_unsaved: bool = False,
 ) -> Page:
     """Build the page of a schema.
 
@@ -54,6 +55,7 @@ def schema_page(
         form: The form of that column, as it was sent.
         text: The whole text, as it was sent.
         error: Why a change was not saved.
+        is_unsaved: A type was chosen, and its fields are shown for the first time.
     """
     columns = [_column_view(at, each, file) for at, each in enumerate(file.columns)]
     edited = _number(given.get("column", ""))
@@ -80,6 +82,7 @@ def schema_page(
         "constraints": [_constraint_view(at, each) for at, each in enumerate(file.constraints)],
         "as_text": text is not None or "text" in given or file.schema is None,
         "error": error,
+        "is_unsaved": is_unsaved,
         "command": paste_text(call.space.root.path, plan_command(schema, records="10000")),
         **_text_content(file, text, error),
     }
@@ -106,7 +109,7 @@ def save_column(call: Call) -> Reply:
         # The page has the fields of the old type: show those of the new one.
         form = ColumnForm.sent({**call.form, **convert(column, form.kind)})
         if form.keys and call.form.get("action") != "save-as-is":
-            return schema_page(call, call.form, file, form=form)
+            return schema_page(call, call.form, file, form=form, is_unsaved=True)
     try:
         text = file.edited.with_attribute(at, **form.values(column)).text
         file.write(text)
