@@ -404,6 +404,21 @@ FAULTS = [
         "::test_the_stated_noise_of_a_draft_is_that_of_its_epsilon_and_delta",
     ),
     Fault(
+        "verify forgets that hiding a draft's texts costs ε",
+        "verification/second_accountant.py",
+        '* 2.0**-41 - math.log1p(-draft["text_delta"])',
+        "* 2.0**-41",
+        "verification/test_draft_checks.py"
+        "::test_what_is_left_is_what_the_plan_calibrates_the_run_for",
+    ),
+    Fault(
+        "verify accepts a draft that states no column and so no texts",
+        "verification/second_accountant.py",
+        'require(draft["columns"] >= 1, "a draft has at least one column")',
+        'if draft["columns"] == 0:\n        return',
+        "verification/test_draft_checks.py::test_a_draft_that_hides_its_texts_is_detected",
+    ),
+    Fault(
         "verify composes a draft with a run for units of several rows",
         "verification/draft_checks.py",
         "allowed = allowed and claims.unit is None and claims.rows_per_unit == 1",

@@ -145,9 +145,11 @@ def test_more_for_seeds_than_is_reserved_is_refused():
 
 
 def test_one_and_two_columns_can_be_composed():
-    for columns in (0, 1, 2):
+    for columns in (1, 2):
         draft = replace(DRAFT, columns=columns)
         assert composes_with_draft(draft, attributes=1, epsilon=1.0)
+    with pytest.raises(BudgetError, match="columns ≥ 1"):
+        replace(DRAFT, columns=0)
 
 
 @pytest.mark.parametrize("columns", [1, 12, 300])

@@ -20,8 +20,8 @@ from deniable.verification.ledger_checks import run_ledger_checks
 from deniable.verification.manifest_checks import _PARAMETER_RULES
 from deniable.verification.second_accountant import (
     compute_epsilon,
-    delta_without_draft_errors,
     require_draft_noise,
+    subtract_draft_errors,
 )
 
 
@@ -86,6 +86,9 @@ def forged(document, **changes):
         {"parameters__epsilon": 17.0},
         {"guarantee__epsilon": 3.999},
         {"parameters__draft__columns": 3_000},
+        {"parameters__draft__columns": 0, "parameters__draft__text_delta": 0.0},
+        {"parameters__draft__epsilon": 4.0},
+        {"parameters__draft__delta": 1e-9},
     ],
 )
 def test_composition_where_the_rule_forbids_it_is_detected(document, changes):
@@ -113,10 +116,30 @@ def test_noise_that_is_not_that_of_the_drafts_cost_is_detected():
 
 def test_texts_of_a_single_row_are_part_of_the_total(document):
     draft = document["parameters"]["draft"]
-    left = delta_without_draft_errors(1e-9, 4.0, draft)
-    assert left == pytest.approx(1e-9 - draft["text_delta"], rel=1e-12)
+    left = subtract_draft_errors(4.0, 1e-9, draft)
+    assert left[1] == pytest.approx(1e-9 - draft["text_delta"], rel=1e-12)
     claims = ManifestClaims(document=document, subject="file")
-    assert claims.cost_per_row.delta == left
+    assert (claims.cost_per_row.epsilon, claims.cost_per_row.delta) == left
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-4, 1e-6])
+def test_what_is_left_is_what_the_plan_calibrates_the_run_for(delta):
+    """With a large δ, ε for texts that are not shown is not negligible. The plan rounds δ down."""
+    own = DraftMechanism.of(Guarantee(epsilon=0.3, delta=0.9 * delta), columns=4)
+    planned = own.limit_without_texts(Guarantee(epsilon=1.0, delta=delta))
+    epsilon, left = subtract_draft_errors(1.0, delta, vars(own))
+    assert epsilon == pytest.approx(planned.epsilon, rel=1e-12)
+    assert planned.delta <= left <= planned.delta * (1 + delta)
+    assert epsilon < 1 - 0.2 * delta
+
+
+def test_a_draft_that_hides_its_texts_is_detected():
+    """A forged draft without columns would have no texts, and leave the whole δ to the run."""
+    limit = Guarantee(epsilon=0.3, delta=1e-5)
+    facts = {"epsilon": 0.3, "delta": 1e-5, **vars(DraftMechanism.of(limit, columns=4))}
+    require_draft_noise(facts)
+    with pytest.raises(VerificationError, match="at least one column"):
+        require_draft_noise(facts | {"columns": 0, "text_delta": 0.0})
 
 
 def test_less_noise_than_the_total_allows_is_detected(document):
@@ -160,6 +183,7 @@ SELECTED = {"method": "selected states", "total_variation": 0.01}
         ("draft", DRAFT | NOISE, True),
         ("draft", DRAFT | {"mu": 0.07}, False),
         ("draft", DRAFT | NOISE | {"columns": 3.0}, False),
+        ("draft", DRAFT | NOISE | {"columns": 0}, False),
         ("draft", DRAFT | NOISE | {"mu": -0.07}, False),
         ("draft", {"epsilon": 0.4}, False),
         ("inference", {"method": "exact"}, True),

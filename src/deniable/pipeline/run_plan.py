@@ -209,8 +209,7 @@ def _composed_draft(schema: Schema, config: Config, mode: Mode) -> DraftMechanis
     if not mechanism.is_that_of(Guarantee(epsilon=draft.epsilon, delta=draft.delta)):
         raise ConfigError(
             "mu, columns and text_delta under [draft] are not those of its epsilon and delta: "
-            "restore the section as deniable init wrote it, or remove the three lines, and costs "
-            "are added"
+            "restore the section as deniable init wrote it"
         )
     is_gaussian = config.uses_pairs and config.data_use == "whole" and mode != "randomized"
     is_small = (config.seeds_share or 0.0) <= SEEDS_SHARE_AFTER_DRAFT

@@ -87,9 +87,9 @@ class DraftMechanism:
     text_delta: float
 
     def __post_init__(self) -> None:
-        if not (0 < self.mu < math.inf and self.columns >= 0 and 0 <= self.text_delta < 1):
+        if not (0 < self.mu < math.inf and self.columns >= 1 and 0 <= self.text_delta < 1):
             raise BudgetError(
-                "the noise of a draft needs μ > 0, columns ≥ 0 and 0 ≤ δ of texts < 1"
+                "the noise of a draft needs μ > 0, columns ≥ 1 and 0 ≤ δ of texts < 1"
             )
 
     @classmethod

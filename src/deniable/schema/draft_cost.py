@@ -8,6 +8,9 @@ from typing import Any
 from deniable.errors import SchemaError
 from deniable.schema.toml_writer import write_value
 
+# More columns than any table has.
+_MAX_COLUMNS = 10**6
+
 
 @dataclass(frozen=True, kw_only=True)
 class StatedDraftNoise:
@@ -28,12 +31,12 @@ class StatedDraftNoise:
         if not (
             types == (float, int, float)
             and 0 < self.mu < math.inf
-            and self.columns >= 0
+            and 1 <= self.columns <= _MAX_COLUMNS
             and 0 <= self.text_delta < 1
         ):
             raise SchemaError(
                 "mu, columns and text_delta of [draft] must be as deniable init wrote them: "
-                "0 < mu, 0 <= columns, 0 <= text_delta < 1"
+                f"0 < mu, 1 <= columns <= {_MAX_COLUMNS}, 0 <= text_delta < 1"
             )
 
 

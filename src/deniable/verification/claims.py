@@ -23,8 +23,8 @@ from deniable.verification.earlier_versions import (
 )
 from deniable.verification.manifest_spend import ManifestSpend, require
 from deniable.verification.second_accountant import (
-    delta_without_draft_errors,
     randomized_test_cost,
+    subtract_draft_errors,
 )
 
 # What a manifest describes: a release, an artefact, or one file of generated records.
@@ -268,8 +268,8 @@ class ManifestClaims:
         if self.composed_draft is not None:
             require(self.rows_per_unit == 1, "a draft is composed with a run for single rows only")
             # Texts of a single row, and the tables of the draft's noise, are not in its spend.
-            delta = delta_without_draft_errors(cost.delta, cost.epsilon, self.composed_draft)
-            return Guarantee(epsilon=cost.epsilon, delta=delta)
+            epsilon, delta = subtract_draft_errors(cost.epsilon, cost.delta, self.composed_draft)
+            return Guarantee(epsilon=epsilon, delta=delta)
         if draft is not None:
             left = (cost.epsilon - draft.epsilon, cost.delta - draft.delta)
             require(min(left) > 0, "the draft of the schema costs more than the total")

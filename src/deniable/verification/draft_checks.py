@@ -33,6 +33,8 @@ def require_composed_draft(claims: ManifestClaims, draft: Mapping[str, Any]) -> 
     growth = _GROWTH_PER_NUMBER * _count_numbers(columns)
     allowed = allowed and growth <= _MAX_TABLE_GROWTH * min(epsilon, 1.0)
     require(allowed, "a run of this kind is not composed with a draft")
+    less = draft["epsilon"] < epsilon and draft["delta"] < parameters["delta"]
+    require(less, "the draft of the schema costs as much as the total")
     require_draft_noise(draft)
     [entry] = [spend for spend in claims.spends if spend.what == DRAFT_SPEND]
     near = abs(draft["mu"] * entry.scale[0] - 1) <= 1e-12

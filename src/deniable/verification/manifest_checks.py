@@ -140,7 +140,7 @@ def _is_draft(facts: Any) -> bool:
     names = ["epsilon", "delta"]
     if list(facts) != names:
         names += ["mu", "columns", "text_delta"]
-        if list(facts) != names or not _is_integer(0)(facts["columns"]):
+        if list(facts) != names or not _is_integer(1, 10**6)(facts["columns"]):
             return False
     return all(map(_is_real(0.0), (facts[name] for name in names if name != "columns")))
 

@@ -302,15 +302,18 @@ def randomized_test_cost(
     return epsilon0 + math.log1p(gamma / t), delta
 
 
-def delta_without_draft_errors(delta: float, epsilon: float, draft: Mapping[str, float]) -> float:
-    """Subtract from δ what a private draft adds to its Gaussian noise (guarantee.md, Theorem 14).
+def subtract_draft_errors(
+    epsilon: float, delta: float, draft: Mapping[str, float]
+) -> tuple[float, float]:
+    """Subtract from a total what a private draft adds to its Gaussian noise: ε and δ that are left.
 
-    The probability that a list shows a text of a single row, and the error of the tables of its
-    noise: 1 + 5 histograms for each column, with an error of at most 2^-99 each.
+    Three things (guarantee.md, Theorems 7b and 14): the probability that a list shows a text of a
+    single row, ε for hiding such texts, and the error of the tables of its noise.
     """
-    tables = (1 + math.exp(min(epsilon, 700.0))) * (1 + 5 * draft["columns"]) * 2.0**-99
-    left = delta - draft["text_delta"] - tables
-    require(left > 0, "the draft of the schema has used the whole δ")
+    own = _draft_epsilon_errors(draft)
+    tables = (1 + math.exp(min(epsilon, 700.0))) * _draft_histograms(draft) * 2.0**-99
+    left = epsilon - own, delta - draft["text_delta"] - tables
+    require(min(left) > 0, "the draft of the schema has used the whole ε or δ")
     return left
 
 
@@ -318,16 +321,26 @@ def require_draft_noise(draft: Mapping[str, float]) -> None:
     """Require the noise that a draft with this ε and δ has (guarantee.md, Theorem 7b).
 
     A quarter of δ is for texts, the rest for Gaussian noise; a millionth of both is left for
-    rounding. Less noise would cost more than ε and δ, and more was not added.
+    rounding. Less noise would cost more than ε and δ, and more was not added. A draft has at least
+    one column, so it may list texts.
     """
+    require(draft["columns"] >= 1, "a draft has at least one column")
     texts = draft["text_delta"] / draft["delta"]
-    known = 0.24999 < texts <= 0.25 if draft["columns"] else texts == 0
-    require(known, "the draft's part of δ for texts is not a quarter")
-    hidden = -math.log1p(-draft["text_delta"]) + (1 + 5 * draft["columns"]) * 2.0**-41
-    epsilon = np.array([draft["epsilon"] - hidden])
+    require(0.24999 < texts <= 0.25, "the draft's part of δ for texts is not a quarter")
+    epsilon = np.array([draft["epsilon"] - _draft_epsilon_errors(draft)])
     most = 0.75 * draft["delta"]
     above, below = (float(_gaussian_delta(epsilon, draft["mu"] * f)[0]) for f in (1.0, 1 + 1e-4))
     require(above <= most < below, "the draft's noise is not that of its ε and δ")
+
+
+def _draft_histograms(draft: Mapping[str, float]) -> float:
+    """Largest number of histograms of a draft: the rows, and five for each column."""
+    return 1 + 5 * draft["columns"]
+
+
+def _draft_epsilon_errors(draft: Mapping[str, float]) -> float:
+    """ε of a draft besides its Gaussian noise: hidden texts, and a relative error of each table."""
+    return _draft_histograms(draft) * 2.0**-41 - math.log1p(-draft["text_delta"])
 
 
 def reserved_loss(epsilon: float, delta: float) -> MixtureLoss:
