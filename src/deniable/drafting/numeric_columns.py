@@ -33,6 +33,10 @@ _MAX_LISTED_NUMBERS = 50
 _MAX_LISTED_CODES = 20_000
 # Fewer numbers are a step apart by chance.
 _MIN_GRID_NUMBERS = 5
+# At most this many integers, each in at least this many rows, are a list if others between them are
+# missing: -1 and 1, or 1, 2, 3 and 9.
+_MAX_CODES_WITH_GAPS = 20
+_MIN_ROWS_OF_CODE = 20
 # A spike is a number with at least this many rows, such as a monthly rate or a tariff. Spikes get
 # bins of their own if they hold this share of the rows in wide bins, and if this share of those
 # rows exceeds an even spread within the bins. A number with fewer rows is never named.
@@ -139,7 +143,8 @@ def _list_fields(
     distinct, span = len(numbers.positions), numbers.high - numbers.low
     integral = numbers.is_integral
     is_sparse = span >= 10 * distinct and span >= MAX_UNBINNED_POSITIONS
-    if numbers.rows < 10 * distinct or not (is_sparse or _is_on_coarse_grid(numbers)):
+    is_list = is_sparse or _is_on_coarse_grid(numbers) or _has_gaps(numbers)
+    if numbers.rows < 10 * distinct or not is_list:
         if not (split_name(name) & CODE_WORDS and integral and distinct <= _MAX_LISTED_CODES):
             return None
     elif distinct > _MAX_LISTED_NUMBERS and (
@@ -176,6 +181,21 @@ def _is_on_coarse_grid(numbers: NumericProfile) -> bool:
         return False
     step = math.gcd(*(int(p) - numbers.low for p in numbers.positions))
     return step > 1 and numbers.high - numbers.low < 2 * step * distinct
+
+
+def _has_gaps(numbers: NumericProfile) -> bool:
+    """Whether the numbers are a few frequent codes with gaps between them.
+
+    As a range, the codes between them would occur in some records, too. One record of a third value
+    is enough to change the degrees of freedom of a two-way table.
+    """
+    distinct = len(numbers.positions)
+    return (
+        numbers.is_integral
+        and 2 <= distinct <= _MAX_CODES_WITH_GAPS
+        and distinct <= numbers.high - numbers.low
+        and int(numbers.counts.min()) >= _MIN_ROWS_OF_CODE
+    )
 
 
 def _range_fields(
