@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from deniable.data.codec import Codec
-from deniable.data.complete_records import decode_records, record_dtypes
+from deniable.data.complete_records import decode_records, permute_numbers, record_dtypes
 from deniable.data.table_io import read_codes, write_table
 from deniable.errors import DataError, SchemaError
 from deniable.randomness import Keyed
@@ -51,6 +51,34 @@ def test_identifiers_are_the_running_numbers_of_records(text, first, expected):
     schema = schema_of(identifier(f'format = "{text}"'))
     assert records(schema, 1, 2, 3, first_record=first)["id"].to_list() == expected
     assert Schema.parse(schema.text()) == schema
+
+
+def test_further_identifiers_have_an_order_of_their_own():
+    """A customer is not equal to the order; whole releases keep one number for one record."""
+    names = ("id", "customer", "branch", "left out")
+    columns = [identifier(name=name) for name in names[:3]]
+    schema = schema_of(identifier('release = "omit"', names[3]), *columns)
+    frame = records(schema, *[0] * 3_000)
+    assert frame["id"].to_list() == list(range(1, 3_001))
+    for name in names[1:3]:
+        assert frame[name].n_unique() == 3_000
+        assert frame[name].min() > 0
+        assert abs(np.corrcoef(frame["id"], frame[name])[0, 1]) < 0.08
+    assert abs(np.corrcoef(frame["customer"], frame["branch"])[0, 1]) < 0.08
+    assert records(schema, *[0] * 10, first_record=991).equals(frame[990:1000])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 9, 64, 999, 20_000])
+def test_permuted_numbers_are_those_that_were_given(size):
+    numbers = np.arange(1, 3 * size + 1)
+    orders = [permute_numbers(numbers, name=name, size=size) for name in ("order", "customer")]
+    for found in orders:
+        for block in range(0, 3 * size, size):
+            own = slice(block, block + size)
+            assert np.array_equal(np.sort(found[own]), numbers[own])
+    if size >= 999:
+        assert (orders[0] != numbers).mean() > 0.99
+        assert (orders[0] != orders[1]).mean() > 0.99
 
 
 def test_uuids_are_well_formed_and_depend_on_number_and_salt():

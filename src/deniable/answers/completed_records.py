@@ -133,12 +133,13 @@ class CompletedRecords:
 
     def _complete(self, frame: pl.DataFrame, task: _Task) -> pl.DataFrame:
         """Add columns that are not modelled; copy given cells that have no code."""
-        columns = self.draw.schema.columns
+        schema = self.draw.schema
         repeated = task.rows.copied.select(pl.all().repeat_by(task.times).explode())
         frame = _overlay(frame, repeated)
         salt = self.randomness.at("identifiers").words(2).tobytes()
-        complete = add_unmodelled_columns(frame, columns, first_record=task.first_record, salt=salt)
-        return _overlay(complete, repeated).select([c.name for c in released_columns(columns)])
+        complete = add_unmodelled_columns(frame, schema, first_record=task.first_record, salt=salt)
+        names = [column.name for column in released_columns(schema.columns)]
+        return _overlay(complete, repeated).select(names)
 
 
 class _Job(NamedTuple):

@@ -168,7 +168,7 @@ class SelectedRecords:
         codes, positions = self.draw.draw(posterior, cases, {}, rng, self._infeasible)
         frame = add_unmodelled_columns(
             self.draw.codec.values(codes, positions),
-            self.draw.schema.columns,
+            self.draw.schema,
             first_record=first + 1,
             salt=self.randomness.at("identifiers").words(2).tobytes(),
         )

@@ -6,14 +6,16 @@ Also the types of these columns, and their text in CSV files.
 import hashlib
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
-from deniable.arrays import Codes
+from deniable.arrays import Codes, Counts
 from deniable.data.codec import Codec, format_values, value_dtype
 from deniable.errors import InvariantError
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
 from deniable.schema.grid import format_decimals
+from deniable.schema.schema import Schema
 from deniable.schema.unmodelled_columns import (
     Computed,
     Constant,
@@ -25,6 +27,8 @@ from deniable.schema.value_map import ValueMap
 
 # Version and variant digits of a UUID (RFC 9562); version 8 is for custom formats.
 _UUID_VERSION, _UUID_VARIANTS = "8", "89ab"
+# At most this many identifiers are permuted together.
+_MAX_PERMUTED = 2**31
 
 
 def released_columns(columns: Sequence[SchemaColumn]) -> tuple[SchemaColumn, ...]:
@@ -58,29 +62,27 @@ def decode_records(
     if schema.constraint_solver and rng is not None:
         positions = schema.constraint_solver.repair(codes, positions, rng)
     frame = codec.values(codes, positions)
-    return add_unmodelled_columns(frame, schema.columns, first_record=first_record, salt=salt)
+    return add_unmodelled_columns(frame, schema, first_record=first_record, salt=salt)
 
 
 def add_unmodelled_columns(
-    frame: pl.DataFrame,
-    columns: Sequence[SchemaColumn],
-    *,
-    first_record: int = 1,
-    salt: bytes = b"",
+    frame: pl.DataFrame, schema: Schema, *, first_record: int = 1, salt: bytes = b""
 ) -> pl.DataFrame:
     """Add identifiers, constants and computed columns, in the order of the schema.
 
     Args:
         frame: The learnt columns.
-        columns: All columns of the schema.
+        schema: The schema.
         first_record: The number of the first record, from which identifiers are generated.
         salt: Key of the generated UUIDs; at most 64 bytes.
     """
+    columns = schema.columns
     names = [column.name for column in released_columns(columns)]
     if frame.columns == names:
         return frame
+    running: Counts = np.arange(first_record, first_record + frame.height, dtype=np.int64)
     complete = frame.with_columns(
-        _generate_column(column, frame.height, first_record, salt)
+        _generate_column(column, _own_numbers(column, running, schema), salt)
         for column in columns
         if isinstance(column, Identifier | Constant)
     )
@@ -129,14 +131,13 @@ def format_csv_cells(column: SchemaColumn) -> pl.Expr:
     return cell.fill_null(missing[0]) if missing and missing[0] else cell
 
 
-def _generate_column(
-    column: Identifier | Constant, rows: int, first: int, salt: bytes
-) -> pl.Series:
+def _generate_column(column: Identifier | Constant, own: Counts, salt: bytes) -> pl.Series:
+    """Generate a column; ``own`` has the number of each record in this column."""
     if isinstance(column, Constant):
         value = None if column.is_empty else column.value
         dtype = value_dtype(column.attribute)
-        return pl.Series(column.name, [value], dtype=dtype).new_from_index(0, rows)
-    numbers = pl.int_range(first, first + rows, dtype=pl.Int64, eager=True).alias(column.name)
+        return pl.Series(column.name, [value], dtype=dtype).new_from_index(0, len(own))
+    numbers = pl.Series(column.name, own)
     if column.format == "number":
         return numbers
     if column.format == "uuid":
@@ -149,6 +150,54 @@ def _generate_column(
         .to_series()
         .alias(column.name)
     )
+
+
+def _own_numbers(column: Identifier | Constant, running: Counts, schema: Schema) -> Counts:
+    """Number the records for a column: running numbers, permuted for all but the first identifier.
+
+    If all identifiers of a record were its running number, a customer would be equal to the order,
+    and to the branch.
+    """
+    numbered = [
+        each
+        for each in released_columns(schema.columns)
+        if isinstance(each, Identifier) and each.format != "uuid"
+    ]
+    if column not in numbered[1:] or not isinstance(column, Identifier):
+        return running
+    digits = 0 if column.format == "number" else column.format_parts[1]
+    size = min(schema.rows_max, 10**digits - 1) if digits else schema.rows_max
+    return permute_numbers(running, name=column.name, size=size)
+
+
+def permute_numbers(numbers: Counts, *, name: str, size: int) -> Counts:
+    """Permute the integers 1 to ``size``, the next ``size`` ones, and so on.
+
+    Public: a one-to-one map that depends on the name of the column and on the size alone.
+
+    Args:
+        numbers: Positive integers.
+        name: The column's name.
+        size: How many are permuted together.
+    """
+    size = min(size, _MAX_PERMUTED)
+    bits = max(size - 1, 1).bit_length()
+    key = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    factors = [int.from_bytes(part, "big") % 2**bits | 1 for part in (key[:4], key[4:])]
+    low = _mix((numbers - 1) % size, factors, bits)
+    # The map is one-to-one below 2^bits. Repeated until it is below the size, it is there, too.
+    while (outside := np.flatnonzero(low >= size)).size:
+        low[outside] = _mix(low[outside], factors, bits)
+    permuted: Counts = (numbers - 1) // size * size + low + 1
+    return permuted
+
+
+def _mix(numbers: Counts, factors: Sequence[int], bits: int) -> Counts:
+    """Map integers below 2^bits one-to-one. Products stay below 2^62."""
+    for factor in factors:
+        numbers = (numbers * factor + factor // 2) % 2**bits
+        numbers = numbers ^ (numbers >> (bits // 2 + 1))
+    return numbers
 
 
 def _uuid(number: int, salt: bytes) -> str:

@@ -140,7 +140,7 @@ def _written_again(
         block = codes[done : done + batch.height]
         positions = _positions_in_bins(codec, block, batch)
         frame = codec.values(block, positions)
-        frame = add_unmodelled_columns(frame, schema.columns, first_record=first_record + done)
+        frame = add_unmodelled_columns(frame, schema, first_record=first_record + done)
         if uuids:
             seen.append(_require_uuids(batch, uuids))
         yield frame.with_columns(batch.get_column(name) for name in uuids)
