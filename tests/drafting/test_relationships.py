@@ -56,48 +56,6 @@ def test_independent_columns_have_no_relationship():
     assert found == Relationships()
 
 
-def formulas_of(**columns) -> dict:
-    return {each.column: each.text for each in relationships_of(**columns).formulas}
-
-
-def test_sums_and_products_are_found():
-    draws = rng()
-    rent, food, count = (draws.integers(3, 900, 2000) for _ in range(3))
-    found = formulas_of(
-        rent=rent, food=food, count=count, total=rent + food, **{"the product": rent * count}
-    )
-    assert found == {"total": "rent + food", "the product": "rent * count"}
-
-
-def test_a_difference_is_found_as_a_sum_and_names_are_quoted():
-    draws = rng()
-    gross, tax = draws.integers(1000, 9000, 2000), draws.integers(3, 900, 2000)
-    found = formulas_of(**{"net pay": gross - tax, "tax": tax, "gross": gross})
-    assert found == {"gross": "`net pay` + tax"}
-
-
-def test_one_exception_refutes_a_sum():
-    draws = rng()
-    rent, food = draws.integers(3, 900, 2000), draws.integers(3, 900, 2000)
-    total = rent + food
-    total[1234] += 1
-    assert not formulas_of(rent=rent, food=food, total=total)
-
-
-def test_a_sum_that_is_missing_where_its_terms_are_not_is_no_formula():
-    """A computed column is missing only where a term is."""
-    draws = rng()
-    rent, food = draws.integers(3, 900, 2000), draws.integers(3, 900, 2000)
-    total = [None if i % 50 == 0 else int(both) for i, both in enumerate(rent + food)]
-    assert not formulas_of(rent=rent, food=food, total=total)
-
-
-def test_a_copy_is_found_with_its_decimals():
-    values = rng().normal(size=500).round(2)
-    [found] = relationships_of(a=values, b=values.copy()).formulas
-    assert (found.column, found.text, found.decimals) == ("b", "a", 2)
-
-
 def test_an_order_that_follows_from_two_others_is_left_out():
     draws = rng()
     first = draws.integers(0, 900, 1000)

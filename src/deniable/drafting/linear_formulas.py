@@ -4,13 +4,14 @@ A line through two sampled rows is tested on all sampled rows. A coincidence wou
 line in eight different numbers of the source and more.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 
 from deniable.arrays import Mask, Reals
+from deniable.drafting.formula_sample import FormulaSample
 
 # Different numbers of the source that the sample needs.
 _MIN_DISTINCT = 8
@@ -34,12 +35,23 @@ class Line:
     factor: Decimal
     constant: Decimal
 
-    def of(self, numbers: Reals) -> Reals:
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """The index of the source."""
+        return (self.source,)
+
+    def of(self, *terms: Reals) -> Reals:
         """Compute the target from the source."""
+        [numbers] = terms
         return float(self.factor) * numbers + float(self.constant)
 
-    def text(self, source: str) -> str:
-        """Write the formula; ``source`` is the column's name, quoted if it has to be."""
+    def evidence(self, *terms: Reals) -> Mask:
+        """Every number of the source is evidence: the sample has eight and more."""
+        return np.isfinite(terms[0])
+
+    def text(self, *terms: str) -> str:
+        """Write the formula; the name of the source is quoted if it has to be."""
+        [source] = terms
         product = source if abs(self.factor) == 1 else f"{abs(self.factor):f} * {source}"
         if self.factor < 0:
             return f"{self.constant:f} - {product}"
@@ -49,23 +61,16 @@ class Line:
         return f"{product} {sign} {abs(self.constant):f}"
 
 
-def find_lines(
-    sample: Reals, decimals: Sequence[int], distinct: Sequence[int], tolerances: Reals
-) -> Iterator[Line]:
+def find_lines(sample: FormulaSample) -> Iterator[Line]:
     """Yield the columns that are a line of another in all sampled rows without a missing cell.
 
     The source has at least as many different numbers in the table. Integers need an integer factor
     and constant.
-
-    Args:
-        sample: Sampled rows by columns; NaN if a cell is missing.
-        decimals: Decimals of each column.
-        distinct: Different numbers of each column, in the table.
-        tolerances: Rounding error of each column.
     """
-    for source in range(sample.shape[1]):
-        present = np.isfinite(sample[:, source])
-        rows = sample[present]
+    numbers_of, distinct, tolerances = sample.numbers, sample.distinct, sample.tolerances
+    for source in sample.columns:
+        present = np.isfinite(numbers_of[:, source])
+        rows = numbers_of[present]
         numbers = rows[:, source]
         if len(np.unique(numbers)) < _MIN_DISTINCT:
             continue
@@ -73,7 +78,7 @@ def find_lines(
             # Of two columns with as many different numbers, the first is the source.
             if (distinct[source], target) > (distinct[target], source) and target != source:
                 line = _fit_line(numbers, rows[:, target], float(tolerances[target]))
-                if line is not None and (decimals[target] or _is_integer(*line)):
+                if line is not None and (sample.decimals[target] or _is_integer(*line)):
                     yield Line(target=target, source=source, factor=line[0], constant=line[1])
 
 

@@ -6,6 +6,7 @@ All of them were read off the data, and are marked as unconfirmed.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from deniable.drafting.column_formulas import ColumnFormula
 from deniable.drafting.dependencies import Dependency
 from deniable.drafting.description import (
     FROM_DATA,
@@ -15,7 +16,7 @@ from deniable.drafting.description import (
     TomlScalar,
     TomlValue,
 )
-from deniable.drafting.relationships import ColumnFormula, Relationships
+from deniable.drafting.relationships import Relationships
 from deniable.drafting.toml_text import comment_lines, commented_line
 from deniable.schema.toml_writer import write_constraint, write_value
 

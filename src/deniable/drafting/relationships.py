@@ -3,49 +3,27 @@
 Each candidate is tested on a sample of rows first; all rows are read only if the sample agrees.
 """
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 
 import numpy as np
 
-from deniable.arrays import Indices, Mask, Reals
+from deniable.arrays import Reals
 from deniable.drafting.column_axes import column_axis
+from deniable.drafting.column_formulas import ColumnFormula, find_formulas, row_numbers
 from deniable.drafting.column_profile import ColumnProfile
 from deniable.drafting.dependencies import Dependency, find_dependencies, spread_rows
 from deniable.drafting.description import ColumnGuess
 from deniable.drafting.empty_regions import Exclusion
 from deniable.drafting.exclusions import find_exclusions
-from deniable.drafting.linear_formulas import find_lines
 
 _SAMPLE_ROWS = 1_000
-_FORMULA_SAMPLE_ROWS = 64
-# Columns among which sums and products are sought: the work grows with the cube of them.
-_MAX_FORMULA_COLUMNS = 100
-# Sampled rows without a missing cell that a formula needs.
-_MIN_COMPLETE_SAMPLES = 8
-# Rows that must support a formula or an order.
+# Rows that must support an order.
 _MIN_SUPPORT_ROWS = 30
 _MIN_ORDERED_VALUES = 10
 _MAX_ORDERS = 20
-# Candidates that are checked against all rows.
+# Orders that are checked against all rows.
 _MAX_CANDIDATES_CHECKED = 400
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnFormula:
-    """A column that equals a formula of others in every row.
-
-    Attributes:
-        column: The column.
-        text: The formula, as a schema has it.
-        decimals: Decimals of the result; None for integers.
-    """
-
-    column: str
-    text: str
-    decimals: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +31,7 @@ class Relationships:
     """Relationships found between columns; each holds in every row.
 
     Attributes:
-        formulas: Columns that equal another, a line of another, or a sum or product of two others.
+        formulas: Columns that equal another, or a sum, product, line or quotient of others.
         dependencies: Columns that follow from one other column.
         orders: Pairs of columns whose first never exceeds the second, and whether they are
             never equal.
@@ -76,7 +54,7 @@ def find_relationships(
     modelled = [j for j, guess in enumerate(guesses) if guess.draft.is_modelled]
     if columns[0].rows < _MIN_SUPPORT_ROWS or len(modelled) < 2:
         return Relationships()
-    formulas = _find_formulas(columns, guesses, modelled)
+    formulas = find_formulas(columns, guesses)
     computed = {formula.column for formula in formulas}
     axes = [
         axis
@@ -97,167 +75,6 @@ def find_relationships(
     )
 
 
-# Formulas
-
-
-def _find_formulas(
-    columns: Sequence[ColumnProfile], guesses: Sequence[ColumnGuess], modelled: Sequence[int]
-) -> list[ColumnFormula]:
-    """Find columns that equal another, a line of another, or the sum or product of two others."""
-    usable = [j for j in modelled if guesses[j].scale == "number" and len(columns[j].values) > 2]
-    rows = spread_rows(columns[0].rows, _FORMULA_SAMPLE_ROWS)
-    samples = {j: _row_numbers(columns[j], guesses[j], rows) for j in usable}
-    usable = [j for j in usable if np.isfinite(samples[j]).sum() >= _MIN_COMPLETE_SAMPLES]
-    if len(usable) < 2:
-        return []
-    sample = np.stack([samples[j] for j in usable], axis=1)
-    tolerances = np.array([_rounding_error(guesses[j].decimals) for j in usable])
-    distinct = [len(columns[j].values) for j in usable]
-    found: list[ColumnFormula] = []
-    computed: set[int] = set()
-    kept: list[tuple[int, ...]] = []
-    checked = 0
-    for target, terms, operator in _candidate_formulas(sample, tolerances, distinct):
-        result, parts = usable[target], [usable[term] for term in terms]
-        if result in computed or computed & set(parts) or checked >= _MAX_CANDIDATES_CHECKED:
-            continue
-        checked += 1
-        if _formula_holds(columns, guesses, result, parts, operator):
-            computed.add(result)
-            kept.append(terms)
-            text = f" {operator} ".join(_quote_name(columns[j].name) for j in parts)
-            found.append(
-                ColumnFormula(
-                    column=columns[result].name, text=text, decimals=_decimals(guesses[result])
-                )
-            )
-    free = [j not in computed for j in usable]
-    own = [j for j, is_free in zip(usable, free, strict=True) if is_free]
-    terms_used = {usable[term] for each in kept for term in each}
-    return [*found, *_find_line_formulas(columns, guesses, own, sample[:, free], terms_used)]
-
-
-def _find_line_formulas(
-    columns: Sequence[ColumnProfile],
-    guesses: Sequence[ColumnGuess],
-    usable: Sequence[int],
-    sample: Reals,
-    parts: set[int],
-) -> list[ColumnFormula]:
-    """Find columns that are a line of another; ``parts`` of other formulas stay learnt."""
-    by_length = sorted(range(len(usable)), key=lambda at: (-len(columns[usable[at]].values), at))
-    longest = sorted(by_length[:_MAX_FORMULA_COLUMNS])
-    found: list[ColumnFormula] = []
-    computed: set[int] = set()
-    own = [usable[at] for at in longest]
-    decimals = [guesses[j].decimals for j in own]
-    distinct = [len(columns[j].values) for j in own]
-    tolerances = np.array([_rounding_error(each) for each in decimals])
-    for line in find_lines(sample[:, longest], decimals, distinct, tolerances):
-        result, source = own[line.target], own[line.source]
-        if computed & {result, source} or result in parts:
-            continue
-        expected = line.of(_row_numbers(columns[source], guesses[source]))
-        numbers = _row_numbers(columns[result], guesses[result])
-        if _equal_in_all_rows(expected, numbers, tolerances[line.target]):
-            computed.add(result)
-            parts = parts | {source}
-            text = line.text(_quote_name(columns[source].name))
-            found.append(
-                ColumnFormula(
-                    column=columns[result].name, text=text, decimals=_decimals(guesses[result])
-                )
-            )
-    return found
-
-
-def _equal_in_all_rows(expected: Reals, numbers: Reals, tolerance: float) -> bool:
-    """Whether a formula gives the numbers of a column, and is missing in the same rows."""
-    present = np.isfinite(numbers)
-    if not np.array_equal(np.isfinite(expected), present) or present.sum() < _MIN_SUPPORT_ROWS:
-        return False
-    return bool((np.abs(expected - numbers)[present] <= tolerance).all())
-
-
-def _candidate_formulas(
-    sample: Reals, tolerances: Reals, distinct: Sequence[int]
-) -> Iterator[tuple[int, tuple[int, ...], str]]:
-    """Yield columns that equal another, or a sum or product of two others, in the sample.
-
-    Sums and products are sought among the columns with the most distinct values.
-    """
-    columns = range(sample.shape[1])
-    for b in columns:
-        for a in np.flatnonzero(_columns_equal_to(sample[:, [b]], sample, tolerances)):
-            if a > b:
-                yield int(a), (b,), "="
-    longest = sorted(columns, key=lambda j: (-distinct[j], j))[:_MAX_FORMULA_COLUMNS]
-    kept: Indices = np.array(sorted(longest), dtype=np.intp)
-    sample, tolerances = sample[:, kept], tolerances[kept]
-    for b, c in combinations(range(len(kept)), 2):
-        total, product = sample[:, b] + sample[:, c], sample[:, b] * sample[:, c]
-        for operator, result in (("+", total), ("*", product)):
-            for a in np.flatnonzero(_columns_equal_to(result[:, None], sample, tolerances)):
-                if a not in (b, c):
-                    yield int(kept[a]), (int(kept[b]), int(kept[c])), operator
-
-
-def _columns_equal_to(result: Reals, sample: Reals, tolerances: Reals) -> Mask:
-    """Mask of the columns that equal ``result`` in all rows without a missing cell."""
-    error = np.abs(result - sample)
-    present = np.isfinite(error)
-    enough = present.sum(axis=0) >= _MIN_COMPLETE_SAMPLES
-    with np.errstate(invalid="ignore"):
-        equal: Mask = ((error <= tolerances) | ~present).all(axis=0) & enough
-    return equal
-
-
-def _formula_holds(
-    columns: Sequence[ColumnProfile],
-    guesses: Sequence[ColumnGuess],
-    result: int,
-    parts: Sequence[int],
-    operator: str,
-) -> bool:
-    """Whether a formula holds in all rows, with enough rows as evidence.
-
-    The result is missing exactly where a term is, or the formula could not replace the column.
-    """
-    terms = [_row_numbers(columns[j], guesses[j]) for j in parts]
-    expected = math.prod(terms) if operator == "*" else sum(terms)
-    numbers = _row_numbers(columns[result], guesses[result])
-    if not np.array_equal(np.isfinite(expected), np.isfinite(numbers)):
-        return False
-    error = np.abs(expected - numbers)
-    present = np.isfinite(error)
-    evidence = present.copy()
-    for term in terms:
-        # Adding zero, or multiplying by zero or one, is no evidence.
-        evidence &= term != 0 if operator != "*" else (term != 0) & (term != 1)
-    enough = evidence.sum() >= max(_MIN_SUPPORT_ROWS, 0.01 * present.sum())
-    return bool(enough and (error[present] <= _rounding_error(guesses[result].decimals)).all())
-
-
-def _decimals(guess: ColumnGuess) -> int | None:
-    """Return the decimals that a column is written with; None for integers."""
-    if guess.draft.kind != "real":
-        return None
-    # Integers with a decimal point, such as 162000.0, have a step of 1.0.
-    return 1 if any(field.key == "step" for field in guess.draft.fields) else guess.decimals
-
-
-def _quote_name(name: str) -> str:
-    """Quote a column's name for a formula, unless it is an ASCII identifier."""
-    return name if name.isidentifier() and name.isascii() else f"`{name}`"
-
-
-def _rounding_error(decimals: int) -> float:
-    return 0.51 * 10.0**-decimals
-
-
-# Orders
-
-
 def _find_orders(
     columns: Sequence[ColumnProfile], guesses: Sequence[ColumnGuess], modelled: Sequence[int]
 ) -> list[tuple[str, str, bool]]:
@@ -270,7 +87,7 @@ def _find_orders(
     if len(usable) < 2:
         return []
     rows = spread_rows(columns[0].rows, _SAMPLE_ROWS)
-    sample = np.stack([_row_numbers(columns[j], guesses[j], rows) for j in usable], axis=1)
+    sample = np.stack([row_numbers(columns[j], guesses[j], rows) for j in usable], axis=1)
     found: dict[tuple[int, int], bool] = {}
     checked = 0
     for at, low in enumerate(usable):
@@ -280,7 +97,7 @@ def _find_orders(
             if low == high or not comparable_scale or checked >= _MAX_CANDIDATES_CHECKED:
                 continue
             checked += 1
-            strict = _check_order(*(_row_numbers(columns[j], guesses[j]) for j in (low, high)))
+            strict = _check_order(*(row_numbers(columns[j], guesses[j]) for j in (low, high)))
             if strict is not None and (high, low) not in found:
                 found[low, high] = strict
     direct = [
@@ -304,12 +121,3 @@ def _check_order(low: Reals, high: Reals) -> bool | None:
     if (low > others).sum() < max(_MIN_SUPPORT_ROWS / 3, 0.05 * len(low)):
         return None
     return bool((low < high).all())
-
-
-def _row_numbers(
-    column: ColumnProfile, guess: ColumnGuess, rows: Indices | slice = slice(None)
-) -> Reals:
-    """Look up the number of each row; NaN if it is missing."""
-    if guess.numbers is None:
-        return np.full(len(column.value_indices[rows]), np.nan)
-    return np.append(guess.numbers, np.nan)[column.value_indices[rows]]
