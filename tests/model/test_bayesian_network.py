@@ -13,8 +13,9 @@ import definitions
 from chance import assert_distribution, implied
 from deniable.errors import ConfigError, InvariantError
 from deniable.model import bayesian_network as module
-from deniable.model.bayesian_network import ConditionalTable, DrawMethod, Network
+from deniable.model.bayesian_network import Conditional, ConditionalTable, DrawMethod, Network
 from deniable.model.graph import Graph
+from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.randomness import Keyed
 from worlds import (
     codes_of,
@@ -199,6 +200,38 @@ def test_systematic_draws_cover_independent_attributes_too():
     counts = np.array(list(count_records(codes).values()))
     assert len(counts) == 1_000
     assert np.sqrt(((counts - 64) ** 2).mean()) < 4
+
+
+@pytest.mark.parametrize("is_log_linear", [False, True])
+def test_systematic_draws_meet_the_dependence_on_the_strongest_parent(is_log_linear):
+    """Of the records with each value of it, each value is drawn as often as expected, up to 3.
+
+    The first attribute decides most. The second, with many values, decides little, but was drawn
+    last: records in its order would have a remainder for each of its values.
+    """
+    strong, weak = np.array([[4, 1, 1, 1], [1, 1, 1, 4]]), np.ones((40, 4))
+    weak[::2, 0] = 1.3
+    weights = strong[:, None, :] * weak[None, :, :]
+    table: Conditional = ConditionalTable((weights / weights.sum(-1, keepdims=True)).reshape(80, 4))
+    if is_log_linear:
+        table = LogLinearConditional.of(
+            np.full(4, 0.25), (np.log(strong), np.log(weak)), np.arange(4), np.ones(4)
+        )
+    attributes = tuple(
+        plain_attribute(name, size) for name, size in zip("xyz", (2, 40, 4), strict=True)
+    )
+    even = (ConditionalTable(np.full((1, 2), 0.5)), ConditionalTable(np.full((1, 40), 0.025)))
+    graph, groups = Graph(((), (), (0, 1))), ((), (), (np.arange(2), np.arange(40)))
+    network = Network(attributes, graph, (0, 1, 2), (*even, table), groups)
+    for key in range(5):
+        codes = codes_of([(0, 0, 0)] * 5_000, 3)
+        network.draw(codes, Keyed(key).at("records"), kept=0, method="systematic")
+        own = weights[codes[:, 0], codes[:, 1]]
+        expected = own / own.sum(axis=1, keepdims=True)
+        for x in (0, 1):
+            of_x = codes[:, 0] == x
+            drawn = np.bincount(codes[of_x, 2], minlength=4)
+            assert np.abs(drawn - expected[of_x].sum(axis=0)).max() < 3
 
 
 def test_that_assertion_notices_one_kept_attribute_too_many():

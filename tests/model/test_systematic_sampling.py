@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chance import assert_distribution
-from deniable.model.systematic_sampling import SystematicSampler, draw_from_rows
+from deniable.model.systematic_sampling import (
+    SystematicSampler,
+    draw_from_rows,
+    sort_by_parents,
+    strengths_of_effects,
+    strengths_of_table,
+)
 from deniable.randomness import Keyed
 from worlds import property_test
 
@@ -140,3 +146,63 @@ def test_a_table_of_many_values_needs_no_memory_for_each_record():
         tracemalloc.stop()
     assert peak < 2**24
     assert np.bincount(drawn, minlength=20_000).max() <= 4
+
+
+# Order of the records
+
+
+def variance_of(rows_of_groups, group):
+    """The variance of a group's numbers over records, summed over columns, by definition."""
+    own = np.array(rows_of_groups, dtype=float)[group]
+    return float(((own - own.mean(axis=0)) ** 2).sum())
+
+
+def test_the_strength_of_a_parent_is_the_variance_of_its_effects_over_records():
+    rng = np.random.default_rng(3)
+    effects = [rng.integers(-30_000, 30_000, (k, 7)).astype(np.int32) for k in (2, 5, 1, 9)]
+    groups = [rng.integers(0, max(len(each) - 1, 1), 4_000) for each in effects]
+    found = strengths_of_effects(effects, groups)
+    assert found[2] == 0
+    for at in (0, 1, 3):
+        expected = variance_of(effects[at] / 2**6, groups[at])
+        assert found[at] == pytest.approx(expected, rel=1e-2)
+
+
+def test_the_strength_of_a_tables_parent_is_the_variance_of_distributions_given_it_alone():
+    rng = np.random.default_rng(4)
+    sizes = (3, 4, 2)
+    table = rng.dirichlet([0.5] * 6, 24)
+    rows = rng.integers(0, 20, 5_000)
+    configurations = np.unravel_index(rows, sizes)
+    found = strengths_of_table(table, rows, sizes)
+    for at, size in enumerate(sizes):
+        given = [table[rows[configurations[at] == g]].mean(axis=0) for g in range(size)]
+        expected = variance_of(given, configurations[at]) * 2**40
+        assert found[at] == pytest.approx(expected, rel=1e-3)
+    assert strengths_of_table(table[:1], np.zeros(9, dtype=np.intp), ()) == []
+
+
+def test_strengths_of_a_whole_block_do_not_overflow():
+    """The largest effects, of a log-linear distribution with many bins, and certain values."""
+    records = 2**18
+    effect = np.full((2, 4_096), 2**20, dtype=np.int32)
+    effect[1] *= -1
+    [found] = strengths_of_effects([effect], [np.arange(records) % 2])
+    assert found == records * 4_096 * (2**14) ** 2
+    table = np.repeat(np.eye(2), 3, axis=0)
+    strong, weak = strengths_of_table(table, np.arange(records) % 6, (2, 3))
+    assert weak < 1e-9 * strong
+    assert strong == pytest.approx(records * 2 * 2.0**38, rel=1e-4)
+
+
+def test_records_are_sorted_by_the_strongest_parents():
+    rng = np.random.default_rng(5)
+    columns = [rng.integers(0, 3, 500) for _ in range(3)]
+    order = rng.permutation(500)
+    place = np.argsort(order)
+    found = sort_by_parents(order, columns, [5, 9, 5])
+    # The first of two equally strong parents counts more; then the given order.
+    assert np.array_equal(found, np.lexsort((place, columns[2], columns[0], columns[1])))
+    many = [rng.integers(0, 2, 500) for _ in range(12)]
+    found = sort_by_parents(order, many, list(range(12)))
+    assert np.array_equal(found, np.lexsort((place, *many[4:])))

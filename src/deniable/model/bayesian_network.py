@@ -31,7 +31,11 @@ from deniable.model.bundled_sampling import (
 from deniable.model.graph import Graph, check_order
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.loglinear_sampler import LogLinearSampler
-from deniable.model.systematic_sampling import draw_from_rows
+from deniable.model.systematic_sampling import (
+    draw_from_rows,
+    sort_by_parents,
+    strengths_of_table,
+)
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
 from deniable.workers import map_in_order
@@ -246,18 +250,23 @@ class Network:
     def _draw_systematic(
         self, wide: dict[int, Indices], drawn: Sequence[int], rng: Rng, records: int
     ) -> None:
-        """Draw by systematic sampling, in an order in which similar records follow each other."""
+        """Draw by systematic sampling; records with the same strong parents follow each other."""
         # Equal records are in random order: the order of the file must not reveal anything.
         similarity = random_permutation(records, rng)
         for kept in wide.values():
             similarity = stable_sort_by(kept, similarity)
         for i in drawn:
-            table = self.tables[i]
+            table, parents = self.tables[i], [wide[j] for j in self.graph.parents[i]]
             if isinstance(table, LogLinearConditional):
-                wide[i] = table.draw_systematic(self._groups_of(wide, i), similarity, rng)
+                groups = self._groups_of(wide, i)
+                order = sort_by_parents(similarity, parents, table.parent_strengths(groups))
+                wide[i] = table.draw_systematic(groups, order, rng)
             else:
                 rows = self._configuration(wide, i, records)
-                wide[i] = draw_from_rows(table.probabilities, rows, similarity, rng)
+                sizes = [int(groups.max()) + 1 for groups in self.groups[i]]
+                strengths = strengths_of_table(table.probabilities, rows, sizes)
+                order = sort_by_parents(similarity, parents, strengths)
+                wide[i] = draw_from_rows(table.probabilities, rows, order, rng)
             similarity = stable_sort_by(wide[i], similarity)
 
     def _sampling_plan(self, kept: int, until: int | None) -> SamplingPlan:

@@ -30,7 +30,7 @@ from deniable.model.effect_tables import (
 )
 from deniable.model.guided_search import GuidedSearch
 from deniable.model.pairwise.three_way_effects import TripleEffect
-from deniable.model.systematic_sampling import SystematicSampler
+from deniable.model.systematic_sampling import SystematicSampler, strengths_of_effects
 from deniable.randomness import Rng
 
 # Logarithms to base 2 are integers in units of 2^-12.
@@ -179,6 +179,10 @@ class LogLinearConditional:
             cumulative = accumulate(weights).ravel()
             bins[own] = sampler.draw(cumulative, np.arange(len(own)), len(own))
         return self.draw_within(bins, stratified_words(bins, order, rng))
+
+    def parent_strengths(self, groups: Sequence[Indices]) -> list[int]:
+        """Compute how strongly the records' values depend on each parent, by its effects."""
+        return strengths_of_effects(self.effects, groups)
 
     def draw_within(self, bins: NDArray[np.integer], words: HalfWords) -> Indices:
         """Draw a value within the bin of each record; a bin that does not exist is the last."""

@@ -7,11 +7,18 @@ and from a random start. A record goes left if its probability carries the sum p
 
 - each record goes left with its own probability, since the start is uniform;
 - of those that reach a node and follow each other, as many go left as expected, up to one.
+
+So the dependence on the first key of the order is met best: for each attribute, that is its
+strongest parent. Orders are computed in integers: they are the same on every computer.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable.arrays import Counts, Indices, Mask, Reals
+from deniable.model.alias_sampling import stable_sort_by
 from deniable.randomness import Rng
 
 # Probabilities are integers in units of 2^-32.
@@ -20,6 +27,12 @@ _FRACTION_BITS = 32
 _RECORDS_PER_BATCH = 4096
 # Keeps denominators positive.
 _LEAST_WEIGHT = 1e-300
+# Records are sorted by this many parents, the strongest.
+_MAX_KEYS = 8
+# Resolution of probabilities in the strength of a parent, and bits that effects lose there: so sums
+# of squares over a block of records and many values fit 64 bits.
+_PROBABILITY_BITS = 20
+_DROPPED_EFFECT_BITS = 6
 
 
 class SystematicSampler:
@@ -86,6 +99,59 @@ def draw_from_rows(probabilities: Reals, rows: Indices, order: Indices, rng: Rng
     return drawn
 
 
+def sort_by_parents(
+    order: Indices, columns: Sequence[Indices], strengths: Sequence[int]
+) -> Indices:
+    """Sort records by the values of the strongest parents, the strongest first.
+
+    Args:
+        order: The records in an order that decides between equal ones.
+        columns: The values of each parent, by record.
+        strengths: The strength of each parent.
+    """
+    weakest_first = sorted(range(len(columns)), key=lambda at: (strengths[at], -at))
+    for at in weakest_first[-_MAX_KEYS:]:
+        order = stable_sort_by(columns[at], order)
+    return order
+
+
+def strengths_of_effects(
+    effects: Sequence[NDArray[np.int32]], groups: Sequence[Indices]
+) -> list[int]:
+    """Compute the variance over records of each parent's effects, summed over bins.
+
+    Args:
+        effects: For each parent, what each of its groups adds to the logarithms: groups by bins.
+        groups: For each parent, the group of each record.
+    """
+    found = []
+    for effect, group in zip(effects, groups, strict=True):
+        own = effect.astype(np.int64) >> _DROPPED_EFFECT_BITS
+        found.append(_weighted_variance(own, np.bincount(group, minlength=len(own))))
+    return found
+
+
+def strengths_of_table(probabilities: Reals, rows: Indices, sizes: Sequence[int]) -> list[int]:
+    """Compute the variance over records of the distributions given each parent alone.
+
+    Args:
+        probabilities: Distributions: configurations of the parents by values.
+        rows: The configuration of each record.
+        sizes: The number of groups of each parent.
+    """
+    records = np.bincount(rows, minlength=len(probabilities))
+    rounded = np.rint(probabilities * 2.0**_PROBABILITY_BITS).astype(np.int64)
+    sums = (rounded * records[:, None]).reshape(*sizes, -1)
+    records = records.reshape(sizes)
+    found = []
+    for at in range(len(sizes)):
+        others = tuple(axis for axis in range(len(sizes)) if axis != at)
+        weights = records.sum(axis=others)
+        means = sums.sum(axis=others) // np.maximum(weights, 1)[:, None]
+        found.append(_weighted_variance(means, weights))
+    return found
+
+
 def _list_levels(values: int) -> list[Indices]:
     """List the levels of the tree: for each node, the first value to the right.
 
@@ -120,3 +186,9 @@ def _pass_whole_number(share: Reals, nodes: Indices, sums: Counts) -> Mask:
     np.bitwise_and(at_end + offsets, 2**_FRACTION_BITS - 1, out=sums)
     passed: Mask = (ends >> _FRACTION_BITS) > ((ends - steps) >> _FRACTION_BITS)
     return passed
+
+
+def _weighted_variance(numbers: Counts, weights: Counts) -> int:
+    """Sum the weighted squares of the differences of each row from the mean row."""
+    mean = (weights[:, None] * numbers).sum(axis=0) // max(int(weights.sum()), 1)
+    return int((weights[:, None] * np.square(numbers - mean)).sum())
