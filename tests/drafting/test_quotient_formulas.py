@@ -59,6 +59,14 @@ def test_a_column_that_hardly_varies_is_no_quotient():
     assert formulas_of(height=HEIGHT, weight=WEIGHT, other=np.round(WEIGHT / HEIGHT, 1)) == {}
 
 
+@pytest.mark.parametrize("factor", [1e-12, 1e12, 1e40, 0.123456])
+def test_extreme_factors_and_those_of_many_digits_are_no_formulas(factor):
+    wage = np.round(RNG.uniform(1e5, 9e5, 2_000) * max(1.0, 1 / factor), 2)
+    hours = np.round(RNG.uniform(1, 60, 2_000), 1)
+    found = formulas_of(wage=wage, hours=hours, rate=np.round(factor * wage / hours, 4))
+    assert "rate" not in found
+
+
 def test_unrelated_columns_are_no_quotients():
     columns = {f"x{i}": np.round(RNG.lognormal(3, 1, 2_000), 1) for i in range(12)}
     assert formulas_of(**columns) == {}

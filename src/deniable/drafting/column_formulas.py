@@ -19,8 +19,9 @@ from deniable.drafting.linear_formulas import find_lines
 from deniable.drafting.quotient_formulas import find_quotients
 
 _SAMPLE_ROWS = 64
-# Columns among which formulas are sought: the work grows with the cube of them.
-_MAX_COLUMNS = 100
+# Columns among which formulas are sought, those with the most different numbers: the work grows
+# with the cube of them, and is more for quotients.
+_MAX_COLUMNS, _MAX_QUOTIENT_COLUMNS = 100, 60
 # Sampled rows without a missing cell that a formula needs.
 _MIN_COMPLETE_SAMPLES = 8
 # Rows that must support a formula.
@@ -83,9 +84,14 @@ def find_formulas(
     table, sample = _sample_numbers(columns, guesses)
     found: dict[int, ColumnFormula] = {}
     terms: set[int] = set()
-    searches: tuple[_Search, ...] = (_find_copies, _find_combinations, find_lines, find_quotients)
-    for search in searches:
-        own = sample.longest([j for j in sample.columns if j not in found], _MAX_COLUMNS)
+    searches: tuple[tuple[_Search, int], ...] = (
+        (_find_copies, len(table)),
+        (_find_combinations, _MAX_COLUMNS),
+        (find_lines, _MAX_COLUMNS),
+        (find_quotients, _MAX_QUOTIENT_COLUMNS),
+    )
+    for search, most in searches:
+        own = sample.longest([j for j in sample.columns if j not in found], most)
         checked = 0
         for candidate in search(sample.select(own)):
             target, parts = own[candidate.target], [own[term] for term in candidate.terms]

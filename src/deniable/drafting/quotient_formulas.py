@@ -15,10 +15,10 @@ from deniable.drafting.formula_sample import FormulaSample
 
 # Different numbers that each column needs in the sample.
 _MIN_DISTINCT = 8
-# The work grows with the cube of the number of columns.
-_MAX_COLUMNS = 60
 # Significant digits of a factor: 100 for percentages, 10000 for a height in centimetres.
 _FACTOR_DIGITS = 3
+# Factors beyond this, and their reciprocals, are no change of units.
+_LARGEST_FACTOR = 10**9
 # A column whose numbers differ by less than this many rounding errors shows nothing.
 _MIN_SPREAD = 40
 
@@ -65,13 +65,9 @@ class Quotient:
 
 
 def find_quotients(sample: FormulaSample) -> Iterator[Quotient]:
-    """Yield the columns with decimals that are a quotient of two others in the sample.
-
-    They are sought among the columns with the most different numbers.
-    """
+    """Yield the columns with decimals that are a quotient of two others in the sample."""
     numbers, tolerances = sample.numbers, sample.tolerances
-    longest = sample.longest(sample.columns, _MAX_COLUMNS)
-    varied = [j for j in longest if _count_distinct(numbers[:, j]) >= _MIN_DISTINCT]
+    varied = [j for j in sample.columns if _count_distinct(numbers[:, j]) >= _MIN_DISTINCT]
     targets = [
         j
         for j in varied
@@ -119,10 +115,15 @@ def _factor_bounds(ratios: Reals, results: Reals, errors: Reals) -> tuple[Reals,
 
 
 def _roundest(low: float, high: float) -> Decimal | None:
-    """Find the number of fewest digits between two bounds; None if it needs too many, or is 0."""
+    """Find the number of fewest digits between two bounds.
+
+    None if it needs too many, or is 0 or extreme.
+    """
+    if not 1 / _LARGEST_FACTOR <= abs(low + high) / 2 <= _LARGEST_FACTOR:
+        return None
     for digits in range(1, _FACTOR_DIGITS + 1):
         found = Decimal(f"{(low + high) / 2:.{digits - 1}e}")
-        if found and low <= found <= high:
+        if low <= found <= high:
             whole = found == found.to_integral_value()
             return found.quantize(Decimal(1)) if whole else found.normalize()
     return None
