@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Each worker starts with one half of the tests, so that what a file of tests shares is made once.
 TWO_WORKERS := -n 2 --dist worksteal
-# Two workers use both cores, and threads of polars would only wait for each other.
-ONE_THREAD := POLARS_MAX_THREADS=1
+# Two workers use both cores, and threads of polars would only wait for each other. pytest compiles
+# test modules once, unless PYTHONDONTWRITEBYTECODE is set: then each worker would, every time.
+TEST_ENVIRONMENT := POLARS_MAX_THREADS=1 PYTHONDONTWRITEBYTECODE=
 # Tests and pages start hundreds of commands. Where PYTHONDONTWRITEBYTECODE is set, each would compile.
 COMPILE := $(BIN)/python -m compileall -q src
 .DEFAULT_GOAL := help
@@ -49,11 +50,11 @@ pictures: .venv/.dev  ## take the pictures of docs/studio.md, in a browser
 	DENIABLE_PICTURES=docs/img $(BIN)/python -m pytest --quiet tests/browser -k embedded
 
 test: .venv/.dev  ## run all tests
-	$(ONE_THREAD) $(BIN)/python -m pytest $(TWO_WORKERS) -m "not spark" $(TEST_ARGS)
+	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest $(TWO_WORKERS) -m "not spark" $(TEST_ARGS)
 	$(BIN)/python -m pytest -m spark tests/counting/spark
 
-quick: .venv/.dev  ## run the unit tests that matter while editing, in under a minute
-	$(ONE_THREAD) $(BIN)/python -m pytest $(TWO_WORKERS) --quiet -m "not slow and not shared and not spark"
+quick: .venv/.dev  ## run the unit tests that matter while editing, in about a minute
+	$(TEST_ENVIRONMENT) $(BIN)/python -m pytest $(TWO_WORKERS) --quiet -m "not slow and not shared and not spark"
 
 check: lint types test-types doctests  ## format, lint, types, doctests, shape
 

@@ -70,6 +70,7 @@ def test_with_tables_of_frequent_configurations_too(conditional, key):
 
 @property_test
 @given(conditionals(), st.integers(0, 2**32), st.sampled_from([1, 7, 100]))
+@pytest.mark.slow
 def test_batches_tables_and_keys_do_not_matter(conditional, key, batch):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_RECORDS_PER_BATCH", batch)

@@ -106,6 +106,7 @@ def test_equal_records_get_their_frequencies_in_every_stretch():
         assert np.abs(counts - 8).max() <= 3
 
 
+@pytest.mark.slow
 def test_each_record_has_its_own_law():
     """20,000 samplers draw three records with different laws; the last one is compared."""
     weights = np.array([[1, 5, 2], [3, 1, 1], [4, 1, 7]])

@@ -78,17 +78,20 @@ def total_delta(draft, plans, limit=LIMIT):
     return adaptive_delta(draft, plans, limit.epsilon) + draft.text_delta
 
 
+@pytest.mark.slow
 def test_whatever_schema_the_draft_chooses_draft_and_run_are_within_the_limit():
     plans = [make_plan(each) for each in SCHEMAS]
     assert total_delta(DRAFT, plans) <= LIMIT.delta
     assert total_delta(DRAFT, plans) > 0.9 * LIMIT.delta, "little is wasted"
 
 
+@pytest.mark.slow
 def test_a_run_that_ignores_the_draft_would_be_caught():
     alone = [make_plan(replace(each, draft=None)) for each in SCHEMAS]
     assert total_delta(DRAFT, alone) > 1.1 * LIMIT.delta
 
 
+@pytest.mark.slow
 def test_forgotten_texts_would_be_caught():
     silent = replace(DRAFT, text_delta=0.0)
     plans = [make_plan(replace(each, draft=silent)) for each in SCHEMAS]
