@@ -181,3 +181,28 @@ def test_spikes_of_a_skewed_column_have_bins_among_leading_digits():
     alone = single_position_bins(attribute)
     assert {0, 7_688, 15_024} <= alone
     assert not {n for n in alone if n >= 100} - {7_688, 15_024}
+
+
+def rates(zeros, others=3_000):
+    """A rate that few people have: mostly 0, else anything up to 500 in thousandths."""
+    values = RNG.integers(1, 500_000, others) / 1_000
+    return [0.0] * zeros + values.tolist()
+
+
+def test_a_number_that_fills_its_bin_is_alone_in_it():
+    """Spread over a bin from 0 to 0.5, its rows would become numbers that are nearly 0."""
+    draft = draft_column(rates(zeros=200))
+    assert fields_of(draft)["bins"]["alone"] == [0.0]
+    assert single_position_bins(parse_column(draft)) == {0, 500_000}, "the last bin is what is left"
+
+
+@pytest.mark.parametrize(("zeros", "others"), [(10, 300), (20, 3_000), (3, 3_000)])
+def test_a_number_of_few_rows_is_not_alone(zeros, others):
+    """Less than 20 rows; less than 2 % of all rows."""
+    assert "alone" not in fields_of(draft_column(rates(zeros, others)))["bins"]
+
+
+def test_a_number_that_is_as_frequent_as_its_neighbours_is_not_alone():
+    """One in 40 rows has it, and as many have other numbers of its bin each."""
+    cells = [0.0, 0.001, 0.002] * 300 + rates(zeros=0, others=9_000)
+    assert "alone" not in fields_of(draft_column(cells))["bins"]

@@ -36,6 +36,9 @@ def integer(high, **options):
         ({"count": 4}, [0, 3, 6, 9]),
         ({"edges": [2, 7]}, [0, 2, 7]),
         ({"digits": 1}, [*range(11)]),
+        ({"width": 5, "alone": [7]}, [0, 5, 7, 8, 10]),
+        ({"count": 4, "alone": [0, 12]}, [0, 1, 3, 6, 9, 12]),
+        ({"digits": 1, "alone": [11]}, [*range(13)]),
     ],
 )
 def test_bins_are_given_by_width_count_edges_or_digits(table, starts):
@@ -57,6 +60,12 @@ def test_a_long_range_has_a_thousand_bins_by_default():
         (integer(12, starts=equal_bin_starts(range(13), 5)), {"count": "5"}),
         (integer(99, starts=leading_digit_starts(range(100), 1)), {"digits": "1"}),
         (integer(12, starts=(0, 2, 7)), {"edges": ["2", "7"]}),
+        (integer(22, starts=(0, 5, 7, 8, 10, 15, 20)), {"width": "5", "alone": ["7"]}),
+        (integer(21, starts=(0, 1, 5, 10, 15, 20, 21)), {"width": "5", "alone": ["0", "20", "21"]}),
+        (
+            integer(99, starts=sorted({*leading_digit_starts(range(100), 1), 55, 56})),
+            {"digits": "1", "alone": ["55"]},
+        ),
         (Attribute(name="t", kind="categorical", values=("a",)), {}),
     ],
 )
@@ -122,6 +131,30 @@ def test_numbers_with_equal_leading_digits_share_a_bin(low, high, digits):
     for (one, two), (a, b) in zip(pairwise(sample), pairwise(bins), strict=True):
         if two == one + 1:
             assert (a == b) == (leading_digits(one) == leading_digits(two))
+
+
+@pytest.mark.parametrize("alone", [7, [], [7, 13], [-1], [0.5], ["x"], [None]])
+def test_values_alone_must_be_possible_values(alone):
+    with pytest.raises(SchemaError, match="alone must be a list of possible values"):
+        parse_bins({"width": 5, "alone": alone}, range(13), INTEGERS, "n")
+
+
+def test_edges_have_no_values_alone():
+    with pytest.raises(SchemaError, match="edges have no alone"):
+        parse_bins({"edges": [2], "alone": [7]}, range(13), INTEGERS, "n")
+    with pytest.raises(SchemaError, match="bins must be"):
+        parse_bins({"alone": [7]}, range(13), INTEGERS, "n")
+
+
+def test_values_alone_survive_a_round_trip():
+    text = 'name = "n"\ntype = "real"\nmin = -5\nmax = 90000\ndecimals = 2\n'
+    text += "bins = { digits = 2, alone = [0, 1250.5] }"
+    schema = Schema.parse(f"format = 1\n[[attribute]]\n{text}")
+    starts = schema.attributes[0].starts
+    assert {0, 1, 125_050, 125_051} <= set(starts), "in hundredths"
+    written = schema.text()
+    assert "bins = { digits = 2, alone = [1250.50] }" in written, "0 is alone by its digits"
+    assert Schema.parse(written) == schema
 
 
 def test_bins_by_leading_digits_survive_a_round_trip():

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -43,6 +44,9 @@ _MIN_ROWS_OF_CODE = 20
 _MIN_SPIKE_ROWS = 20
 _MIN_SPIKE_SHARE = 0.5
 _MIN_UNEVEN_SHARE = 0.2
+# Else a number gets one if it holds these shares of all rows and of the rows in its bin.
+_MIN_FREQUENT_SHARE = 0.02
+_MIN_SHARE_OF_BIN = 0.5
 # Heaping is modelled only in tables of at least this many rows, with this share of them in wide
 # bins: in smaller ones the extra attribute costs the others more than it gains.
 _MIN_ROWS_FOR_HEAPING = 10_000
@@ -222,10 +226,20 @@ def _range_fields(
             f"a number with at least {_MIN_SPIKE_ROWS} rows has its own bin",
         )
         fields = [bins if field.key == "bins" else field for field in fields]
+    elif has_bins and (frequent := _frequent_numbers(numbers)):
+        fields = [_with_alone(field, frequent, decimals) for field in fields]
     notes = []
     if 20 < high - low <= 30 and numbers.is_integral:
         notes.append("if its numbers are codes without an order, make it categorical")
     return "integer" if numbers.is_integral else "real", fields, notes
+
+
+def _with_alone(field: DraftField, numbers: Sequence[int], decimals: int | None) -> DraftField:
+    """Give numbers bins of their own, if the field is that of the bins."""
+    if field.key != "bins" or not isinstance(field.value, dict):
+        return field
+    alone: list[TomlScalar] = [_to_number(number, decimals) for number in numbers]
+    return replace(field, value={**field.value, "alone": alone})
 
 
 def _round_bounds(numbers: NumericProfile, codes: Sequence[int]) -> tuple[int, int]:
@@ -325,8 +339,7 @@ def _spike_edges(numbers: NumericProfile, low: int, high: int) -> list[int]:
     if counts[spikes].sum() < _MIN_SPIKE_SHARE * rows:
         return []
     # Rows of each number in excess of an even spread within its bin.
-    _, of_bin = np.unique(np.stack([widths, positions // widths]), axis=1, return_inverse=True)
-    evenly = np.bincount(of_bin, counts)[of_bin] / widths
+    evenly = _rows_of_bins(numbers) / widths
     if np.maximum(counts - evenly, 0.0)[wide].sum() < _MIN_UNEVEN_SHARE * rows:
         return []
     alone = positions[spikes].tolist()
@@ -336,6 +349,27 @@ def _spike_edges(numbers: NumericProfile, low: int, high: int) -> list[int]:
         between = [*range(low, high + 1, nice_near((high - low + 1) / 100))]
     edges = {*between, *alone, *(number + 1 for number in alone)}
     return sorted(edge for edge in edges if low < edge <= high)
+
+
+def _frequent_numbers(numbers: NumericProfile) -> list[int]:
+    """Numbers that hold much of their bin and of all rows: the zeros of an amount few people have.
+
+    Spread over a wide bin, most of them would become numbers that are nearly the same.
+    """
+    is_wide = _bin_widths(numbers) > 1
+    is_frequent = numbers.counts >= max(_MIN_SPIKE_ROWS, _MIN_FREQUENT_SHARE * numbers.rows)
+    fills_bin = numbers.counts >= _MIN_SHARE_OF_BIN * _rows_of_bins(numbers)
+    found: list[int] = numbers.positions[is_wide & is_frequent & fills_bin].tolist()
+    return found
+
+
+def _rows_of_bins(numbers: NumericProfile) -> Counts:
+    """The rows in the bin of each number."""
+    widths = _bin_widths(numbers)
+    bins = np.stack([widths, numbers.positions // widths])
+    _, of_bin = np.unique(bins, axis=1, return_inverse=True)
+    rows: Counts = np.bincount(of_bin, numbers.counts)[of_bin].astype(np.int64)
+    return rows
 
 
 def _bin_widths(numbers: NumericProfile) -> Counts:

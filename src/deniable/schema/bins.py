@@ -4,9 +4,11 @@ Bins and buckets are public: they depend on the schema, never on a row.
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from itertools import pairwise
 from typing import Any
 
 from deniable.errors import SchemaError
@@ -29,19 +31,33 @@ def parse_bins(table: object, values: range, grid: Grid, place: str) -> Sequence
 
     Args:
         table: ``{ width = w }``, ``{ count = n }``, ``{ edges = […] }`` or, for numbers,
-            ``{ digits = d }``; None for the default.
+            ``{ digits = d }``; None for the default. All but edges also with ``alone = […]``:
+            values that have bins of their own.
         values: All positions.
         grid: The grid of the positions.
         place: The name of the attribute in error messages.
     """
     if table is None:
         return default_bin_starts(values)
-    known = (["width"], ["count"], ["edges"], ["digits"])
-    if not (isinstance(table, dict) and list(table) in known):
+    known = ({"width"}, {"count"}, {"edges"}, {"digits"})
+    if not (isinstance(table, dict) and set(table) - {"alone"} in known):
         raise SchemaError(
             f"{place}: bins must be {{ width = … }}, {{ count = … }}, {{ edges = [lower edges] }} "
             "or (numbers) { digits = … }"
         )
+    if "edges" in table:
+        if "alone" in table:
+            raise SchemaError(f"{place}: bins with edges have no alone: add edges around the value")
+        return [values[0], *_parse_edges(table, values, grid, place)]
+    starts = _parse_rule(table, values, grid, place)
+    if "alone" not in table:
+        return starts
+    alone = _parse_alone(table["alone"], values, grid, place)
+    return sorted({*starts, *_edges_of(alone, values)})
+
+
+def _parse_rule(table: Mapping[str, Any], values: range, grid: Grid, place: str) -> Sequence[int]:
+    """Parse bins that follow a rule: of a width, of a number, or by leading digits."""
     if "digits" in table:
         digits = table["digits"]
         numbers = grid.kind in ("integer", "real")
@@ -53,15 +69,18 @@ def parse_bins(table: object, values: range, grid: Grid, place: str) -> Sequence
         return leading_digit_starts(values, digits)
     if "width" in table:
         return values[:: _parse_width(table["width"], grid, place)]
-    if "count" in table:
-        count = table["count"]
-        if type(count) is not int or not 1 <= count <= len(values):
-            raise SchemaError(
-                f"{place}: the count of bins must be a whole number from 1 to {len(values):,}, the "
-                "number of its values"
-            )
-        return equal_bin_starts(values, count)
-    return [values[0], *_parse_edges(table, values, grid, place)]
+    count = table["count"]
+    if type(count) is not int or not 1 <= count <= len(values):
+        raise SchemaError(
+            f"{place}: the count of bins must be a whole number from 1 to {len(values):,}, the "
+            "number of its values"
+        )
+    return equal_bin_starts(values, count)
+
+
+def _edges_of(alone: Sequence[int], values: range) -> set[int]:
+    """The first positions of bins of single values, and of those after them."""
+    return {edge for position in alone for edge in (position, position + 1) if edge <= values[-1]}
 
 
 def default_bin_starts(values: range) -> Sequence[int]:
@@ -105,12 +124,28 @@ def bins_as_toml(attribute: Attribute) -> dict[str, str | list[str]]:
         return {"width": grid.format_width(starts.step)}
     if list(starts) == list(equal_bin_starts(values, len(starts))):
         return {"count": str(len(starts))}
-    for digits in range(1, _MAX_LEADING_DIGITS + 1):
-        if grid.kind in ("integer", "real") and list(starts) == leading_digit_starts(
-            values, digits
-        ):
-            return {"digits": str(digits)}
-    return {"edges": [grid.format_position(start) for start in starts[1:]]}
+    return _rule_with_alone(starts, values, grid) or {
+        "edges": [grid.format_position(start) for start in starts[1:]]
+    }
+
+
+def _rule_with_alone(
+    starts: Sequence[int], values: range, grid: Grid
+) -> dict[str, str | list[str]] | None:
+    """Express bins by leading digits or of one width, apart from values alone; None if not so."""
+    width, _ = Counter(b - a for a, b in pairwise(starts)).most_common(1)[0]
+    rules: dict[tuple[str, str], Sequence[int]] = {}
+    if grid.kind in ("integer", "real"):
+        for digits in range(1, _MAX_LEADING_DIGITS + 1):
+            rules["digits", str(digits)] = leading_digit_starts(values, digits)
+    rules["width", grid.format_width(width)] = values[::width]
+    for (key, value), plain in rules.items():
+        more, single = set(starts) - set(plain), {*starts, values[-1] + 1}
+        alone = [a for a in starts if a + 1 in single and (a in more or a + 1 in more)]
+        if set(plain) | _edges_of(alone, values) == set(starts):
+            names = [grid.format_position(position) for position in alone]
+            return {key: value, "alone": names} if names else {key: value}
+    return None
 
 
 def parse_buckets(attribute: Attribute, buckets: object) -> Attribute:
@@ -215,6 +250,17 @@ def _parse_edges(table: Mapping[str, Any], values: range, grid: Grid, place: str
         raise SchemaError(
             f"{place}: edges must ascend, lie above min and not above max, and be possible values "
             "of the column"
+        )
+    return found
+
+
+def _parse_alone(listed: object, values: range, grid: Grid, place: str) -> list[int]:
+    positions = [parse_position(v, grid) for v in listed] if isinstance(listed, list) else []
+    found = [position for position in positions if position is not None and position in values]
+    if not found or len(found) < len(positions):
+        raise SchemaError(
+            f"{place}: alone must be a list of possible values of the column, between min and max; "
+            "each has a bin of its own"
         )
     return found
 

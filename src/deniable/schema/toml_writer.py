@@ -133,8 +133,11 @@ def _write_numeric(attribute: Attribute) -> list[str]:
 
 
 def _write_rule(rule: Mapping[str, str | list[str]]) -> str:
-    [(key, value)] = rule.items()
-    return f"{{ {key} = {write_list(value) if isinstance(value, list) else value} }}"
+    written = (
+        f"{key} = {write_list(value) if isinstance(value, list) else value}"
+        for key, value in rule.items()
+    )
+    return f"{{ {', '.join(written)} }}"
 
 
 def _write_buckets(attribute: Attribute) -> list[str]:

@@ -383,4 +383,15 @@ def _without_codes(column: Mapping[str, Any], codes: Sequence[str]) -> dict[str,
             low = number + step
     bounds = {"min": low, "max": high}
     whole = column.get("type") == "integer"
-    return {key: int(value) if whole else value for key, value in bounds.items()}
+    changed = {key: int(value) if whole else value for key, value in bounds.items()}
+    return {**changed, **_bins_within(column, low, high)}
+
+
+def _bins_within(column: Mapping[str, Any], low: Decimal, high: Decimal) -> dict[str, object]:
+    """The bins of a column, without edges and values alone that are outside of new bounds."""
+    bins = dict(column.get("bins", {}))
+    for key in {"edges", "alone"} & set(bins):
+        numbers = {each: Decimal(str(each)) for each in bins[key]}
+        least = low if key == "alone" else low.next_plus()
+        bins[key] = [each for each, number in numbers.items() if least <= number <= high]
+    return {"bins": {key: value for key, value in bins.items() if value != []} or None}
