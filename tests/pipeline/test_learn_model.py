@@ -125,3 +125,76 @@ def test_a_single_column_and_a_tiny_epsilon_are_learnt(paired, epsilon):
         assert artefact.generate(20, key=1).shape == (20, len(part.names))
         measured = artefact.evidence.interactions != {}
         assert measured == (epsilon == 1.0 and len(part.names) > 1)
+
+
+CLAIMS = """format = 1
+[[attribute]]
+name = "claims"
+type = "integer"
+min = 1
+max = 60
+"""
+PARTS = ("doctors", "clinics", "visits", "days")
+
+
+@pytest.fixture(scope="module")
+def claims():
+    """Numbers that never exceed that of claims, but depend on it no further; and their schema."""
+    rng = np.random.default_rng(4)
+    number = np.minimum(1 + rng.exponential(9, 12_000).astype(int), 60)
+    columns = {"claims": number}
+    for name in PARTS:
+        columns[name] = np.minimum(number, rng.geometric(0.1 + 0.1 * rng.random(), 12_000))
+    part = "[[attribute]]\nname = {!r}\ntype = 'integer'\nmin = 0\nmax = 60\n"
+    text = CLAIMS + "".join(map(part.format, PARTS))
+    orders = "".join(f"[[constraint]]\nat_most = [{name!r}, 'claims']\n" for name in PARTS)
+    return pl.DataFrame(columns), Schema.parse(text + orders)
+
+
+def mean_shifts(frame, table):
+    """The differences of means, in standard deviations of the table."""
+    shifts = [
+        (frame[name].mean() - table[name].mean()) / table[name].std() for name in table.columns
+    ]
+    return np.abs(shifts)
+
+
+@pytest.mark.parametrize("options", [{"mode": "seedless"}, {"mode": "one-shot", "k": 20}])
+def test_constraints_do_not_shift_single_columns(claims, options):
+    """And the release passes verification: its model is fitted again with the constraints."""
+    table, schema = claims
+    release = deniable.synthesize(
+        table, schema, records=30_000, epsilon=3.0, noise=NOISE, key=1, **options
+    )
+    frame = release.frame()
+    for name in PARTS:
+        assert (frame[name] <= frame["claims"]).all()
+    assert mean_shifts(frame, table).max() < 0.1
+
+
+def test_a_model_that_does_not_know_the_constraints_shifts_columns(claims, monkeypatch):
+    """The test above is worth something only if a model fitted without them fails it."""
+    table, schema = claims
+    fit = learn_model.fit_network
+    monkeypatch.setattr(
+        learn_model, "fit_network", lambda *args, **more: fit(*args, **{**more, "pair_masks": {}})
+    )
+    artefact = deniable.learn(table, schema, mode="seedless", epsilon=3.0, noise=NOISE)
+    assert mean_shifts(artefact.generate(30_000, key=1), table).max() > 0.2
+
+
+def test_a_release_with_orders_is_verified_and_one_that_was_fitted_without_them_is_not(
+    claims, monkeypatch, tmp_path
+):
+    table, schema = claims
+    rows = table.head(3_000)
+    options = {"records": 200, "epsilon": 3.0, "k": 20, "key": 1}
+    deniable.synthesize(rows, schema, **options).write(tmp_path / "good")
+    assert deniable.verify(tmp_path / "good").passed
+    fit = learn_model.fit_network
+    monkeypatch.setattr(
+        learn_model, "fit_network", lambda *args, **more: fit(*args, **{**more, "pair_masks": {}})
+    )
+    deniable.synthesize(rows, schema, **options).write(tmp_path / "bad")
+    report = deniable.verify(tmp_path / "bad")
+    assert [check.name for check in report.checks if check.passed is False] == ["model"]

@@ -8,7 +8,14 @@ import pytest
 from deniable.arrays import CODE
 from deniable.schema import pair_masks
 from deniable.schema.constraint_solver import ConstraintSolver
-from deniable.schema.pair_masks import MaskClosure, allowed_codes, contradictions, find_pair_masks
+from deniable.schema.pair_masks import (
+    MaskClosure,
+    allowed_codes,
+    contradictions,
+    find_pair_masks,
+    masked_with,
+    restrict_to_allowed,
+)
 from deniable.schema.schema import Schema
 
 TEXT = """format = 1
@@ -82,6 +89,17 @@ def test_allowed_codes_are_those_without_contradiction(schema):
             records[:, new] = code
             wrong = contradictions(records, new, earlier, masks)
             np.testing.assert_array_equal(allowed[:, code], ~wrong)
+
+
+def test_probabilities_are_restricted_to_allowed_values():
+    probabilities = np.array([[0.2, 0.3, 0.5], [0.0, 0.0, 1.0], [0.2, 0.3, 0.5]])
+    allowed = np.array([[True, True, False], [True, True, False], [False, False, False]])
+    found = restrict_to_allowed(probabilities, allowed)
+    np.testing.assert_allclose(found, [[0.4, 0.6, 0], [0.5, 0.5, 0], [0, 0, 0]])
+
+
+def test_earlier_attributes_that_share_a_mask_are_listed_in_their_order():
+    assert masked_with(2, [3, 1, 0], {(0, 2): None, (2, 3): None, (0, 1): None}) == [3, 0]
 
 
 def test_a_closure_never_excludes_a_combination_that_some_record_has():

@@ -8,7 +8,7 @@ among those that the pair masks allow. Records that violate other constraints ar
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from deniable.arrays import CODE, Codes, Indices, Mask, Reals
 from deniable.model.bayesian_network import Network, empty_codes
 from deniable.release.generation import MAX_PREFIX_REDRAWS, GeneratedRecords
 from deniable.release.seed_histogram import KeptPrefixes
-from deniable.schema.pair_masks import PairMasks
+from deniable.schema.pair_masks import PairMasks, allowed_codes
 
 # Kept prefixes whose probabilities under the model are computed at once.
 _PREFIXES_PER_BATCH = 2**14
@@ -122,18 +122,15 @@ class ReleasedLaw:
 
         A row is 0 where the pair masks allow no value.
         """
-        i = self.order[position]
-        found = self.network.distribution(codes, i)
-        if self.floor:
-            found = found * (1 - self.floor) + self.floor / found.shape[1]
-        masked = self.masked_with(position)
-        if not masked:
+        i, masked = self.order[position], self.masked_with(position)
+        allowed = allowed_codes(codes, i, masked, self.pair_masks) if masked else None
+        found = self.network.distribution(codes, i, allowed)
+        if not self.floor:
             return found
-        for j in masked:
-            allowed = self.pair_masks[(i, j) if i < j else (j, i)]
-            found = found * (allowed.T if i < j else allowed)[codes[:, j]]
-        total = found.sum(axis=1, keepdims=True)
-        return cast("Reals", np.divide(found, total, out=np.zeros_like(found), where=total > 0))
+        plain = np.ones_like(found) if allowed is None else allowed.astype(np.float64)
+        plain /= np.maximum(plain.sum(axis=1, keepdims=True), 1.0)
+        mixed: Reals = found * (1 - self.floor) + self.floor * plain
+        return mixed
 
     def allowed_by(self, codes: Codes, position: int, given: Collection[int]) -> Mask | None:
         """Mark the values at ``position`` of σ that the pair masks allow with later given codes.

@@ -14,7 +14,7 @@ from deniable.drafting.column_axes import AxisCodes, ColumnAxis
 from deniable.drafting.description import TomlScalar
 
 # Rows that independence expects in a combination that no row has.
-MIN_EXPECTED_ROWS = 50.0
+MIN_EXPECTED_ROWS = 25.0
 # Values of a list, and rows of each, that a combination can name.
 _MAX_LISTED_VALUES = 200
 _MIN_VALUE_ROWS = 20

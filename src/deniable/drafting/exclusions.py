@@ -23,7 +23,7 @@ from deniable.schema.pair_masks import MaskClosure
 # Largest numbers of drafted rules: of a pair of columns, and of a table. A wide table has fewer, as
 # records take long to draw under many rules: a constant divided by the number of columns, but at
 # least a minimum.
-_MAX_RULES_PER_PAIR = 12
+_MAX_RULES_PER_PAIR = 24
 _MAX_RULES = 400
 _MAX_RULES_TIMES_COLUMNS = 20_000
 _MIN_MAX_RULES = 80

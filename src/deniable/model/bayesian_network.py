@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from deniable.arrays import CODE, Codes, Counts, Indices, Reals
+from deniable.arrays import CODE, Codes, Counts, Indices, Mask, Reals
 from deniable.errors import InvariantError
 from deniable.model.alias_sampling import (
     AliasTables,
@@ -38,6 +38,7 @@ from deniable.model.systematic_sampling import (
 )
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
+from deniable.schema.pair_masks import restrict_to_allowed
 from deniable.workers import map_in_order
 
 # How values are drawn: independently; by systematic sampling, so that frequencies are closer to
@@ -378,18 +379,17 @@ class Network:
             score += by_group[:, group_of]
         return score
 
-    def distribution(self, codes: Codes, i: int) -> Reals:
-        """Compute Pr{x_i = l | its parents}: records by values."""
-        table = self.tables[i]
-        if isinstance(table, LogLinearConditional):
-            return table.distribution(self._parent_groups(codes, i), len(codes))
-        found: Reals = table.probabilities[self.configuration(codes, i)]
-        return found
+    def distribution(self, codes: Codes, i: int, allowed: Mask | None = None) -> Reals:
+        """Compute Pr{x_i = l | its parents}: records by values; given that l is ``allowed``."""
+        if isinstance(table := self.tables[i], LogLinearConditional):
+            found = table.distribution(self._parent_groups(codes, i), len(codes), allowed)
+        else:
+            found = table.probabilities[self.configuration(codes, i)]
+        return found if allowed is None else restrict_to_allowed(found, allowed)
 
     def log_distribution(self, codes: Codes, i: int) -> Reals:
         """Compute ln Pr{x_i = l | its parents}: records by values."""
-        table = self.tables[i]
-        if isinstance(table, LogLinearConditional):
+        if isinstance(table := self.tables[i], LogLinearConditional):
             return table.log_distribution(self._parent_groups(codes, i), len(codes))
         found: Reals = table.logarithms[self.configuration(codes, i)].copy()
         return found

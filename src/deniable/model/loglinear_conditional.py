@@ -16,7 +16,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.arrays import Counts, HalfWords, Indices, Reals
+from deniable.arrays import Counts, HalfWords, Indices, Mask, Reals
 from deniable.errors import InvariantError
 from deniable.model.alias_sampling import stratified_words
 from deniable.model.effect_tables import (
@@ -41,6 +41,8 @@ _MAX_DEFICIT = (_LOG2_MAX_WEIGHT + 1) << _FRACTION_BITS
 # Logarithms are within ±2^20 units. Their sum over parents is within ±2^30, so that differences of
 # sums fit 32 bits.
 _MAX_LOGARITHM = 2**20
+# The logarithm of a bin that is excluded: below all others.
+_EXCLUDED = -(2**30)
 _MAX_SUM = 2**30
 # Weights of the values within a bin sum to 2^32.
 _LOG2_BIN_TOTAL = 32
@@ -217,23 +219,43 @@ class LogLinearConditional:
                 found[batch] = bins.T[:, self.bins] + within
         return found
 
-    def distribution(self, groups: Sequence[Indices], records: int) -> Reals:
-        """Compute Pr{value | parents}: records by values; the same digits on every computer."""
+    def distribution(
+        self, groups: Sequence[Indices], records: int, allowed: Mask | None = None
+    ) -> Reals:
+        """Compute Pr{value | parents}: records by values; the same digits on every computer.
+
+        Weights are integers, so those of improbable bins are 0. If only some values are
+        ``allowed``, records by values, weights are relative to the bins that have such values; only
+        the ratios of the probabilities of allowed values then matter.
+        """
         found = np.empty((records, self.values))
         within = self.within * 2.0**-_LOG2_BIN_TOTAL
         for batch in _batches(records):
-            own = len(found[batch])
-            weights = self.weights([group[batch] for group in groups], records=own)
+            bins = None
+            if allowed is not None:
+                possible = (allowed[batch] & (self.within > 0)).T
+                bins = np.logical_or.reduceat(possible, self._first)
+            weights = self.weights([group[batch] for group in groups], len(found[batch]), bins)
             found[batch] = (weights / weights.sum(axis=0)).T[:, self.bins] * within
         return found
 
-    def weights(self, groups: Sequence[Indices], records: int = 1) -> Counts:
-        """Compute the integer weight of each bin: bins by records of one batch."""
+    def weights(
+        self, groups: Sequence[Indices], records: int = 1, allowed: Mask | None = None
+    ) -> Counts:
+        """Compute the integer weight of each bin: bins by records of one batch.
+
+        If only some bins are ``allowed``, also bins by records, the others have weight 0.
+        """
         joint = self.joint_tables.index(groups) if self.joint_tables else []
-        return self.weights_at([table.index(groups) for table in self.tables], joint, records)
+        single = [table.index(groups) for table in self.tables]
+        return self.weights_at(single, joint, records, allowed)
 
     def weights_at(
-        self, single: Sequence[Indices], joint: Sequence[Indices], records: int = 1
+        self,
+        single: Sequence[Indices],
+        joint: Sequence[Indices],
+        records: int = 1,
+        allowed: Mask | None = None,
     ) -> Counts:
         """Compute the weights, given the rows of the tables of single parents and of pairs."""
         if self.tables:
@@ -243,6 +265,8 @@ class LogLinearConditional:
             logarithms = np.repeat(self.base[:, None], records, axis=1)
         if self.joint_tables is not None:
             self.joint_tables.add_to(logarithms, joint)
+        if allowed is not None:
+            logarithms[~allowed] = _EXCLUDED
         deficits = np.subtract(logarithms.max(axis=0), logarithms, out=logarithms)
         # A larger deficit than any in the list has the weight of the last: 0.
         weights: Counts = _weights_by_deficit().take(deficits, mode="clip")

@@ -22,6 +22,7 @@ from deniable.pipeline.run_plan import Run
 from deniable.privacy.ledger import Spend
 from deniable.privacy.pairwise_budget import PairNoise
 from deniable.schema.attribute import Attribute
+from deniable.schema.pair_masks import NO_MASKS, PairMasks
 
 
 def learn_model(parts: Mapping[str, Rows], run: Run) -> LearntModel:
@@ -34,12 +35,13 @@ def learn_model(parts: Mapping[str, Rows], run: Run) -> LearntModel:
         parts: The rows of D_T ("structure"), D_P ("parameters") and D_S ("seeds"). Confidential.
         run: The run: its schema, options, plan and source of noise.
     """
-    laws, attributes = run.plan.privacy.pairs, run.schema.attributes
+    laws = run.plan.privacy.pairs
     if laws is None:
         return learn_paper_model(parts, run)
     measured, spends = measure_counts(parts, run, laws)
+    attributes, max_cost = run.schema.attributes, run.config.max_configurations
     return LearntModel(
-        network=fit_network(measured, attributes, max_cost=run.config.max_configurations),
+        network=fit_network(measured, attributes, max_cost=max_cost, pair_masks=_masks_of(run)),
         evidence=measured,
         seed_count=round(measured.records * run.plan.ratio("seeds", "structure")),
         spends=tuple(spends),
@@ -60,8 +62,17 @@ def fit_to_prefixes(learnt: LearntModel, prefixes: Codes | None, run: Run) -> Le
         run.schema.attributes,
         max_cost=run.config.max_configurations,
         prefixes=prefixes,
+        pair_masks=_masks_of(run),
     )
     return replace(learnt, network=network)
+
+
+def _masks_of(run: Run) -> PairMasks:
+    """The combinations of two values that records are drawn with, which a fit takes into account.
+
+    Candidates that are tested are drawn without them: one that breaks a constraint fails.
+    """
+    return run.schema.pair_masks if run.plan.mode in ("one-shot", "seedless") else NO_MASKS
 
 
 def measure_counts(

@@ -260,13 +260,9 @@ class GeneratedRecords:
             records[rows, new] = self._draw_allowed(records[rows], rng, new, among)
 
     def _draw_allowed(self, records: Codes, rng: Rng, new: int, among: list[int]) -> Indices:
-        """Draw values of attribute ``new`` given that they contradict no earlier value.
-
-        If the model gives no allowed value a probability above 0, all are equally likely.
-        """
+        """Draw values of attribute ``new`` given that they contradict no earlier value."""
         allowed = allowed_codes(records, new, among, self.pair_masks)
-        weights = self.network.distribution(records, new) * allowed
-        weights = np.where(weights.any(axis=1, keepdims=True), weights, allowed)
+        weights = self.network.distribution(records, new, allowed)
         cumulative = np.cumsum(weights, axis=1)
         threshold = rng.random(len(records)) * cumulative[:, -1]
         below = np.count_nonzero(cumulative <= threshold[:, None], axis=1)

@@ -19,10 +19,10 @@ from deniable.arrays import CODE, Codes, Counts, Indices, Reals
 from deniable.model.alias_sampling import random_permutation, stratified_words
 from deniable.model.bayesian_network import Network, empty_codes
 from deniable.model.guided_search import GuidedSearch
-from deniable.model.pairwise.fit import pool_records
+from deniable.model.pairwise.record_pool import pool_records
 from deniable.randomness import Keyed, Rng
 from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
-from deniable.schema.pair_masks import PairMasks, contradictions
+from deniable.schema.pair_masks import PairMasks, allowed_codes, masked_with
 
 # Bounds the possible prefixes that are listed, and their number times that of all attributes;
 # beyond, kept prefixes are drawn by their noisy counts alone.
@@ -162,15 +162,12 @@ def _model_probabilities(
     codes, probability = empty_codes(1, network.attributes), np.ones(1)
     for position, i in enumerate(attributes):
         size = network.attributes[i].size
-        distribution = network.distribution(codes, i).ravel()
-        before = np.repeat(np.arange(len(codes)), size)
-        codes = np.asfortranarray(codes[before])
-        codes[:, i] = np.tile(np.arange(size, dtype=CODE), len(probability))
-        if pair_masks:
-            distribution[contradictions(codes, i, attributes[:position], pair_masks)] = 0.0
-        total = np.bincount(before, distribution)[before]
-        share = np.divide(distribution, total, out=np.zeros_like(total), where=total > 0)
-        probability = probability[before] * share
+        masked = masked_with(i, attributes[:position], pair_masks)
+        allowed = allowed_codes(codes, i, masked, pair_masks) if masked else None
+        distribution = network.distribution(codes, i, allowed)
+        probability = (probability[:, None] * distribution).ravel()
+        codes = np.asfortranarray(np.repeat(codes, size, axis=0))
+        codes[:, i] = np.tile(np.arange(size, dtype=CODE), len(probability) // size)
     return codes, probability
 
 

@@ -4,11 +4,12 @@ A record is drawn attribute by attribute. With these masks, a value that contrad
 is redrawn at once, before the rest of the record depends on it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from deniable.arrays import CODE, Codes, Mask
+from deniable.arrays import CODE, Codes, Mask, Reals
 from deniable.schema.attribute import Attribute
 from deniable.schema.constraint_solver import ConstraintSolver
 from deniable.schema.constraints import Constraint
@@ -20,6 +21,7 @@ _MAX_IMPLIED_CHANGES = 20_000
 
 # Allowed combinations of codes, by the indices i < j of two attributes.
 PairMasks = Mapping[tuple[int, int], Mask]
+NO_MASKS: PairMasks = {}
 
 
 def find_pair_masks(
@@ -123,6 +125,13 @@ def _with_implied(
     return dict(masks) | found
 
 
+def masked_with(
+    new: int, earlier: Iterable[int], masks: Mapping[tuple[int, int], Any]
+) -> list[int]:
+    """List the ``earlier`` attributes that share a mask with ``new``, in their order."""
+    return [other for other in earlier if (min(new, other), max(new, other)) in masks]
+
+
 def contradictions(records: Codes, new: int, earlier: Sequence[int], masks: PairMasks) -> Mask:
     """Mark the records whose code of attribute ``new`` contradicts an earlier attribute."""
     wrong: Mask = np.zeros(len(records), dtype=bool)
@@ -144,6 +153,19 @@ def allowed_codes(records: Codes, new: int, earlier: Sequence[int], masks: PairM
             found.append((mask.T if new < other else mask)[records[:, other]])
     allowed: Mask = np.logical_and.reduce(found)
     return allowed
+
+
+def restrict_to_allowed(probabilities: Reals, allowed: Mask) -> Reals:
+    """Condition each row of probabilities on the values that are allowed.
+
+    If none of them has a probability above 0, they are equally likely. A row without any is 0.
+    """
+    found = np.where(allowed, probabilities, 0.0)
+    found = np.where(found.any(axis=1, keepdims=True), found, allowed)
+    # Summed one after the other: NumPy's own sum may have other digits on another computer.
+    total = np.cumsum(found, axis=1)[:, -1:]
+    restricted: Reals = np.divide(found, total, out=np.zeros_like(found), where=total > 0)
+    return restricted
 
 
 def _allowed_codes(both: tuple[Attribute, Attribute], constraints: Sequence[Constraint]) -> Mask:

@@ -223,11 +223,12 @@ def _check_fit(
     _require_ledger_noise(measured, claims)
     _require_layout_and_tables(measured, artefact.schema, claims)
     network, max_cost = artefact.network, claims.parameters["max_cost"]
-    prefixes = draw_prefix_pool(network, artefact.histogram, artefact.schema.pair_masks)
-    exact = compare_fit(measured, network, max_cost=max_cost, prefixes=prefixes)
+    masks = artefact.schema.pair_masks
+    prefixes = draw_prefix_pool(network, artefact.histogram, masks)
+    exact = compare_fit(measured, network, max_cost=max_cost, prefixes=prefixes, pair_masks=masks)
     first, tolerance = network, 0.0
     if prefixes is not None:
-        first = fit_network(measured, network.attributes, max_cost=max_cost)
+        first = fit_network(measured, network.attributes, max_cost=max_cost, pair_masks=masks)
         tolerance = 0.0 if exact else _OMEGA_TOLERANCE
     _require_chosen_omega(artefact, first, claims, tolerance=tolerance)
     return _describe_match(f"Graph, order and all {len(network.tables)} tables follow", exact=exact)

@@ -15,10 +15,12 @@ import numpy as np
 from deniable.arrays import Codes, Indices, Reals
 from deniable.model.bayesian_network import Conditional, ConditionalTable, Network, empty_codes
 from deniable.model.loglinear_conditional import LogLinearConditional
+from deniable.model.pairwise.bin_masks import BinMasks, Pieces
 from deniable.model.pairwise.fit import fit_network, refit_network
 from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.randomness import Keyed
 from deniable.release.artefact_arrays import describe_computer
+from deniable.schema.pair_masks import NO_MASKS, PairMasks
 from deniable.verification.manifest_spend import require
 
 # What `fitted_with` can be; nothing else depends on it if the tables are equal.
@@ -58,6 +60,7 @@ def compare_fit(
     *,
     max_cost: int,
     prefixes: Codes | None = None,
+    pair_masks: PairMasks = NO_MASKS,
 ) -> bool:
     """Fit a pairwise model again, and require the same; return whether it is exactly the same.
 
@@ -68,30 +71,38 @@ def compare_fit(
         network: The model.
         max_cost: The largest number of parent configurations of a conditional table.
         prefixes: Values of the first attributes that later ones were fitted to.
+        pair_masks: The combinations of two values that records are drawn with.
     """
     here = is_this_platform(measured.fitted_with)
-    again = fit_network(measured, network.attributes, max_cost=max_cost, prefixes=prefixes)
+    again = fit_network(
+        measured, network.attributes, max_cost=max_cost, prefixes=prefixes, pair_masks=pair_masks
+    )
     difference = _find_difference(again, network)
     if difference is None:
         return True
     # Rounding does not change graph, order or groups, which are compared first.
     require(difference == _OTHER_TABLE and not here, difference)
-    near = refit_network(measured, network, max_cost=max_cost, prefixes=prefixes)
-    for i, bins in enumerate(measured.bins):
+    near = refit_network(
+        measured, network, max_cost=max_cost, prefixes=prefixes, pair_masks=pair_masks
+    )
+    masks = BinMasks.of(pair_masks, measured.bins, [np.ones(len(bins)) for bins in measured.bins])
+    for i, (bins, pieces) in enumerate(zip(measured.bins, masks.pieces, strict=True)):
         one, two = near.tables[i], network.tables[i]
         if isinstance(one, ConditionalTable) and isinstance(two, ConditionalTable):
             shape = [int(groups.max()) + 1 for groups in network.groups[i]]
             order = 1 if measured.three_way is None else 2
-            require_near_table(
-                one.probabilities, two.probabilities, shape=shape, bins=bins, order=order
-            )
+            tables = one.probabilities, two.probabilities
+            require_near_table(*tables, shape=shape, bins=bins, pieces=pieces, order=order)
         else:
-            require_near_distribution(near, network, i)
+            require_near_distribution(near, network, i, pieces)
     return False
 
 
-def require_near_distribution(again: Network, network: Network, i: int) -> None:
+def require_near_distribution(again: Network, network: Network, i: int, pieces: Pieces) -> None:
     """Require a log-linear distribution near the one that was fitted here.
+
+    Shares within pieces of bins follow from the noisy counts by a closed formula; those of pieces
+    are fitted where the constraints divide a bin.
 
     Compared on records that the network draws with a public key, since the configurations of many
     parents are too many to compare all.
@@ -99,9 +110,11 @@ def require_near_distribution(again: Network, network: Network, i: int) -> None:
     fitted, own = again.tables[i], network.tables[i]
     is_log_linear = isinstance(fitted, LogLinearConditional)
     require(is_log_linear and isinstance(own, LogLinearConditional), _OTHER_TABLE)
-    # Shares within bins follow from the noisy counts by a closed formula.
-    moved = np.abs(fitted.within - own.within).max()  # type: ignore[union-attr]
-    require(bool(moved <= _MAX_ROUNDING * 2**32), _OTHER_TABLE)
+    weights = fitted.within, own.within  # type: ignore[union-attr]
+    sums = [np.bincount(pieces.of_code, each) for each in weights]
+    factors = (sums[1] / np.maximum(sums[0], 1.0))[pieces.of_code]
+    moved = np.abs(weights[0] * factors - weights[1]) / np.maximum(factors, 1.0)
+    require(bool(moved.max() <= _MAX_ROUNDING * 2**32), _OTHER_TABLE)
     codes = empty_codes(_COMPARED_RECORDS, network.attributes)
     network.draw(codes, Keyed(_COMPARED_KEY).at("records"), kept=0, method="precise")
     one, two = (np.exp(each.log_distribution(codes, i)) for each in (again, network))
@@ -141,18 +154,26 @@ def _list_parts(table: LogLinearConditional) -> list[Any]:
 
 
 def require_near_table(
-    again: Reals, table: Reals, *, shape: list[int], bins: Indices, order: int = 1
+    again: Reals,
+    table: Reals,
+    *,
+    shape: list[int],
+    bins: Indices,
+    pieces: Pieces,
+    order: int = 1,
 ) -> None:
     """Require a table of the fitted model's form, near the one that was fitted here.
 
     Both are log-linear: their logarithms are sums of effects of few parents, and values in one bin
-    have fixed shares of it. So is their ratio. This leaves a forger the effects, not every cell.
+    have the same shares of it for all configurations, which are fixed within a piece. So is their
+    ratio. This leaves a forger the effects and the shares of pieces, not every cell.
 
     Args:
         again: The table fitted here: configurations of the parents by values.
         table: The table of the artefact.
         shape: The number of groups of each parent.
         bins: The bin of each value.
+        pieces: The pieces of the bins.
         order: The largest number of parents that an effect is of: 1, or 2 with three-way
             interactions.
     """
@@ -163,7 +184,8 @@ def require_near_table(
     ratio = np.log(table) - np.log(again)
     ratio = ratio - ratio[:, :1]
     first = np.flatnonzero(np.diff(bins, prepend=-1))
-    in_bins = np.abs(ratio - ratio[:, first[bins]]).max()
+    shares = ratio - ratio[:, first[bins]]
+    in_bins = np.abs(shares - shares[0, pieces.first_code][pieces.of_code]).max()
     effects = ratio[:, first].reshape(*shape, len(first))
     form_error = np.abs(effects - _sum_of_effects(effects, order)).max()
     require(max(in_bins, form_error) <= _MAX_FORM_ERROR, _OTHER_TABLE)

@@ -13,18 +13,12 @@ from deniable.counting.local import count
 from deniable.model.bayesian_network import ConditionalTable
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise import loglinear
+from deniable.model.pairwise.attribute_fit import _divide_effects, _parent_evidence
 from deniable.model.pairwise.denoise import denoise_tables, table_weights
-from deniable.model.pairwise.fit import (
-    _divide_effects,
-    _FitsAhead,
-    _parent_evidence,
-    fit_network,
-    pool_records,
-    refit_network,
-)
+from deniable.model.pairwise.fit import _FitsAhead, fit_network, refit_network
 from deniable.model.pairwise.loglinear import LogLinear
 from deniable.model.pairwise.measure import measure_pairwise, measure_tables, with_bins
-from deniable.model.pairwise.record_pool import Parent, RecordPool
+from deniable.model.pairwise.record_pool import Parent, RecordPool, pool_records
 from deniable.privacy.pairwise_budget import pair_noise
 from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
@@ -149,11 +143,11 @@ def test_all_parents_agree_on_what_an_attribute_is_fitted_to(monkeypatch):
     """Targets with different column sums are out of reach: effects would grow without use."""
     seen = []
 
-    def remember(share, evidence, weights, *, iterations):
+    def remember(share, evidence, weights, **more):
         seen.append((share, evidence, weights.sum()))
-        return loglinear.fit_loglinear(share, evidence, weights, iterations=iterations)
+        return loglinear.fit_loglinear(share, evidence, weights, **more)
 
-    monkeypatch.setattr("deniable.model.pairwise.fit.fit_loglinear", remember)
+    monkeypatch.setattr("deniable.model.pairwise.attribute_fit.fit_loglinear", remember)
     fit(ATTRIBUTES, correlated(rows=300), mu=0.5)
     assert max(len(evidence) for _, evidence, _ in seen) > 1, "so that two could disagree"
     for share, evidence, records in seen:
@@ -164,12 +158,12 @@ def test_all_parents_agree_on_what_an_attribute_is_fitted_to(monkeypatch):
 def test_a_group_that_the_pool_has_no_record_of_is_fitted_to_finite_counts(monkeypatch):
     seen = []
 
-    def remember(share, evidence, weights, *, iterations):
+    def remember(share, evidence, weights, **more):
         seen.extend(evidence)
-        return loglinear.fit_loglinear(share, evidence, weights, iterations=iterations)
+        return loglinear.fit_loglinear(share, evidence, weights, **more)
 
-    monkeypatch.setattr("deniable.model.pairwise.fit.fit_loglinear", remember)
-    monkeypatch.setattr("deniable.model.pairwise.fit._POOL_RECORDS", 4)
+    monkeypatch.setattr("deniable.model.pairwise.attribute_fit.fit_loglinear", remember)
+    monkeypatch.setattr("deniable.model.pairwise.record_pool._POOL_RECORDS", 4)
     network = fit(ATTRIBUTES, correlated())
     assert any((np.bincount(e.groups, minlength=len(e.target)) == 0).any() for e in seen)
     assert all(np.isfinite(e.target).all() and (e.target > 0).all() for e in seen)
@@ -439,8 +433,9 @@ def test_a_penalty_grows_with_the_noise_beyond_that_at_epsilon_1():
     tables = denoise_tables(measure(two, codes, mu=0.3), two)
     pool = RecordPool.empty(64, 2)
     parent = Parent(attribute=0, groups=np.arange(len(tables.bins[0])), group_count=4)
+    found = pool.configurations([parent], tables.masks.allowed(1, [0], pool.pieces))
     usual, noisier = (
-        _parent_evidence(replace(tables, relative_noise=noise), 1, [parent], pool)[0][0].penalty
+        _parent_evidence(replace(tables, relative_noise=noise), 1, [parent], found)[0][0].penalty
         for noise in (1.0, 5.0)
     )
     assert usual.min() > 0.5

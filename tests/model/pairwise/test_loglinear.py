@@ -145,14 +145,36 @@ def test_evidence_without_excess_gives_no_effect():
     np.testing.assert_allclose(found.table(), np.tile(share, (6, 1)), atol=1e-3)
 
 
+def test_a_fit_that_knows_the_constraints_has_the_counts_that_remain_after_them():
+    """Two-way counts of a known model whose values are restricted: its effects are recovered."""
+    sizes, values = (3, 2), 4
+    model, weights = known_model(3, sizes, values), weights_of(3, sizes)
+    allowed = np.log(np.random.default_rng(3).choice([0.01, 0.3, 1.0], (6, values)))
+    with_masks = softmax(np.log(model.table()) + allowed)
+    share = weights @ with_masks / weights.sum()
+    _, evidence = evidence_of(model, sizes, weights)
+    for each in evidence:
+        each.target[:] = 0
+        np.add.at(each.target, each.groups, weights[:, None] * with_masks)
+    knowing = fit_loglinear(share, evidence, weights, allowed=allowed).table()
+    assert np.abs(softmax(np.log(knowing) + allowed) - with_masks).max() < 0.01
+    ignorant = fit_loglinear(share, evidence, weights).table()
+    assert np.abs(softmax(np.log(ignorant) + allowed) - with_masks).max() > 0.1
+
+
 def plain_loss(problem, evidence, share, weights, scaled):
-    """-(log-likelihood) + penalty, per record, one configuration after the other."""
+    """-(log-likelihood) + penalty, per record, one configuration after the other.
+
+    What the constraints add is no parameter: the likelihood of the targets is without it, up to a
+    constant.
+    """
+    allowed = np.zeros((len(weights), 1)) if problem.allowed is None else problem.allowed
     base, effects, _ = problem.parameters(scaled)
     starts = np.cumsum([0, *(len(e.target) for e in evidence)])
     value = 0.0
     for c, weight in enumerate(weights):
         rows = [effects[start + e.groups[c]] for start, e in zip(starts, evidence, strict=False)]
-        value += weight * np.log(np.exp(base + np.sum(rows, axis=0)).sum())
+        value += weight * np.log(np.exp(base + np.sum(rows, axis=0) + allowed[c]).sum())
     wanted = np.concatenate([e.target for e in evidence])
     value -= (wanted * effects).sum() + (weights.sum() * share * base).sum()
     penalty = EffectPenalty.of([e.penalty for e in evidence], [e.trends for e in evidence])
@@ -171,17 +193,18 @@ def trend_of(size):
     st.integers(2, 5),
     st.integers(0, 2**32),
     st.floats(0.5, 200),
-    st.sampled_from(["", "rows", "columns"]),
+    st.sampled_from(["", "rows", "columns", "masks"]),
 )
-def test_loss_and_gradient_are_those_of_the_definition(sizes, values, key, penalty, trend):
+def test_loss_and_gradient_are_those_of_the_definition(sizes, values, key, penalty, part):
     """The gradient against differences of the literal loss. Floats inside have 32 bits. The last
-    parent has a trend, of its own groups or of the values."""
+    parent has a trend, of its own groups or of the values, or constraints exclude values."""
     model, weights = known_model(key, sizes, values), weights_of(key, sizes)
     share, evidence = evidence_of(model, sizes, weights, penalty=penalty)
     directions = {"rows": trend_of(sizes[-1]), "columns": trend_of(values)}
-    own = TrendDirections(**{name: directions[name] for name in [trend] if name})
+    own = TrendDirections(**{name: directions[name] for name in directions if name == part})
     evidence[-1] = replace(evidence[-1], trends=own)
-    problem = _Objective.of(share, evidence, weights, None)
+    allowed = np.log(np.random.default_rng(key).choice([0.01, 0.5, 1], (len(weights), values)))
+    problem = _Objective.of(share, evidence, weights, None, allowed if part == "masks" else None)
     at = np.random.default_rng(key).normal(size=problem.size)
     value, gradient = problem.loss(at)
     assert value == pytest.approx(plain_loss(problem, evidence, share, weights, at), abs=1e-5)

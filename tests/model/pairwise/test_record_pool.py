@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from deniable.model.pairwise import record_pool
+from deniable.model.pairwise.bin_masks import BinMasks
 from deniable.model.pairwise.loglinear import LogLinear, softmax
-from deniable.model.pairwise.record_pool import Parent, RecordPool
+from deniable.model.pairwise.record_pool import Parent, RecordPool, fitted_distributions
 
 RECORDS = 4_096
 PARENTS = (
@@ -18,8 +19,14 @@ def pool_of_two():
     """A pool of three attributes, two of which are drawn."""
     pool = RecordPool.empty(RECORDS, 3)
     for i, shares in enumerate(([0.5, 0.25, 0.25], [0.125, 0.375, 0.5])):
-        pool.draw(i, np.array([shares]), np.zeros(RECORDS, dtype=np.intp))
+        pool.draw(i, np.array([shares]), np.zeros(RECORDS, dtype=np.intp), np.arange(3))
     return pool
+
+
+def everything_allowed(pool, attribute, bins):
+    """No constraint: each bin is one piece."""
+    masks = BinMasks.of({}, [np.arange(bins)] * 3, [np.full(bins, 1 / bins)] * 3)
+    return masks.allowed(attribute, [0, 1], pool.pieces)
 
 
 def test_draws_have_their_shares_and_are_the_same_every_time():
@@ -32,7 +39,8 @@ def test_draws_have_their_shares_and_are_the_same_every_time():
 
 def test_configurations_are_those_of_the_records():
     pool = pool_of_two()
-    groups, repeats, index = pool.configurations(PARENTS)
+    found = pool.configurations(PARENTS, everything_allowed(pool, 2, 4))
+    groups, repeats, index = found.groups, found.repeats, found.index
     expected = [parent.groups[pool.bins[:, parent.attribute]] for parent in PARENTS]
     assert repeats.sum() == RECORDS
     assert len(repeats) == len(set(zip(*(each.tolist() for each in groups), strict=True))) <= 6
@@ -42,13 +50,12 @@ def test_configurations_are_those_of_the_records():
 
 def test_with_very_many_configurations_each_record_has_its_own(monkeypatch):
     pool = pool_of_two()
-    few, _, few_index = pool.configurations(PARENTS)
+    few = pool.configurations(PARENTS, everything_allowed(pool, 2, 4))
     monkeypatch.setattr(record_pool, "_MAX_NUMBERED_CONFIGURATIONS", 5)
-    groups, repeats, index = pool.configurations(PARENTS)
-    assert len(repeats) == RECORDS
-    assert set(repeats.tolist()) == {1}
-    for own, shared in zip(groups, few, strict=True):
-        assert np.array_equal(own[index], shared[few_index])
+    each = pool.configurations(PARENTS, everything_allowed(pool, 2, 4))
+    assert each.repeats.tolist() == [1] * RECORDS
+    for own, shared in zip(each.groups, few.groups, strict=True):
+        assert np.array_equal(own[each.index], shared[few.index])
 
 
 def test_distributions_are_those_of_the_model_at_each_record():
@@ -56,24 +63,56 @@ def test_distributions_are_those_of_the_model_at_each_record():
     rng = np.random.default_rng(3)
     effects = (rng.normal(size=(2, 4)), rng.normal(size=(3, 4)))
     model = LogLinear(base=rng.normal(size=4), effects=effects)
-    distributions, index = pool.distributions(model, PARENTS)
+    allowed = everything_allowed(pool, 2, 4)
+    found = pool.configurations(PARENTS, allowed)
     groups = [parent.groups[pool.bins[:, parent.attribute]] for parent in PARENTS]
-    assert distributions[index] == pytest.approx(softmax(model.logits(groups)))
-    alone, same = pool.distributions(LogLinear(base=np.log([0.25, 0.75]), effects=()), ())
-    assert alone.tolist() == [pytest.approx([0.25, 0.75])]
-    assert same.max() == 0
+    distributions = fitted_distributions(model, found, allowed)
+    assert distributions[found.index] == pytest.approx(softmax(model.logits(groups)))
+    alone = LogLinear(base=np.log([0.25, 0.75]), effects=())
+    allowed = everything_allowed(pool, 2, 2)
+    same = pool.configurations((), allowed)
+    assert fitted_distributions(alone, same, allowed).tolist() == [pytest.approx([0.25, 0.75])]
+    assert same.index.max() == 0
+
+
+def test_configurations_differ_in_what_is_allowed():
+    """The third value of the first attribute excludes one of the child."""
+    pool = pool_of_two()
+    mask = np.array([[True, True], [True, True], [True, False]])
+    bins, values = [np.arange(3), np.arange(3), np.arange(2)], [np.full(3, 1 / 3)] * 2
+    masks = BinMasks.of({(0, 2): mask}, bins, [*values, np.full(2, 0.5)])
+    allowed = masks.allowed(2, [0, 1], pool.pieces)
+    found = pool.configurations(PARENTS, allowed)
+    excluded = ~allowed.allowed[found.classes][found.index][:, 1]
+    assert excluded.tolist() == (pool.bins[:, 0] == 2).tolist()
+    model = LogLinear(base=np.zeros(2), effects=(np.zeros((2, 2)), np.zeros((3, 2))))
+    drawn = fitted_distributions(model, found, allowed)
+    assert drawn[found.index[excluded]].tolist() == [[1.0, 0.0]] * excluded.sum()
+
+
+def test_pieces_are_drawn_and_bins_follow():
+    pool = RecordPool.empty(RECORDS, 1)
+    one = np.array([[0.25, 0.25, 0.5]])
+    pool.draw(0, one, np.zeros(RECORDS, dtype=np.intp), np.array([0, 0, 1]))
+    assert np.bincount(pool.pieces[:, 0]) / RECORDS == pytest.approx([0.25, 0.25, 0.5], abs=1e-3)
+    assert pool.bins[:, 0].tolist() == (pool.pieces[:, 0] == 2).astype(int).tolist()
 
 
 def test_prefixes_replace_the_attributes_that_are_drawn_first():
     pool = pool_of_two()
     before = pool.bins.copy()
     prefixes = np.random.default_rng(1).integers(0, 4, (RECORDS, 1)).astype(np.uint16)
-
-    class Measured:
-        bins = (np.arange(3), np.array([0, 0, 1, 2]), np.arange(2))
-
-    pool.take_prefixes(prefixes, [1, 0, 2], Measured())
-    assert np.array_equal(pool.bins[:, 1], Measured.bins[1][prefixes[:, 0]])
+    bins, mask = np.array([0, 0, 1, 2]), np.ones((4, 2), dtype=bool)
+    mask[0, 1] = False
+    sizes = (3, 4, 2)
+    masks = BinMasks.of(
+        {(1, 2): mask},
+        [np.arange(3), bins, np.arange(2)],
+        [np.full(size, 1 / size) for size in sizes],
+    )
+    pool.take_prefixes(prefixes, [1, 0, 2], masks)
+    assert np.array_equal(pool.bins[:, 1], bins[prefixes[:, 0]])
+    assert np.array_equal(pool.pieces[:, 1], masks.pieces[1].of_code[prefixes[:, 0]])
     assert np.array_equal(pool.bins[:, 0], before[:, 0])
     in_order = pool.bins[pool.similarity, 1]
     assert (np.diff(in_order) >= 0).all()

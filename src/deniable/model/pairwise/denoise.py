@@ -7,41 +7,28 @@ between groups are combined with the two-way tables of the pairs that have any.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 
-from deniable.arrays import Indices, Reals
-from deniable.model.pairwise.group_interpolation import (
-    interpolation_weights,
-    scale_between_groups,
-)
+from deniable.arrays import Reals
+from deniable.model.pairwise.bin_masks import BinMasks
+from deniable.model.pairwise.coarse_residual import CoarseResidual, coarse_residuals
 from deniable.model.pairwise.measure import PairwiseMeasurements
-from deniable.model.pairwise.one_way import (
-    sum_blocks,
-    sum_groups,
-    to_distribution,
-    value_distributions,
-)
+from deniable.model.pairwise.one_way import sum_groups, to_distribution, value_distributions
 from deniable.model.pairwise.shrinkage import (
-    MIN_CELL_RATIO,
     damped_statistic,
     denoise_residuals,
     double_centre,
     limit_hidden_cells,
     mean_effect_variance,
-    rake,
 )
 from deniable.model.pairwise.table_layout import Pair, count_measured_pairs
-from deniable.model.pairwise.trends import (
-    TrendDirections,
-    VisibleTrends,
-    group_direction,
-    rank_scores,
-)
+from deniable.model.pairwise.trends import VisibleTrends
 from deniable.privacy.pairwise_budget import TARGET_WEIGHT, PairNoise
 from deniable.schema.attribute import Attribute
+from deniable.schema.pair_masks import NO_MASKS, PairMasks
 
 # No bin is impossible: its least probability, and its least count in standard deviations of the
 # count's noise.
@@ -53,16 +40,6 @@ _POSITIVE_FLOOR = 1e-6
 _REFERENCE_MU = 0.1
 # The weight of a pair that looks independent, so that it may still be measured.
 _MIN_TABLE_WEIGHT = 1e-4
-# A cell is empty if independence expects at least this many standard deviations of its noise, and
-# at most this many were counted.
-_MIN_EXPECTED_SIGMAS = 3.0
-_MAX_EMPTY_SIGMAS = 1.0
-# Where interactions differ from the denoised two-way table, this share of James and Stein's
-# shrinkage is applied. All of it is best for the distance from the truth, none for weak relations.
-# Trends that stand out are not shrunk.
-_SHRINKAGE_SHARE = 0.5
-# The share of a two-way table's σ that denoising leaves, besides that of its sums between groups.
-_TABLE_NOISE_LEFT = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +60,7 @@ class DenoisedTables:
             per record. Ranks candidate parents.
         relative_noise: The noise of the one-way tables, relative to that at ε = 1; at least 1.
         trends: The trends that stand out.
+        masks: What the constraints allow between bins.
     """
 
     records: float
@@ -92,9 +70,10 @@ class DenoisedTables:
     effect_variance: dict[Pair, float] = field(repr=False)
     sigma: dict[Pair, float] = field(repr=False)
     dependence: Reals = field(repr=False)
-    coarse: dict[Pair, "CoarseResidual"] = field(repr=False)
+    coarse: dict[Pair, CoarseResidual] = field(repr=False)
     relative_noise: float
     trends: VisibleTrends = field(repr=False)
+    masks: BinMasks = field(repr=False)
 
     def excess_of(self, parent: int, child: int) -> Reals:
         """Return the excess of a pair: rows are the parent's bins, columns the child's."""
@@ -102,8 +81,9 @@ class DenoisedTables:
         excess = self.excess.get((i, j))
         if excess is None:
             # Computed on demand: a thousand columns have half a million pairs.
-            expected = self.records * np.outer(self.bins[i], self.bins[j])
-            excess = self.coarse[i, j].refine(expected) - expected
+            margins = self.records * self.bins[i], self.records * self.bins[j]
+            table = self.coarse[i, j].refine(self.masks.independent((i, j), *margins))
+            excess = self.masks.limit((i, j), table) - np.outer(margins[0], self.bins[j])
         return excess if parent < child else excess.T
 
     def effect_variance_of(self, one: int, other: int) -> float:
@@ -116,20 +96,18 @@ class DenoisedTables:
 
 
 def denoise_tables(
-    measured: PairwiseMeasurements, attributes: Sequence[Attribute]
+    measured: PairwiseMeasurements, attributes: Sequence[Attribute], masks: PairMasks = NO_MASKS
 ) -> DenoisedTables:
     """Estimate consistent marginals and denoised two-way tables. Post-processing: no cost."""
     records = measured.ratio * measured.records
     tables = {pair: measured.table(pair) for pair in measured.tables}
     values, bins = _consistent_shares(measured, attributes, tables)
+    bin_masks = BinMasks.of(masks, measured.bins, values)
     margins = [records * share for share in bins]
-    residuals = {
-        (i, j): double_centre(table - np.outer(margins[i], bins[j]))
-        for (i, j), (table, _) in tables.items()
-    }
-    sigma = {pair: pair_sigma for pair, (_, pair_sigma) in tables.items()}
-    coarse = _coarse_residuals(measured, attributes, margins, residuals, sigma)
-    denoised = _denoise_together(residuals, sigma, margins, coarse)
+    residuals = _residuals_of(tables, margins)
+    sigma = {pair: own for pair, (_, own) in tables.items()}
+    coarse = coarse_residuals(measured, attributes, margins, residuals, sigma)
+    denoised = _denoise_together(residuals, sigma, margins, coarse, bin_masks)
     excess, effect_variance, remaining = {}, {}, dict(sigma)
     dependence = np.zeros((len(bins), len(bins)))
     for i, j in denoised:
@@ -148,6 +126,7 @@ def denoise_tables(
         records=records,
         values=tuple(values),
         bins=tuple(bins),
+        masks=bin_masks,
         excess=excess,
         effect_variance=effect_variance,
         sigma=remaining,
@@ -156,6 +135,16 @@ def denoise_tables(
         relative_noise=_relative_noise(measured),
         trends=VisibleTrends.of(attributes, bins, {p: each.trends for p, each in coarse.items()}),
     )
+
+
+def _residuals_of(
+    tables: Mapping[Pair, tuple[Reals, float]], margins: Sequence[Reals]
+) -> dict[Pair, Reals]:
+    """Subtract from two-way tables the counts expected under independence; centre the rest."""
+    return {
+        (i, j): double_centre(table - np.outer(margins[i], margins[j]) / margins[i].sum())
+        for (i, j), (table, _) in tables.items()
+    }
 
 
 def _relative_noise(measured: PairwiseMeasurements) -> float:
@@ -182,7 +171,7 @@ def table_weights(
     marginals = value_distributions(attributes, measured.values, measured.value_sigmas)
     shares = [sum_groups(groups, p) for groups, p in zip(measured.bins, marginals, strict=True)]
     margins = [records * share for share in shares]
-    coarse = _coarse_residuals(measured, attributes, margins, {}, {})
+    coarse = coarse_residuals(measured, attributes, margins, {}, {})
     weights = {
         pair: math.sqrt(max(table.signal, 0.0)) * table.residual.size / records
         for pair, table in coarse.items()
@@ -239,98 +228,18 @@ def _consistent_shares(
     return values, bins
 
 
-@dataclass(frozen=True, kw_only=True)
-class CoarseResidual:
-    """Residual of a pair between groups, estimated from interactions and its two-way table.
-
-    Attributes:
-        residual: Counts minus those expected under independence; rows and columns sum to 0.
-        expected: The counts expected under independence.
-        sigma: Standard deviation of the noise of a cell, before centring.
-        rows: The group of each bin of the first attribute.
-        columns: The group of each bin of the second attribute.
-        trends: The directions of the trends that stand out.
-        weights: How the rows and the columns are interpolated between groups; None: not at all.
-    """
-
-    residual: Reals
-    expected: Reals
-    sigma: float
-    rows: Indices
-    columns: Indices
-    trends: TrendDirections = field(default_factory=TrendDirections)
-    weights: tuple[Reals | None, Reals | None] = field(default=(None, None), repr=False)
-
-    @property
-    def signal(self) -> float:
-        """Mean squared residual of a cell, less the part due to noise; may be negative."""
-        a, b = self.residual.shape
-        noise: float = (1 - 1 / a) * (1 - 1 / b) * self.sigma**2
-        return float(np.square(self.residual).mean()) - noise
-
-    @property
-    def effect_variance(self) -> float:
-        """τ, as in ``DenoisedTables``."""
-        return max(self.signal, 0.0) / float((self.expected**2).mean())
-
-    @property
-    def sigma_of_bins(self) -> float:
-        """Standard deviation of a cell between bins, if noise is divided evenly in a group."""
-        bins_per_cell = len(self.rows) * len(self.columns) / self.residual.size
-        return self.sigma / math.sqrt(max(bins_per_cell, 1.0))
-
-    def sigma_left(self, sigma: float) -> float:
-        """Standard deviation that denoising leaves of the noise σ of a two-way table."""
-        return min(sigma, math.hypot(self.sigma_of_bins, _TABLE_NOISE_LEFT * sigma))
-
-    def adjust(self, residual: Reals) -> Reals:
-        """Move a residual between bins, evenly in a group, so that its sums are this residual."""
-        cells = np.outer(np.bincount(self.rows), np.bincount(self.columns))
-        moved = (self.residual - sum_blocks(self.rows, self.columns, residual)) / cells
-        return double_centre(residual + moved[self.rows][:, self.columns])
-
-    def shrink_toward(self, table: Reals) -> "CoarseResidual":
-        """Shrink the difference from a denoised table between bins by what noise explains of it.
-
-        James and Stein's estimate, with a share s of its shrinkage; positive part, of d dimensions:
-
-            table + trends + max(0, 1 - s (d - 2) σ² / ‖others‖²) others
-
-        where trends that stand out and all others are the parts of the difference.
-        """
-        between = sum_blocks(self.rows, self.columns, table) - self.expected
-        trends = self.trends.project(self.residual - between)
-        others = self.residual - between - trends
-        a, b = others.shape
-        dimensions = (a - 1) * (b - 1) - self.trends.count_dimensions(others.shape)
-        noise = _SHRINKAGE_SHARE * max(dimensions - 2, 0) * self.sigma**2
-        kept = max(0.0, 1 - noise / max(float(np.square(others).sum()), _POSITIVE_FLOOR))
-        return replace(self, residual=between + trends + kept * others)
-
-    def refine(self, table: Reals) -> Reals:
-        """Scale a table between bins so that its sums between groups have about this residual."""
-        target = self.expected + self.residual
-        empty = (self.expected >= _MIN_EXPECTED_SIGMAS * self.sigma) & (
-            target <= _MAX_EMPTY_SIGMAS * self.sigma
-        )
-        target = np.maximum(np.where(empty, 0.0, target), MIN_CELL_RATIO * self.expected)
-        target = rake(target, self.expected.sum(axis=1), self.expected.sum(axis=0))
-        counts = self.expected + self.residual
-        target = limit_hidden_cells(target, counts, self.expected, self.sigma)
-        return scale_between_groups(table, target, (self.rows, self.columns), self.weights)
-
-
 def _denoise_together(
     residuals: Mapping[Pair, Reals],
     sigma: Mapping[Pair, float],
     margins: Sequence[Reals],
     coarse: Mapping[Pair, CoarseResidual],
+    masks: BinMasks,
 ) -> dict[Pair, Reals]:
     """Denoise two-way tables, with their interactions.
 
-    Tables and interactions are combined, then denoised. Where the result still differs from the
-    combined counts between groups, these prevail, less the part that noise explains. Last, cells
-    that noise hides are limited to what the others leave.
+    Tables and interactions are combined, then denoised. Cells that noise hides are limited to what
+    the others leave. Where the result still differs from the combined counts between groups, these
+    prevail, less the part that noise explains. Last, counts are limited to what the masks leave.
     """
     combined = {
         pair: coarse[pair].adjust(residual) if pair in coarse else residual
@@ -338,54 +247,10 @@ def _denoise_together(
     }
     denoised = denoise_residuals(combined, sigma, margins)
     for (i, j), table in denoised.items():
-        between_groups = coarse.get((i, j))
-        refined = between_groups.shrink_toward(table).refine(table) if between_groups else table
         expected = np.outer(margins[i], margins[j]) / margins[i].sum()
         counts = expected + combined[i, j]
-        denoised[i, j] = limit_hidden_cells(refined, counts, expected, sigma[i, j])
+        found = limit_hidden_cells(table, counts, expected, sigma[i, j])
+        if (i, j) in coarse:
+            found = coarse[i, j].shrink_toward(found).refine(found)
+        denoised[i, j] = masks.limit((i, j), found)
     return denoised
-
-
-def _coarse_residuals(
-    measured: PairwiseMeasurements,
-    attributes: Sequence[Attribute],
-    margins: Sequence[Reals],
-    residuals: Mapping[Pair, Reals],
-    sigma: Mapping[Pair, float],
-) -> dict[Pair, CoarseResidual]:
-    """Estimate the residual of each pair between groups, weighted by inverse variance.
-
-    Args:
-        measured: The noisy counts.
-        attributes: The domain of each column.
-        margins: The count of each bin, by attribute.
-        residuals: The residuals between bins of the pairs that have two-way tables.
-        sigma: Standard deviation of the noise of those.
-    """
-    found = {}
-    scores = map(rank_scores, attributes, margins)
-    directions = list(map(group_direction, scores, margins, measured.groups))
-    in_groups = [sum_groups(own, m) for own, m in zip(measured.groups, margins, strict=True)]
-    weights = list(map(interpolation_weights, attributes, margins, measured.groups))
-    for (i, j), own_sigma in measured.interaction_sigmas.items():
-        rows, columns = measured.groups[i], measured.groups[j]
-        expected = np.outer(in_groups[i], in_groups[j]) / in_groups[i].sum()
-        residual = double_centre(measured.interaction((i, j)) - expected)
-        variance = own_sigma**2
-        if (i, j) in residuals:
-            summed = double_centre(sum_blocks(rows, columns, residuals[i, j]))
-            cells = len(rows) * len(columns) / residual.size
-            weight, other = 1 / variance, 1 / (cells * sigma[i, j] ** 2)
-            residual = (weight * residual + other * summed) / (weight + other)
-            variance = 1 / (weight + other)
-        trends = TrendDirections(rows=directions[i], columns=directions[j])
-        found[i, j] = CoarseResidual(
-            residual=residual,
-            expected=expected,
-            sigma=math.sqrt(variance),
-            rows=rows,
-            columns=columns,
-            trends=trends.visible(residual, math.sqrt(variance)),
-            weights=(weights[i], weights[j]),
-        )
-    return found

@@ -8,68 +8,31 @@ from dataclasses import dataclass, field
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from deniable.arrays import Codes, Indices, Reals
+from deniable.arrays import CODE, Codes, Indices, Reals
 from deniable.model.bayesian_network import Conditional, ConditionalTable, Network
 from deniable.model.graph import Graph
 from deniable.model.loglinear_conditional import LogLinearConditional
+from deniable.model.pairwise.attribute_fit import AttributeFit, fit_attribute
+from deniable.model.pairwise.bin_masks import BinMasks
 from deniable.model.pairwise.denoise import DenoisedTables, candidate_parents, denoise_tables
-from deniable.model.pairwise.loglinear import LogLinear, ParentEvidence, fit_loglinear
+from deniable.model.pairwise.loglinear import LogLinear
 from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.model.pairwise.one_way import group_bins, sum_row_groups
-from deniable.model.pairwise.record_pool import Parent, RecordPool, given_distributions
-from deniable.model.pairwise.shrinkage import rake
-from deniable.model.pairwise.three_way_residuals import (
-    divide_groups,
-    find_residuals,
-    triple_evidence,
+from deniable.model.pairwise.record_pool import (
+    Parent,
+    RecordPool,
+    pool_records,
 )
 from deniable.schema.attribute import Attribute
+from deniable.schema.pair_masks import NO_MASKS, PairMasks
 from deniable.workers import count_cores
 
-# Records drawn from the model while it is fitted, fewer if there are many attributes.
-_POOL_RECORDS = 2**14
-_POOL_RECORDS_OF_WIDE_TABLE = 2**12
-_MAX_ATTRIBUTES_FOR_LARGE_POOL = 60
-# Steps of a fit; fewer if there are many attributes, more if it has few effects and is cheap.
-_MAX_ITERATIONS = 60
-_MAX_ITERATIONS_OF_SMALL_FIT = 180
-_MAX_EFFECTS_OF_SMALL_FIT = 600
-_MAX_ITERATIONS_OF_WIDE_TABLE = 30
-# Tolerance of the first fit, to pairs alone, if it only serves to find three-way interactions that
-# pairs do not explain.
-_TOLERANCE_OF_FIRST_FIT = 1e-5
 # An attribute has at most this many parents, the strongest.
 _MAX_PARENTS = 40
 # The bins of a parent are merged into about this many groups.
 _MAX_PARENT_GROUPS = 30
 # Bounds a conditional table: configurations times values.
 _MAX_TABLE_CELLS = 2**21
-# Ridge penalty of an effect: this factor times noise variance / signal variance, plus a minimum.
-# The signal variance is the mean over the pair's cells, or the cell's own if that is larger. The
-# factor grows with the noise if that is larger than at ε = 1: weak relations are lost then anyway,
-# and a stronger penalty brings all tables closer.
-_PENALTY_FACTOR = 0.015
-_MIN_PENALTY = 0.5
-# Lower bound on the variance of an effect, for parents that have three-way interactions only.
-_MIN_EFFECT_VARIANCE = 1e-5
-# Added to the number of records in each group of a parent, so that margins are positive even if the
-# pool has no record in a group.
-_MIN_GROUP_RECORDS = 1e-6
-# Lower bound on the target count of a cell, relative to its count under independence.
-_MIN_TARGET_RATIO = 1e-3
-
-
-def pool_records(attributes: int) -> int:
-    """The number of records that are drawn from the model while it is fitted."""
-    is_wide = attributes > _MAX_ATTRIBUTES_FOR_LARGE_POOL
-    return _POOL_RECORDS_OF_WIDE_TABLE if is_wide else _POOL_RECORDS
-
-
-def _max_iterations(attributes: int, evidence: Sequence[ParentEvidence]) -> int:
-    if attributes > _MAX_ATTRIBUTES_FOR_LARGE_POOL:
-        return _MAX_ITERATIONS_OF_WIDE_TABLE
-    is_small = sum(each.target.size for each in evidence) <= _MAX_EFFECTS_OF_SMALL_FIT
-    return _MAX_ITERATIONS_OF_SMALL_FIT if is_small else _MAX_ITERATIONS
 
 
 def fit_network(
@@ -78,6 +41,7 @@ def fit_network(
     *,
     max_cost: int,
     prefixes: Codes | None = None,
+    pair_masks: PairMasks = NO_MASKS,
 ) -> Network:
     """Fit a Bayesian network to noisy one-way tables, interactions and two-way tables.
 
@@ -91,11 +55,14 @@ def fit_network(
         max_cost: The largest number of parent configurations of a conditional table.
         prefixes: Records of the first attributes, in drawing order, to which later attributes are
             fitted: ``pool_records`` rows. By default, they are drawn from the model.
+        pair_masks: The combinations of two values that records are drawn with.
     """
     # The matrices are small: BLAS threads would cost more than they save, and might change the last
     # digits.
     with threadpool_limits(limits=1):
-        return _fit_in_order(measured, tuple(attributes), max_cost, prefixes=prefixes)
+        return _fit_in_order(
+            measured, tuple(attributes), max_cost, prefixes=prefixes, pair_masks=pair_masks
+        )
 
 
 def refit_network(
@@ -104,6 +71,7 @@ def refit_network(
     *,
     max_cost: int,
     prefixes: Codes | None = None,
+    pair_masks: PairMasks = NO_MASKS,
 ) -> Network:
     """Fit each attribute of a network again, given the network's own distributions before it.
 
@@ -116,10 +84,16 @@ def refit_network(
         network: A network that was fitted to them.
         max_cost: The largest number of parent configurations of a conditional table.
         prefixes: Values of the first attributes, as for ``fit_network``.
+        pair_masks: The combinations of two values that records are drawn with.
     """
     with threadpool_limits(limits=1):
         return _fit_in_order(
-            measured, network.attributes, max_cost, given=network, prefixes=prefixes
+            measured,
+            network.attributes,
+            max_cost,
+            network,
+            prefixes=prefixes,
+            pair_masks=pair_masks,
         )
 
 
@@ -128,13 +102,15 @@ def _fit_in_order(
     attributes: tuple[Attribute, ...],
     max_cost: int,
     given: Network | None = None,
-    prefixes: Codes | None = None,
+    *,
+    prefixes: Codes | None,
+    pair_masks: PairMasks,
 ) -> Network:
     """Fit the attributes in drawing order, and draw each for a pool of synthetic records.
 
     Records are drawn from the model fitted so far, or from ``given``.
     """
-    tables = denoise_tables(measured, attributes)
+    tables = denoise_tables(measured, attributes, pair_masks)
     order = sorted(range(len(attributes)), key=lambda i: (len(tables.bins[i]), i))
     pool = RecordPool.empty(pool_records(len(attributes)), len(attributes))
     parents: list[tuple[Parent, ...]] = [()] * len(attributes)
@@ -148,24 +124,39 @@ def _fit_in_order(
         fits = _FitsAhead(tables, measured, order, chosen, pool, workers)
         for position, i in enumerate(order):
             if prefixes is not None and position == length:
-                pool.take_prefixes(prefixes, order, measured)
+                pool.take_prefixes(prefixes, order, tables.masks)
             # Prefixes replace the first columns of the pool: fits after them start only then.
             fits.start(position, length if position < length else len(order))
-            parents[i], fitted = fits.result(i)
+            own = fits.result(i)
+            parents[i] = own.parents
             size_limit = min(max_cost, max(_MAX_TABLE_CELLS // attributes[i].size, 1))
-            within_bin = tables.values[i] / tables.bins[i][measured.bins[i]]
+            within_bin = own.allowed.pieces.within_bins(tables.values[i])
             conditionals[i] = workers.submit(
-                _make_conditional, fitted, measured.bins[i], within_bin, size_limit
+                _make_conditional, own.model, measured.bins[i], within_bin, size_limit
             )
             if i != order[-1]:
-                distributions, index = pool.distributions(fitted, parents[i])
-                if given is not None:
-                    distributions = given_distributions(given, measured, pool, index, i)
-                pool.draw(i, distributions, index)
+                _draw_for_pool(pool, i, own, tables.masks, given)
     fitted_tables = tuple(conditionals[i].result() for i in range(len(attributes)))
     value_groups = tuple(_value_groups(own, measured) for own in parents)
     graph = Graph(tuple(tuple(parent.attribute for parent in own) for own in parents))
     return Network(attributes, graph, tuple(order), fitted_tables, value_groups)
+
+
+def _draw_for_pool(
+    pool: RecordPool, i: int, fitted: AttributeFit, masks: BinMasks, given: Network | None
+) -> None:
+    """Draw an attribute for the records of the pool, from its fit or from the ``given`` network."""
+    distributions, bins = fitted.distributions, masks.pieces[i].bins
+    if given is not None:
+        records = pool.pieces[np.unique(fitted.index, return_index=True)[1]]
+        # A code of each piece: the groups of a network's parents are unions of bins.
+        codes = np.empty(records.shape, dtype=CODE, order="F")
+        for j, own in enumerate(masks.pieces):
+            codes[:, j] = own.first_code[records[:, j]]
+        of_code = masks.pieces[i].of_code
+        allowed = fitted.allowed.allowed[fitted.classes][:, of_code]
+        distributions = sum_row_groups(of_code, given.distribution(codes, i, allowed).T).T
+    pool.draw(i, distributions, fitted.index, bins)
 
 
 @dataclass(frozen=True)
@@ -192,7 +183,7 @@ class _FitsAhead:
     parents: Mapping[int, tuple[Parent, ...]]
     pool: RecordPool
     workers: ThreadPoolExecutor
-    started: dict[int, Future[tuple[tuple[Parent, ...], LogLinear]]] = field(default_factory=dict)
+    started: dict[int, Future[AttributeFit]] = field(default_factory=dict)
 
     def start(self, drawn: int, end: int) -> None:
         """Start each fit before position ``end`` that needs only the first ``drawn`` attributes."""
@@ -200,16 +191,17 @@ class _FitsAhead:
         for position, i in enumerate(self.order[:end]):
             earlier = self.order[:position]
             needed = {parent.attribute for parent in self.parents[i]}
+            needed.update(self.tables.masks.masked_with(i, earlier))
             if self.measured.three_way is not None:
                 needed = set(earlier)
             if i not in self.started and needed <= known:
                 self.started[i] = self.workers.submit(
-                    _fit_attribute,
+                    fit_attribute,
                     self.tables, self.measured, i, earlier, self.parents[i], pool=self.pool,
                 )  # fmt: skip
 
-    def result(self, i: int) -> tuple[tuple[Parent, ...], LogLinear]:
-        """Wait for the fit of an attribute; return its parents and its model."""
+    def result(self, i: int) -> AttributeFit:
+        """Wait for the fit of an attribute."""
         return self.started[i].result()
 
 
@@ -265,106 +257,3 @@ def _choose_parents(
         if number > 1:
             chosen.append(Parent(attribute=j, groups=groups, group_count=number))
     return tuple(chosen)
-
-
-def _fit_attribute(
-    tables: DenoisedTables,
-    measured: PairwiseMeasurements,
-    child: int,
-    earlier: Sequence[int],
-    parents: tuple[Parent, ...],
-    *,
-    pool: RecordPool,
-) -> tuple[tuple[Parent, ...], LogLinear]:
-    """Fit an attribute to pairs; then also to three-way interactions that pairs do not explain.
-
-    The pool has the ``earlier`` attributes; ``parents`` are those of them that are chosen by pairs.
-    Return all parents, including those in three-way interactions only, and the model of the bins.
-    """
-    share, three_way = tables.bins[child], measured.three_way
-    evidence, weights = _parent_evidence(tables, child, parents, pool)
-    iterations = _max_iterations(len(tables.bins), evidence)
-    if three_way is None or len(earlier) < 2:
-        return parents, fit_loglinear(share, evidence, weights, iterations=iterations)
-    fitted = fit_loglinear(
-        share, evidence, weights, iterations=iterations, tolerance=_TOLERANCE_OF_FIRST_FIT
-    )
-    distributions, index = pool.distributions(fitted, parents)
-    residuals = find_residuals(
-        tables, three_way, pool.bins, child=child, earlier=earlier, bins=distributions[index]
-    )
-    if not residuals:
-        return parents, fit_loglinear(share, evidence, weights, iterations=iterations, start=fitted)
-    own = {parent.attribute: parent.groups for parent in parents}
-    own = divide_groups(own, residuals, three_way.groups)
-    start = _divide_effects(fitted, parents, own)
-    parents = tuple(
-        Parent(attribute=j, groups=groups, group_count=int(groups.max()) + 1)
-        for j, groups in own.items()
-    )
-    evidence, weights = _parent_evidence(tables, child, parents, pool)
-    configurations = [each.groups for each in evidence]
-    triples = triple_evidence(residuals, three_way, child, own, configurations)
-    return parents, fit_loglinear(
-        share, evidence, weights, iterations=iterations, triples=triples, start=start
-    )
-
-
-def _divide_effects(
-    fitted: LogLinear, parents: Sequence[Parent], groups: Mapping[int, Indices]
-) -> LogLinear:
-    """Extend a model to more parents and to finer groups, without changing its distribution."""
-    effects = {j: np.zeros((int(own.max()) + 1, len(fitted.base))) for j, own in groups.items()}
-    for parent, effect in zip(parents, fitted.effects, strict=True):
-        effects[parent.attribute][groups[parent.attribute]] = effect[parent.groups]
-    return LogLinear(base=fitted.base, effects=tuple(effects.values()))
-
-
-def _parent_evidence(
-    tables: DenoisedTables,
-    child: int,
-    parents: Sequence[Parent],
-    pool: RecordPool,
-) -> tuple[list[ParentEvidence], Reals]:
-    """Compute target counts and penalties by parent, and the weight of each configuration.
-
-    Args:
-        tables: The denoised tables.
-        child: The attribute.
-        parents: Its parents.
-        pool: The records.
-    """
-    if not parents:
-        return [], np.empty(0)
-    configurations, repeats, _ = pool.configurations(parents)
-    weights: Reals = repeats.astype(np.float64) * (tables.records / len(pool.bins))
-    margin = weights.sum() * tables.bins[child]
-    factor = _PENALTY_FACTOR * tables.relative_noise
-    evidence = []
-    for parent, in_configurations in zip(parents, configurations, strict=True):
-        j = parent.attribute
-        in_pool = np.full(parent.group_count, _MIN_GROUP_RECORDS)
-        np.add.at(in_pool, in_configurations, weights)
-        counts = sum_row_groups(parent.groups, tables.records * tables.bins[j][:, None])
-        independent = counts * tables.bins[child]
-        excess = sum_row_groups(parent.groups, tables.excess_of(j, child))
-        table = np.maximum(independent + excess, _MIN_TARGET_RATIO * independent)
-        expected = np.outer(in_pool, tables.bins[child])
-        effect_variance = max(tables.effect_variance_of(j, child), _MIN_EFFECT_VARIANCE)
-        noise_variance = tables.sigma_of(j, child) ** 2 * np.bincount(parent.groups)[:, None]
-        # The mean effect is that of frequent values; a rare value may have a far larger one.
-        visible = np.maximum(np.abs(excess) - np.sqrt(noise_variance), 0.0)
-        own_variance = np.square(visible / np.maximum(independent, 1.0))
-        signal_variance = np.maximum(effect_variance, own_variance) * np.maximum(expected, 1.0)
-        evidence.append(
-            ParentEvidence(
-                groups=in_configurations,
-                # All parents' targets have the same margin of the child, or no model could meet all
-                # of them. The parent's margin is that of the pool, which is about the measured one.
-                target=rake(table * (in_pool / table.sum(axis=1))[:, None], in_pool, margin),
-                expected=expected,
-                penalty=factor * noise_variance / signal_variance + _MIN_PENALTY,
-                trends=tables.trends.of_effects(j, child, parent.groups),
-            )
-        )
-    return evidence, weights

@@ -97,6 +97,7 @@ def fit_loglinear(
     tolerance: float = LOSS_TOLERANCE,
     triples: Sequence[TripleEvidence] = (),
     start: LogLinear | None = None,
+    allowed: Reals | None = None,
 ) -> LogLinear:
     """Fit the log-linear model by maximum penalised likelihood.
 
@@ -109,11 +110,13 @@ def fit_loglinear(
         triples: One entry per effect of two parents.
         start: A model of the same parents that may be near; its effects of two parents are not
             used. The default is that of independence.
+        allowed: What the constraints add to the logits, configurations by values; it is no part of
+            the model. None: nothing.
     """
     if not evidence:
         return LogLinear(base=np.log(share), effects=())
     design = TripleDesign.of(triples) if triples else None
-    problem = _Objective.of(share, evidence, weights, design)
+    problem = _Objective.of(share, evidence, weights, design, allowed)
     first = np.zeros(problem.size) if start is None else problem.scaled(start)
     # Parameters are scaled to unit curvature of the total loss; the loss is per record.
     curvature = 1 / float(weights.sum())
@@ -157,6 +160,7 @@ class _Objective:
         first_joint_groups: The number of joint groups of the first few parents.
         pair_size: The number of parameters of b and θ.
         triples: Effects of two parents; None if there are none.
+        allowed: What the constraints add to the logits; None: nothing.
         buffers: Those of the first half of the configurations, and of the second.
     """
 
@@ -174,6 +178,7 @@ class _Objective:
     first_joint_groups: int
     pair_size: int
     triples: TripleDesign | None
+    allowed: Floats | None
     buffers: tuple["_Buffers", "_Buffers"]
 
     @classmethod
@@ -183,6 +188,7 @@ class _Objective:
         evidence: Sequence[ParentEvidence],
         weights: Reals,
         triples: TripleDesign | None = None,
+        allowed: Reals | None = None,
     ) -> "_Objective":
         sizes = [len(each.target) for each in evidence]
         joint, members, first_joint_groups = joint_design([each.groups for each in evidence], sizes)
@@ -204,6 +210,7 @@ class _Objective:
             first_joint_groups=first_joint_groups,
             pair_size=(len(expected) + 1) * len(share),
             triples=triples,
+            allowed=None if allowed is None else allowed.astype(np.float32),
             buffers=(_Buffers(), _Buffers()),
         )
 
@@ -293,6 +300,8 @@ class _Objective:
             self.joint.times(by_group, rows, out=logits)
             if self.triples:
                 logits += self.triples.logits(of_triples, rows, out=of_block)
+            if self.allowed is not None:
+                logits += self.allowed[rows]
             shift, sums = _exponentiate(logits)
             logarithms = np.log(sums.astype(np.float64)) + shift
             normalisers += float(self.weights[rows] @ logarithms)

@@ -9,17 +9,29 @@ import numpy as np
 
 from deniable.arrays import Codes, HalfWords, Indices, Reals
 from deniable.model.alias_sampling import random_permutation, stable_sort_by, stratified_words
-from deniable.model.bayesian_network import Network
+from deniable.model.pairwise.bin_masks import AllowedPieces, BinMasks
 from deniable.model.pairwise.loglinear import LogLinear, softmax
-from deniable.model.pairwise.measure import PairwiseMeasurements
-from deniable.model.pairwise.one_way import sum_row_groups
 from deniable.randomness import Keyed, Rng
 
 # The key is public, so the fitted distributions are a function of the noisy counts.
 _POOL_KEY = 2
+# Records drawn from the model while it is fitted, fewer if there are many attributes.
+_POOL_RECORDS = 2**14
+_POOL_RECORDS_OF_WIDE_TABLE = 2**12
+_MAX_ATTRIBUTES_FOR_LARGE_POOL = 60
 # Configurations are numbered by 64-bit integers up to this many; beyond, hardly any two records of
 # the pool share one.
 _MAX_NUMBERED_CONFIGURATIONS = 2**40
+
+
+def is_wide(attributes: int) -> bool:
+    """Whether a table has so many attributes that its pool is small, and its fits are short."""
+    return attributes > _MAX_ATTRIBUTES_FOR_LARGE_POOL
+
+
+def pool_records(attributes: int) -> int:
+    """The number of records that are drawn from the model while it is fitted."""
+    return _POOL_RECORDS_OF_WIDE_TABLE if is_wide(attributes) else _POOL_RECORDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +49,13 @@ class RecordPool:
 
     Attributes:
         bins: The bin of each record and attribute; 0 before it is drawn.
+        pieces: The piece of the bin, by which the constraints allow values of later attributes.
         similarity: An order of the records in which neighbours have similar bins.
         rng: The random stream of the draws.
     """
 
     bins: Indices
+    pieces: Indices
     similarity: Indices
     rng: Rng
 
@@ -50,68 +64,71 @@ class RecordPool:
         """Make a pool in which no attribute is drawn yet."""
         rng = Keyed(_POOL_KEY).at("parameters")
         bins = np.zeros((records, attributes), dtype=np.intp, order="F")
-        return cls(bins=bins, similarity=random_permutation(records, rng), rng=rng)
+        order = random_permutation(records, rng)
+        return cls(bins=bins, pieces=bins.copy(), similarity=order, rng=rng)
 
-    def take_prefixes(
-        self, prefixes: Codes, order: Sequence[int], measured: PairwiseMeasurements
-    ) -> None:
+    def take_prefixes(self, prefixes: Codes, order: Sequence[int], masks: BinMasks) -> None:
         """Replace the first attributes in drawing order by given prefixes."""
         for at, j in enumerate(order[: prefixes.shape[1]]):
-            self.bins[:, j] = measured.bins[j][prefixes[:, at]]
-            self.similarity = stable_sort_by(self.bins[:, j], self.similarity)
+            own = masks.pieces[j]
+            self._set(j, own.of_code[prefixes[:, at]], own.bins)
 
-    def draw(self, i: int, distributions: Reals, index: Indices) -> None:
-        """Draw an attribute, given distinct distributions and the index of each record's."""
+    def draw(self, i: int, distributions: Reals, index: Indices, bins: Indices) -> None:
+        """Draw an attribute.
+
+        Args:
+            i: The attribute.
+            distributions: Distinct distributions of the pieces of its bins.
+            index: The index of each record's distribution.
+            bins: The bin of each piece.
+        """
         words = stratified_words(index, self.similarity, self.rng)
-        self.bins[:, i] = _invert(distributions, index, words)
+        self._set(i, _invert(distributions, index, words), bins)
+
+    def _set(self, i: int, pieces: Indices, bins: Indices) -> None:
+        self.pieces[:, i], self.bins[:, i] = pieces, bins[pieces]
         self.similarity = stable_sort_by(self.bins[:, i], self.similarity)
 
-    def distributions(self, fitted: LogLinear, parents: Sequence[Parent]) -> tuple[Reals, Indices]:
-        """Compute an attribute's distinct distributions, and the index of each record's."""
-        if not parents:
-            return softmax(fitted.base[None, :]), np.zeros(len(self.bins), dtype=np.intp)
-        configurations, _, index = self.configurations(parents)
-        return softmax(fitted.logits(configurations)), index
+    def configurations(self, parents: Sequence[Parent], allowed: AllowedPieces) -> "Configurations":
+        """Find the distinct configurations of an attribute's parents, and of what is allowed.
 
-    def configurations(self, parents: Sequence[Parent]) -> tuple[list[Indices], Indices, Indices]:
-        """Find the distinct configurations of an attribute's parents.
-
-        Returns:
-            The groups of each parent in each of them, the number of their records, and the
-            configuration of each record. With very many possible configurations, each record is
-            its own.
+        With very many possible configurations, each record is its own.
         """
         groups = [parent.groups[self.bins[:, parent.attribute]] for parent in parents]
         sizes = [parent.group_count for parent in parents]
-        if math.prod(sizes) > _MAX_NUMBERED_CONFIGURATIONS:
-            every = np.arange(len(self.bins))
-            return groups, np.ones(len(every), dtype=np.intp), every
-        numbers = np.ravel_multi_index(tuple(groups), sizes)
-        _, first, index, repeats = np.unique(
-            numbers, return_index=True, return_inverse=True, return_counts=True
-        )
-        return [group[first] for group in groups], repeats, index
+        groups.append(allowed.classes)
+        sizes.append(len(allowed.allowed))
+        first = index = np.arange(len(self.bins))
+        repeats = np.ones(len(index), dtype=np.intp)
+        if math.prod(sizes) <= _MAX_NUMBERED_CONFIGURATIONS:
+            numbers = np.ravel_multi_index(tuple(groups), sizes)
+            _, first, index, repeats = np.unique(
+                numbers, return_index=True, return_inverse=True, return_counts=True
+            )
+            groups = [group[first] for group in groups]
+        return Configurations(groups[:-1], groups[-1], repeats, index)
 
 
-def given_distributions(
-    given: Network, measured: PairwiseMeasurements, pool: RecordPool, index: Indices, child: int
-) -> Reals:
-    """Compute the distributions of a child's bins that a network has for the records of a pool.
+@dataclass(frozen=True)
+class Configurations:
+    """Distinct configurations of an attribute's parents, and of what the constraints allow.
 
-    Args:
-        given: The network.
-        measured: The noisy counts.
-        pool: The records.
-        index: The index of each record's distribution; one is computed for each index.
-        child: The attribute.
+    Attributes:
+        groups: The groups of each parent in each configuration.
+        classes: The class of the pieces that are allowed.
+        repeats: The number of their records.
+        index: The configuration of each record.
     """
-    records = pool.bins[np.unique(index, return_index=True)[1]]
-    # A code of each bin: the groups of a network's parents are unions of bins.
-    codes = np.empty(records.shape, dtype=np.uint16, order="F")
-    for j, bins in enumerate(measured.bins):
-        codes[:, j] = np.flatnonzero(np.diff(bins, prepend=-1))[records[:, j]]
-    by_value = np.exp(given.log_distribution(codes, child))
-    return sum_row_groups(measured.bins[child], by_value.T).T
+
+    groups: list[Indices]
+    classes: Indices
+    repeats: Indices
+    index: Indices
+
+
+def fitted_distributions(fitted: LogLinear, found: Configurations, allowed: AllowedPieces) -> Reals:
+    """Compute the distribution of an attribute's pieces that a model has in each configuration."""
+    return allowed.restrict(softmax(fitted.logits(found.groups)), found.classes)
 
 
 def _invert(distributions: Reals, index: Indices, words: HalfWords) -> Indices:
