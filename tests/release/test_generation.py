@@ -25,6 +25,7 @@ from deniable.release.generation import (
 )
 from deniable.release.prefix_distribution import combine_levels, combine_prefixes
 from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
+from deniable.schema.pair_masks import restrict_to_allowed
 from worlds import (
     codes_of,
     constrained,
@@ -191,7 +192,12 @@ def test_an_allowed_value_is_found_even_if_the_model_never_draws_one(monkeypatch
     """All allowed values are equally likely then; no record is drawn again as a whole."""
     monkeypatch.setattr(generation, "_MAX_VALUE_REDRAWS", 0)
     monkeypatch.setattr(generation, "_RECORDS_PER_BATCH", 1000)
-    monkeypatch.setattr(Network, "distribution", lambda _, codes, _i: np.zeros((len(codes), 4)))
+
+    def of_zeros(network, codes, i, allowed):
+        del network, i
+        return restrict_to_allowed(np.zeros((len(codes), 4)), allowed)
+
+    monkeypatch.setattr(Network, "distribution", of_zeros)
     drawn = []
 
     def is_feasible(records):

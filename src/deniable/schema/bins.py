@@ -140,6 +140,8 @@ def _rule_with_alone(
             rules["digits", str(digits)] = leading_digit_starts(values, digits)
     rules["width", grid.format_width(width)] = values[::width]
     for (key, value), plain in rules.items():
+        if len(plain) > len(starts):  # Not these bins; and perhaps too many to list.
+            continue
         more, single = set(starts) - set(plain), {*starts, values[-1] + 1}
         alone = [a for a in starts if a + 1 in single and (a in more or a + 1 in more)]
         if set(plain) | _edges_of(alone, values) == set(starts):
