@@ -223,6 +223,16 @@ def test_a_computed_column_may_use_one_before_it():
         schema_of(computed("c + 1"))
 
 
+def test_a_formula_may_use_a_map_after_it():
+    """A map needs a learnt column only, so all maps are computed before formulas."""
+    by_map = 'name = "d"\ntype = "computed"\nfrom = "n"\nsteps = [[0, 0.5], [3, 2.5]]'
+    schema = schema_of(computed("n + d"), by_map)
+    assert Schema.parse(schema.text()) == schema
+    assert records(schema, 1, 3).rows() == [(1, 1.5, 0.5), (3, 5.5, 2.5)]
+    with pytest.raises(SchemaError, match='needs "d", which is not a numeric column'):
+        schema_of(computed("n + d"), by_map.replace("0.5", "'few'").replace("2.5", "'many'"))
+
+
 # Constraints
 
 

@@ -82,6 +82,21 @@ def test_a_term_of_a_formula_is_not_computed_in_turn(names):
     assert len(computed) == 1
 
 
+@pytest.mark.parametrize("names", [*itertools.permutations(["school", "mean", "own", "status"])])
+def test_a_term_of_a_formula_may_follow_from_another_column(names):
+    """A school has a mean status, and a pupil's is that plus a difference: both are computed."""
+    draws = rng()
+    school, own = draws.integers(1, 40, 2000), draws.integers(-300, 300, 2000)
+    mean = draws.permutation(1000)[:40][school]
+    columns = {"school": school * 7, "mean": mean, "own": own, "status": mean + own}
+    frame = pl.DataFrame({name: columns[name] for name in names})
+    schema = Schema.parse(draft_schema(frame).text)
+    computed = {each.name for each in schema.columns if each.kind == "computed"}
+    assert len(computed) == 2
+    assert computed & {"status", "own"}
+    assert computed & {"school", "mean"}
+
+
 def test_codes_that_are_hardly_ever_more_than_one_are_no_evidence_of_a_product():
     draws = rng()
     flag = (draws.random(3000) < 0.003).astype(int)

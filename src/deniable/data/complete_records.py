@@ -22,6 +22,7 @@ from deniable.schema.unmodelled_columns import (
     Identifier,
     SchemaColumn,
     has_whole_numbers,
+    in_order_of_computation,
 )
 from deniable.schema.value_map import ValueMap
 
@@ -86,9 +87,8 @@ def add_unmodelled_columns(
         for column in columns
         if isinstance(column, Identifier | Constant)
     )
-    for column in columns:
-        if isinstance(column, Computed):
-            complete = complete.with_columns(_compute_column(column, columns))
+    for computed in in_order_of_computation(columns):
+        complete = complete.with_columns(_compute_column(computed, columns))
     return complete.select(names)
 
 

@@ -201,17 +201,21 @@ def has_whole_numbers(column: SchemaColumn, others: Sequence[SchemaColumn]) -> b
     return all(has_whole_numbers(other, others) for other in named)
 
 
+def in_order_of_computation(columns: Sequence[SchemaColumn]) -> list[Computed]:
+    """List the computed columns: value maps, which need learnt columns only, then formulas."""
+    computed = [column for column in columns if isinstance(column, Computed)]
+    return sorted(computed, key=lambda column: not isinstance(column.rule, ValueMap))
+
+
 def require_formulas(columns: Sequence[SchemaColumn]) -> None:
     """Check the columns that computed columns need.
 
-    A formula uses numeric columns, and computed columns of numbers that precede it. A value map
-    uses one learnt column.
+    A value map uses one learnt column. A formula uses numeric columns, value maps to numbers, and
+    formulas that precede it.
     """
     known: set[str] = {column.name for column in columns if _is_numeric(column)}
     declared = {column.name: column for column in columns}
-    for column in columns:
-        if not isinstance(column, Computed):
-            continue
+    for column in in_order_of_computation(columns):
         if isinstance(column.rule, ValueMap):
             _require_source(column.name, column.rule, declared)
             if column.rule.dtype.is_numeric():
@@ -221,7 +225,8 @@ def require_formulas(columns: Sequence[SchemaColumn]) -> None:
             if name in known:
                 continue
             why = "is not a numeric column" if name in declared else "is not declared"
-            if isinstance(declared.get(name), Computed):
+            other = declared.get(name)
+            if isinstance(other, Computed) and not isinstance(other.rule, ValueMap):
                 why = "is also computed and does not come before it"
             raise SchemaError(f'attribute "{column.name}": its formula needs "{name}", which {why}')
         known.add(column.name)
