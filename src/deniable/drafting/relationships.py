@@ -1,4 +1,4 @@
-"""Find relationships between columns: dependencies, formulas, orders and impossible combinations.
+"""Find relationships between columns: dependencies, formulas, orders, impossible combinations.
 
 Each candidate is tested on a sample of rows first; all rows are read only if the sample agrees.
 """
@@ -16,6 +16,7 @@ from deniable.drafting.dependencies import Dependency, find_dependencies, spread
 from deniable.drafting.description import ColumnGuess
 from deniable.drafting.empty_regions import Exclusion
 from deniable.drafting.exclusions import find_exclusions
+from deniable.drafting.identifier_orders import IdentifierOrder, find_identifier_orders
 
 _SAMPLE_ROWS = 1_000
 # Rows that must support an order.
@@ -28,7 +29,7 @@ _MAX_CANDIDATES_CHECKED = 400
 
 @dataclass(frozen=True, kw_only=True)
 class Relationships:
-    """Relationships found between columns; each holds in every row.
+    """Relationships found between columns; each holds in every row, unless stated.
 
     Attributes:
         formulas: Columns that equal another, or a sum, product, line or quotient of others.
@@ -36,12 +37,14 @@ class Relationships:
         orders: Pairs of columns whose first never exceeds the second, and whether they are
             never equal.
         exclusions: Combinations of two columns that no row has.
+        identifier_orders: Identifiers whose numbers ascend with other columns, in nearly all rows.
     """
 
     formulas: list[ColumnFormula] = field(default_factory=list)
     dependencies: list[Dependency] = field(default_factory=list)
     orders: list[tuple[str, str, bool]] = field(default_factory=list)
     exclusions: list[Exclusion] = field(default_factory=list)
+    identifier_orders: list[IdentifierOrder] = field(default_factory=list)
 
 
 def find_relationships(
@@ -71,7 +74,11 @@ def find_relationships(
         without=frozenset(frozenset(order[:2]) for order in orders),
     )
     return Relationships(
-        formulas=formulas, dependencies=dependencies, orders=orders, exclusions=exclusions
+        formulas=formulas,
+        dependencies=dependencies,
+        orders=orders,
+        exclusions=exclusions,
+        identifier_orders=find_identifier_orders(columns, guesses, others),
     )
 
 

@@ -26,6 +26,7 @@ from deniable.schema.unmodelled_columns import (
     Identifier,
     SchemaColumn,
     require_formulas,
+    require_sorted_by,
 )
 
 SCHEMA_FORMAT = 1
@@ -87,6 +88,7 @@ class Schema:
             raise SchemaError("rows_max_confirmed must be true or false")
         if any(isinstance(column, Computed) for column in self.columns):
             require_formulas(self.columns)
+        require_sorted_by(self.columns)
         self._require_unit()
         object.__setattr__(self, "target", _checked_target(self.columns, self.target))
 

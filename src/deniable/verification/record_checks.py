@@ -96,7 +96,9 @@ def _check_forms(
     for at, file in enumerate(files):
         first = at * BLOCK
         part = codes[first : first + BLOCK]
-        exact &= check_written_form(file, part, schema, writer=writer, first_record=first + 1)
+        exact &= check_written_form(
+            file, part, schema, writer=writer, first_record=first + 1, total=len(codes)
+        )
     require_distinct_uuids(files, schema)
     return exact
 

@@ -1,0 +1,137 @@
+"""Find the columns along which an identifier ascends: order numbers grow with the date.
+
+New identifiers that were unrelated to all columns would lose that relation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from deniable.arrays import Indices, Reals
+from deniable.drafting.column_formulas import row_numbers
+from deniable.drafting.column_profile import ColumnProfile
+from deniable.drafting.dependencies import spread_rows
+from deniable.drafting.description import ColumnGuess
+from deniable.drafting.round_numbers import nice_above
+
+# Rows that are compared.
+_SAMPLE_ROWS = 20_000
+# An identifier ascends with a column from this rank correlation on. With a further column, the
+# correlation is that within groups of equal values of the columns before it.
+_MIN_CORRELATION = 0.9
+_MAX_COLUMNS = 3
+# Distinct numbers of an identifier, as a share of the rows.
+_MIN_DISTINCT_SHARE = 0.5
+# Rows in which a column must vary within its group, and the largest share of missing cells.
+_MIN_SUPPORT_ROWS = 100
+_MAX_MISSING_SHARE = 0.05
+# Bounds are rounded outward to one of about this many numbers.
+_BOUND_STEPS = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifierOrder:
+    """An identifier whose numbers ascend with other columns.
+
+    Attributes:
+        column: The identifier.
+        sorted_by: The columns, the most important first.
+        low: Its smallest number, rounded outward.
+        high: Its largest number, rounded outward.
+    """
+
+    column: str
+    sorted_by: tuple[str, ...]
+    low: int = field(repr=False)
+    high: int = field(repr=False)
+
+
+def find_identifier_orders(
+    columns: Sequence[ColumnProfile], guesses: Sequence[ColumnGuess], learnt: Sequence[int]
+) -> list[IdentifierOrder]:
+    """Find the identifiers that ascend with ``learnt`` columns."""
+    rows = spread_rows(columns[0].rows, _SAMPLE_ROWS)
+    keys = [j for j, guess in enumerate(guesses) if _is_numbered(columns[j], guess)]
+    if not keys:
+        return []
+    candidates = {
+        columns[j].name: numbers
+        for j in learnt
+        if guesses[j].scale is not None
+        and np.isnan(numbers := row_numbers(columns[j], guesses[j], rows)).mean()
+        <= _MAX_MISSING_SHARE
+    }
+    found = []
+    for j in keys:
+        own = row_numbers(columns[j], guesses[j])
+        low, high = np.nanmin(own), np.nanmax(own)
+        sorted_by = _find_columns(own[rows], candidates)
+        if sorted_by and low >= 0:
+            step = nice_above(max(high - low, 1) / _BOUND_STEPS)
+            ends = int(low) // step * step, -(-int(high) // step) * step
+            found.append(
+                IdentifierOrder(
+                    column=columns[j].name,
+                    sorted_by=sorted_by,
+                    low=max(ends[0], min(int(low), 1)),
+                    high=ends[1],
+                )
+            )
+    return found
+
+
+def _is_numbered(column: ColumnProfile, guess: ColumnGuess) -> bool:
+    """Whether a column is an identifier of integers, most of which identify a single row."""
+    if guess.draft.kind != "identifier" or guess.numbers is None:
+        return False
+    distinct = int(np.isfinite(guess.numbers).sum())
+    return distinct >= _MIN_DISTINCT_SHARE * column.rows
+
+
+def _find_columns(key: Reals, candidates: dict[str, Reals]) -> tuple[str, ...]:
+    """Find the columns along which a key ascends, the most important first."""
+    found: list[str] = []
+    groups = np.zeros(len(key), dtype=np.intp)
+    while len(found) < _MAX_COLUMNS:
+        own = _ranks_in_groups(groups, key)
+        best, name = max(
+            (
+                (_correlation(own, _ranks_in_groups(groups, numbers)), name)
+                for name, numbers in candidates.items()
+                if name not in found
+            ),
+            default=(0.0, ""),
+        )
+        if best < _MIN_CORRELATION:
+            break
+        found.append(name)
+        _, values = np.unique(candidates[name], return_inverse=True)
+        _, groups = np.unique(groups * (int(values.max()) + 1) + values, return_inverse=True)
+    return tuple(found)
+
+
+def _ranks_in_groups(groups: Indices, numbers: Reals) -> Reals:
+    """Rank numbers in their group, from -1/2 to 1/2; equal ones have their mean, NaN has 0."""
+    order = np.lexsort((numbers, groups))
+    own, sorted_numbers = groups[order], numbers[order]
+    present = ~np.isnan(sorted_numbers)
+    place = np.arange(len(order), dtype=np.float64)
+    first = np.diff(own, prepend=-1) != 0
+    sizes = np.bincount(np.cumsum(first) - 1, present)[np.cumsum(first) - 1]
+    starts = np.maximum.accumulate(np.where(first, place, 0.0))
+    is_new = first | (np.diff(sorted_numbers, prepend=np.nan) != 0)
+    runs = np.cumsum(is_new) - 1
+    means = (np.bincount(runs, place - starts) / np.bincount(runs))[runs]
+    centred = np.where(present, (means - (sizes - 1) / 2) / np.maximum(sizes, 1), 0.0)
+    ranks = np.empty(len(order))
+    ranks[order] = centred
+    return ranks
+
+
+def _correlation(one: Reals, two: Reals) -> float:
+    """Correlate ranks; 0 if too few of them vary."""
+    varies = (one != 0) & (two != 0)
+    if int(varies.sum()) < _MIN_SUPPORT_ROWS:
+        return 0.0
+    return float(one @ two / np.sqrt((one @ one) * (two @ two)))
