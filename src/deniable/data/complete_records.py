@@ -68,13 +68,15 @@ def decode_records(
     if schema.constraint_solver and rng is not None:
         positions = schema.constraint_solver.repair(codes, positions, rng)
     frame = codec.values(codes, positions)
-    numbers = number_along_columns(
-        codes,
-        schema,
-        first_record=first_record,
-        total=total or len(codes),
-        block=block or max(len(codes), 1),
-    )
+    numbers = NO_NUMBERS
+    if any(isinstance(column, Identifier) and column.sorted_by for column in schema.columns):
+        numbers = number_along_columns(
+            codes,
+            schema,
+            first_record=first_record,
+            total=total or len(codes),
+            block=block or max(len(codes), 1),
+        )
     return add_unmodelled_columns(
         frame, schema, first_record=first_record, numbers=numbers, salt=salt
     )

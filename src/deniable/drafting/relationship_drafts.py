@@ -128,8 +128,8 @@ def _sorted_along(attribute: ColumnDraft, found: IdentifierOrder) -> ColumnDraft
     )
     names = ", then ".join(map(write_value, found.sorted_by))
     note = Note(
-        f"its numbers ascend with {names}, and so do those of the records. If that discloses more "
-        "than you want, delete sorted_by, min and max",
+        f"its numbers ascend with {names}, and those of the records will, too, from min to max. If "
+        "this order is not public, delete sorted_by, min and max",
         priority=3,
     )
     return replace(attribute.plus(notes=(note,)), fields=(*attribute.fields, *fields))

@@ -55,8 +55,10 @@ def find_relationships(
     A column that is computed from others takes no part in further relationships.
     """
     modelled = [j for j, guess in enumerate(guesses) if guess.draft.is_modelled]
-    if columns[0].rows < _MIN_SUPPORT_ROWS or len(modelled) < 2:
+    if columns[0].rows < _MIN_SUPPORT_ROWS or not modelled:
         return Relationships()
+    if len(modelled) == 1:
+        return Relationships(identifier_orders=find_identifier_orders(columns, guesses, modelled))
     formulas = find_formulas(columns, guesses)
     computed = {formula.column for formula in formulas}
     axes = [

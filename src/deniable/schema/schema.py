@@ -88,7 +88,8 @@ class Schema:
             raise SchemaError("rows_max_confirmed must be true or false")
         if any(isinstance(column, Computed) for column in self.columns):
             require_formulas(self.columns)
-        require_sorted_by(self.columns)
+        if any(isinstance(column, Identifier) for column in self.columns):
+            require_sorted_by(self.columns)
         self._require_unit()
         object.__setattr__(self, "target", _checked_target(self.columns, self.target))
 

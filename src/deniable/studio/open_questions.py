@@ -12,6 +12,7 @@ from typing import Any
 
 from deniable.files import parse_toml
 from deniable.studio.column_form import mapped_pairs
+from deniable.studio.note_words import without_keys
 
 _START = re.compile(r"#\s*To decide:")
 _ITEM = re.compile(r"#\s+(\d+)\.\s+(.*)")
@@ -21,64 +22,12 @@ _MAYBE_MISSING = re.compile(
     r"(?:many rows have|the only negative number is) (\S+): if it means missing", re.IGNORECASE
 )
 _TAKEN_FOR_MISSING = re.compile(r"(-?\d+(?: and -?\d+)*) (?:is|are) taken to mean missing")
-_CODES = "Are its numbers quantities, or codes without an order?"
 # Names of the value that stands for all rare ones; the first that is free is taken.
 _OTHER = ("other", "(other)", *(f"(other {number})" for number in range(2, 1000)))
 # How a note, which must not quote a cell, begins that is about a text among numbers.
 _ONE_TEXT = "One text among its numbers"
 # Codes that one click lists as categories.
 _MAX_CODES = 200
-# Words of a note about keys of the file, and those for a reader of a page with buttons.
-_PLAIN_WORDS: tuple[tuple[str, str], ...] = (
-    (r'set release = "omit"', "leave the column out"),
-    (r' with release = "omit"', ""),
-    (
-        r"All missing cells are written as the first text under missing",
-        "In the records, all missing cells are written in the same way",
-    ),
-    (r" \(see missing\)", ""),
-    (r'if it means missing, set missing = \["-1"\]', "does it mean missing?"),
-    (
-        r'if it means missing, add it to missing and lower max; if it means ("[^"]*"), leave it',
-        r"does it mean missing, or \1?",
-    ),
-    (
-        r"If so, set unit and max_rows_per_unit at the top: without them the guarantee",
-        "If so, say so here: otherwise the guarantee",
-    ),
-    (
-        r'Take the list from the data dictionary, or make the column "text" with the frequent '
-        r"values\.?$",
-        "Is the whole list public, for example in a data dictionary? If not, gather the rare ones.",
-    ),
-    (
-        r"If it identifies a person, make it an identifier; if a coarser grid is enough, choose one"
-        r"\.?$",
-        "Is it one, or does it identify a person?",
-    ),
-    (
-        r'^It is computed from ("[^"]*"), as (?:each follows from the other|it follows from it) in '
-        r"every row: please check its (?:map|steps) against the data dictionary\.?$",
-        r"In every row of this table, it follows from \1. Is that always so, and public? Records "
-        r"will obey it, and what follows from what is published with the schema.",
-    ),
-    (
-        r"^(Its numbers look like codes, so each is a value of its own): .*$",
-        r"\1. Are they codes with a public list, or amounts?",
-    ),
-    (r"^Only these numbers occur: .*$", "No other numbers occur in this table. Can others occur?"),
-    (r' \("ordered"\)', ""),
-    (r"^If its numbers are codes without an order, make it categorical\.$", _CODES),
-    (
-        r"^(\d+) constraints? (is|are) at the end of the file",
-        r"\1 rules between columns \2 at the end of this page",
-    ),
-    (r"make it categorical", "edit it, and choose categories"),
-    (r"make it a range \(min, max\)", "edit it, and choose a whole number or one with decimals"),
-    (r"make it an integer \(min, max\)", "edit it, and choose a whole number"),
-    (r": choose decimals", ": edit it to keep more, or fewer"),
-    (r"\?\.$", "?"),
-)
 
 
 @dataclass(frozen=True)
@@ -98,10 +47,7 @@ class OpenQuestion:
     @property
     def plain_text(self) -> str:
         """The note for a reader who does not see the file: without its keys."""
-        text = self.text
-        for pattern, words in _PLAIN_WORDS:
-            text = re.sub(pattern, words, text)
-        return text
+        return without_keys(self.text)
 
 
 def question_text(question: OpenQuestion, column: Mapping[str, Any]) -> str:
@@ -212,6 +158,13 @@ _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
         (Answer("keep", "Quantities, or in this order"), Answer("codes", "Codes without an order")),
     ),
     (
+        "its numbers ascend with",
+        (
+            Answer("keep", "Keep the order"),
+            Answer("unsorted", "Make up numbers without it"),
+        ),
+    ),
+    (
         _RARE,
         (Answer("keep", "The whole list is public"), Answer("frequent", "Gather the rare values")),
     ),
@@ -270,10 +223,11 @@ def apply_answer(
         Values by key; None removes a key.
     """
     drop = {key: None for key in column if key not in ("name", "type", "missing", "outside")}
-    if name == "omit":
-        return {**drop, "type": "identifier", "release": "omit", "missing": None, "confirmed": True}
-    if name in ("identifier", "unit"):
-        return {**drop, "type": "identifier", "confirmed": True}
+    if name in ("identifier", "unit", "omit"):
+        omitted = {"release": "omit", "missing": None} if name == "omit" else {}
+        return {**drop, **omitted, "type": "identifier", "confirmed": True}
+    if name == "unsorted":
+        return {"sorted_by": None, "min": None, "max": None, "confirmed": True}
     if name in ("categorical", "codes"):
         listed = {**drop, "values": _codes(column)} if name == "codes" else {}
         clip = {"outside": None} if column.get("outside") == "clip" else {}
