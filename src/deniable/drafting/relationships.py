@@ -4,7 +4,7 @@ Each candidate is tested on a sample of rows first; all rows are read only if th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from deniable.drafting.description import ColumnGuess
 from deniable.drafting.empty_regions import Exclusion
 from deniable.drafting.exclusions import find_exclusions
 from deniable.drafting.identifier_orders import IdentifierOrder, find_identifier_orders
+from deniable.drafting.value_orders import ValueOrder, find_value_orders
 
 _SAMPLE_ROWS = 1_000
 # Rows that must support an order.
@@ -38,6 +39,7 @@ class Relationships:
             never equal.
         exclusions: Combinations of two columns that no row has.
         identifier_orders: Identifiers whose numbers ascend with other columns, in nearly all rows.
+        value_orders: Lists of values that are sorted by a number that follows from the value.
     """
 
     formulas: list[ColumnFormula] = field(default_factory=list)
@@ -45,6 +47,7 @@ class Relationships:
     orders: list[tuple[str, str, bool]] = field(default_factory=list)
     exclusions: list[Exclusion] = field(default_factory=list)
     identifier_orders: list[IdentifierOrder] = field(default_factory=list)
+    value_orders: list[ValueOrder] = field(default_factory=list)
 
 
 def find_relationships(
@@ -70,9 +73,17 @@ def find_relationships(
     dependencies = find_dependencies(axes)
     computed |= {dependency.target for dependency in dependencies}
     others = [j for j in modelled if columns[j].name not in computed]
-    orders = _find_orders(columns, guesses, others)
+    identifier_orders = find_identifier_orders(columns, guesses, others)
+    sorted_by = {name for each in identifier_orders for name in each.sorted_by}
+    value_orders = find_value_orders(axes, dependencies, without=sorted_by)
+    lists = {each.column for each in value_orders}
+    orders = _find_orders(columns, guesses, [j for j in others if columns[j].name not in lists])
     exclusions = find_exclusions(
-        [axis for axis in axes if axis.name not in computed],
+        [
+            replace(axis, numbers=None) if axis.name in lists else axis
+            for axis in axes
+            if axis.name not in computed
+        ],
         without=frozenset(frozenset(order[:2]) for order in orders),
     )
     return Relationships(
@@ -80,7 +91,8 @@ def find_relationships(
         dependencies=dependencies,
         orders=orders,
         exclusions=exclusions,
-        identifier_orders=find_identifier_orders(columns, guesses, others),
+        identifier_orders=identifier_orders,
+        value_orders=value_orders,
     )
 
 

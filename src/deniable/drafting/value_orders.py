@@ -1,0 +1,128 @@
+"""Find a better order of listed values: schools by the mean income that follows from the school.
+
+The model merges neighbours of a long list. Where a number follows from each value, values of
+similar numbers are more alike than values of similar names: then what the number goes with is
+still there after they are merged.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from deniable.arrays import Reals
+from deniable.drafting.column_axes import ColumnAxis
+from deniable.drafting.dependencies import Dependency, spread_rows
+from deniable.drafting.description import TomlScalar
+
+# Rows that are compared.
+_SAMPLE_ROWS = 20_000
+# A shorter list is hardly merged.
+_MIN_VALUES = 15
+# An order is better if the sum of its squared rank correlations with other columns is larger by
+# this factor, and if one of them is at least this.
+_MIN_GAIN = 1.2
+_MIN_CORRELATION = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueOrder:
+    """A better order of the values of a column.
+
+    Attributes:
+        column: The column.
+        by: The column of the numbers that follow from its values.
+        values: Its values, by ascending number.
+    """
+
+    column: str
+    by: str
+    values: tuple[TomlScalar, ...] = field(repr=False)
+
+
+def find_value_orders(
+    axes: Sequence[ColumnAxis], dependencies: Sequence[Dependency], *, without: Collection[str]
+) -> list[ValueOrder]:
+    """Find better orders for long lists of values.
+
+    Args:
+        axes: The columns.
+        dependencies: The columns that follow from another.
+        without: Columns whose order has to stay.
+    """
+    by_name = {axis.name: axis for axis in axes}
+    found = []
+    for source in axes:
+        followers = [each.target for each in dependencies if each.source == source.name]
+        targets = [
+            each
+            for each in dependencies
+            if each.source == source.name and by_name[each.target].is_range and not each.by_steps
+        ]
+        # Whole numbers may be codes; others are amounts, and have the order of their size.
+        is_code = all(type(label) in (str, int) for label in source.labels)
+        is_long = is_code and source.is_closed and source.values >= _MIN_VALUES
+        if not targets or not is_long or source.name in without:
+            continue
+        others = [
+            axis for axis in axes if axis.is_ordered and axis.name not in (source.name, *followers)
+        ]
+        if (best := _best_order(source, targets, others)) is not None:
+            found.append(best)
+    return found
+
+
+def _best_order(
+    source: ColumnAxis, targets: Sequence[Dependency], others: Sequence[ColumnAxis]
+) -> ValueOrder | None:
+    """Choose the number that goes best with other columns; None if the order is better as it is."""
+    rows = spread_rows(len(source.codes), _SAMPLE_ROWS)
+    rows = rows[source.codes[rows] < source.values]
+    if len(rows) < 2 or not others:
+        return None
+    compared = [_ranks(np.where(axis.codes[rows] < axis.values, axis.codes[rows], np.nan))
+                for axis in others]  # fmt: skip
+    own = np.zeros(len(others))
+    if source.is_ordered:
+        own = _correlations(source.codes[rows].astype(np.float64), compared)
+    best, chosen = _MIN_GAIN * float(np.square(own).sum()), None
+    for target in targets:
+        places = _places(source, dict(target.pairs))
+        found = _correlations(places[source.codes[rows]].astype(np.float64), compared)
+        score = float(np.square(found).sum())
+        if score > best and np.abs(found).max() >= _MIN_CORRELATION:
+            best, chosen = score, (target, places)
+    if chosen is None:
+        return None
+    target, places = chosen
+    values = tuple(source.labels[code] for code in np.argsort(places))
+    return ValueOrder(column=source.name, by=target.target, values=values)
+
+
+def _places(source: ColumnAxis, results: Mapping[TomlScalar, TomlScalar]) -> Reals:
+    """Compute the place of each value by ascending result; equal ones keep their order."""
+    numbers = [float(results[label]) for label in source.labels]  # type: ignore[arg-type]
+    places = np.empty(len(numbers))
+    places[np.argsort(numbers, kind="stable")] = np.arange(len(numbers))
+    return places
+
+
+def _ranks(numbers: Reals) -> Reals:
+    """Rank numbers, centred; equal ones have their mean rank, missing ones 0."""
+    ranks = np.zeros(len(numbers))
+    present = np.isfinite(numbers)
+    _, group, counts = np.unique(numbers[present], return_inverse=True, return_counts=True)
+    if not len(counts):
+        return ranks
+    means = np.cumsum(counts) - counts / 2
+    ranks[present] = means[group] - len(group) / 2
+    return ranks
+
+
+def _correlations(numbers: Reals, others: Sequence[Reals]) -> Reals:
+    """Rank correlations of numbers with others, given the ranks of these; 0 for constants."""
+    own = _ranks(numbers)
+    lengths = [np.linalg.norm(own) * np.linalg.norm(other) for other in others]
+    return np.array(
+        [own @ other / n if n > 0 else 0.0 for other, n in zip(others, lengths, strict=True)]
+    )
