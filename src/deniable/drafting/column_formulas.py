@@ -1,4 +1,4 @@
-"""Find columns that are computed from others: sums, products, lines and quotients.
+"""Find columns that are computed from others: sums, products, lines, functions and quotients.
 
 Each candidate is tested on a few rows first; all rows are read only if these agree.
 """
@@ -15,6 +15,7 @@ from deniable.drafting.column_profile import ColumnProfile
 from deniable.drafting.dependencies import spread_rows
 from deniable.drafting.description import ColumnGuess
 from deniable.drafting.formula_sample import FormulaSample, rounding_error
+from deniable.drafting.function_formulas import find_functions
 from deniable.drafting.linear_formulas import find_lines
 from deniable.drafting.quotient_formulas import find_quotients
 
@@ -88,6 +89,7 @@ def find_formulas(
         (_find_copies, len(table)),
         (_find_combinations, _MAX_COLUMNS),
         (find_lines, _MAX_COLUMNS),
+        (find_functions, _MAX_COLUMNS),
         (find_quotients, _MAX_QUOTIENT_COLUMNS),
     )
     for search, most in searches:

@@ -1,8 +1,8 @@
 """Formula: an arithmetic expression over columns, translated to a polars expression.
 
-Allowed are ``+``, ``-``, ``*``, ``/``, parentheses, numbers and column names. A column name with
-other characters than letters, digits and underscores is written in backquotes. The text is parsed
-against this list, never evaluated as Python.
+Allowed are ``+``, ``-``, ``*``, ``/``, ``log()``, ``sqrt()``, parentheses, numbers and columns. The
+name of a column with other characters than letters, digits and underscores is in backquotes. The
+text is parsed against this list, never evaluated as Python.
 """
 
 from __future__ import annotations
@@ -14,10 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from deniable.arrays import Reals
 from deniable.errors import SchemaError
 from deniable.library_imports import pl
 
 _MAX_FORMULA_LENGTH = 1_000
+# Operations inside each other; a sum of n columns has n.
+_MAX_DEPTH = 500
 _BACKQUOTED = re.compile("`([^`]*)`")
 
 _Operation = Callable[["pl.Expr", "pl.Expr"], "pl.Expr"]
@@ -36,6 +41,50 @@ _OPERATIONS: dict[type[ast.operator], _Operation] = {
 }
 
 
+# log 2, as a number of few digits and the rest: whole multiples of the first are exact.
+_LOG_2_HIGH, _LOG_2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
+# Terms of the series of the logarithm; a further one is below the precision of a double.
+_LOG_TERMS = 12
+
+
+def natural_log(numbers: Reals) -> Reals:
+    """Compute natural logarithms, the same digits on every computer; NaN for 0 and below.
+
+        log(2^e m) = e log 2 + 2 (s + s³/3 + s⁵/5 + …),   s = (m - 1) / (m + 1),   ½ ≤ m² ≤ 2
+
+    Libraries differ in the last digit, and ``verify`` compares files byte by byte.
+    """
+    mantissa, exponent = np.frexp(np.where((numbers > 0) & np.isfinite(numbers), numbers, np.nan))
+    is_small = mantissa < math.sqrt(0.5)
+    mantissa = np.where(is_small, 2 * mantissa, mantissa)
+    whole = np.where(is_small, exponent - 1, exponent).astype(np.float64)
+    s = (mantissa - 1) / (mantissa + 1)
+    square = s * s
+    series = np.zeros_like(s)
+    for k in reversed(range(1, _LOG_TERMS)):
+        series = (series + 1 / (2 * k + 1)) * square
+    small: Reals = 2 * s * series + whole * _LOG_2_LOW
+    logarithms: Reals = whole * _LOG_2_HIGH + (2 * s + small)
+    return logarithms
+
+
+def _log(number: pl.Expr) -> pl.Expr:
+    """Natural logarithm; null where there is none."""
+    result = number.map_batches(
+        lambda column: pl.Series(column.name, natural_log(column.cast(pl.Float64).to_numpy())),
+        return_dtype=pl.Float64,
+    )
+    return pl.when(result.is_finite()).then(result)
+
+
+def _sqrt(number: pl.Expr) -> pl.Expr:
+    """Square root, which every computer rounds correctly; null below 0."""
+    return pl.when(number >= 0).then(number.sqrt())
+
+
+_FUNCTIONS: dict[str, Callable[[pl.Expr], pl.Expr]] = {"log": _log, "sqrt": _sqrt}
+
+
 @dataclass(frozen=True)
 class Formula:
     """An arithmetic expression over numeric columns.
@@ -51,6 +100,8 @@ class Formula:
             raise SchemaError(
                 f"a formula must be a text of at most {_MAX_FORMULA_LENGTH:,} characters"
             )
+        if _depth(self._tree) > _MAX_DEPTH:
+            raise self._error("it is nested too deeply")
         self._translate(self._tree, lambda _: pl.lit(0.0))
         if not self.names:
             raise SchemaError(
@@ -60,10 +111,12 @@ class Formula:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The distinct columns in the formula."""
+        nodes = list(ast.walk(self._tree))
+        functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
         found = [
             self._column_name(node.id)
-            for node in ast.walk(self._tree)
-            if isinstance(node, ast.Name)
+            for node in nodes
+            if isinstance(node, ast.Name) and id(node) not in functions
         ]
         return tuple(dict.fromkeys(found))
 
@@ -71,7 +124,7 @@ class Formula:
     def may_be_fractional(self) -> bool:
         """Whether the result may be fractional for whole numbers."""
         return any(
-            isinstance(node, ast.Div)
+            isinstance(node, ast.Div | ast.Call)
             or (isinstance(node, ast.Constant) and isinstance(node.value, float))
             for node in ast.walk(self._tree)
         )
@@ -109,6 +162,8 @@ class Formula:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
             inner = self._translate(node.operand, number)
             return -inner if isinstance(node.op, ast.USub) else inner
+        if (function := _called_function(node)) is not None:
+            return function(self._translate(node.args[0], number))  # type: ignore[attr-defined]
         if isinstance(node, ast.Name):
             return number(self._column_name(node.id))
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
@@ -126,6 +181,29 @@ class Formula:
 
     def _error(self, what: str) -> SchemaError:
         return SchemaError(
-            f'formula = "{self.text}": {what}. Allowed are +, -, *, /, parentheses, numbers and '
-            "column names (`in backquotes` if a name has spaces)"
+            f'formula = "{self.text}": {what}. Allowed are +, -, *, /, log(), sqrt(), parentheses, '
+            "numbers and column names (`in backquotes` if a name has spaces)"
         )
+
+
+def _depth(tree: ast.expr) -> int:
+    """Count the levels of an expression, without recursion."""
+    levels, nodes = 0, [tree]
+    while nodes:
+        levels += 1
+        nodes = [
+            child
+            for node in nodes
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.expr)
+        ]
+    return levels
+
+
+def _called_function(node: ast.expr) -> Callable[[pl.Expr], pl.Expr] | None:
+    """The function that a call with one argument names; None for other expressions."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        return None
+    if len(node.args) != 1 or node.keywords:
+        return None
+    return _FUNCTIONS.get(node.func.id)
