@@ -71,8 +71,8 @@ def test_numbers_are_distinct_ascending_and_within_bounds_if_there_are_enough(co
 
 def test_products_of_large_numbers_do_not_overflow():
     total = 10**9
-    last = spread_places(np.array([0, total - 1]), total, range(10**15))
-    assert last.tolist() == [0, (total - 1) * 10**6]
+    last = spread_places(np.array([0, total - 1]), total, range(10**18))
+    assert last.tolist() == [0, (total - 1) * 10**9]
 
 
 def test_numbers_ascend_with_the_columns_across_blocks():
@@ -134,7 +134,7 @@ def test_a_schema_keeps_the_order_of_identifiers():
         ("max = 999", "max = 9.5", "min and max must be whole numbers, both or neither"),
         ("max = 999", "max = 99", "min not above max"),
         ("min = 100", "min = -1", "from 0 to 10"),
-        ("max = 999", f"max = {10**15 + 1}", "from 0 to 10"),
+        ("max = 999", f"max = {10**18 + 1}", "from 0 to 10"),
         ("min = 100", 'format = "uuid"\nmin = 100', "sorted_by is for identifiers with numbers"),
         ("min = 100", 'release = "omit"\nmin = 100', "sorted_by is for identifiers with numbers"),
     ],

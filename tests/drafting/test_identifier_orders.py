@@ -71,6 +71,13 @@ def test_a_column_with_many_missing_cells_is_not_sorted_by(surveys):
     assert "year" not in drafted(surveys.with_columns(year=gaps)).sorted_by
 
 
+@pytest.mark.parametrize(("first", "is_sorted"), [(8 * 10**17, True), (10**18, False)])
+def test_long_numbers_are_drafted_up_to_the_largest_that_a_schema_has(surveys, first, is_sorted):
+    """Such as the numbers of messages, which ascend with their time."""
+    table = surveys.with_columns(pl.col("record_id") * 10**13 + first)
+    assert drafted(table).sorted_by == (("year", "month") if is_sorted else ())
+
+
 def test_negative_numbers_are_no_order(surveys):
     assert drafted(surveys.with_columns(pl.col("record_id") - 1_000)).sorted_by == ()
 

@@ -14,6 +14,7 @@ from deniable.drafting.column_profile import ColumnProfile
 from deniable.drafting.dependencies import spread_rows
 from deniable.drafting.description import ColumnGuess
 from deniable.drafting.round_numbers import nice_above
+from deniable.schema.unmodelled_columns import MAX_IDENTIFIER_NUMBER
 
 # Rows that are compared.
 _SAMPLE_ROWS = 20_000
@@ -67,9 +68,9 @@ def find_identifier_orders(
         own = row_numbers(columns[j], guesses[j])
         low, high = np.nanmin(own), np.nanmax(own)
         sorted_by = _find_columns(own[rows], candidates)
-        if sorted_by and low >= 0:
-            step = nice_above(max(high - low, 1) / _BOUND_STEPS)
-            ends = int(low) // step * step, -(-int(high) // step) * step
+        step = nice_above(max(high - low, 1) / _BOUND_STEPS)
+        ends = int(low) // step * step, -(-int(high) // step) * step
+        if sorted_by and low >= 0 and ends[1] <= MAX_IDENTIFIER_NUMBER:
             found.append(
                 IdentifierOrder(
                     column=columns[j].name,

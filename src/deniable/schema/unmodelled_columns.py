@@ -25,7 +25,7 @@ IdentifierRelease = Literal["fresh", "omit"]
 ConstantValue = str | int | float | bool
 
 _MAX_CONSTANT_DECIMALS = 15
-_MAX_IDENTIFIER_NUMBER = 10**15
+MAX_IDENTIFIER_NUMBER = 10**18
 # Content of the braces in an identifier's format: the number of digits, padded with zeros.
 _DIGITS_SPEC = re.compile(r"(0(?P<digits>[1-9]\d?))?d?")
 
@@ -75,8 +75,8 @@ class Identifier:
             return
         if not self.sorted_by:
             raise self._error("min and max need sorted_by; other identifiers are 1, 2, 3, …")
-        if not 0 <= self.numbers.start < self.numbers.stop <= _MAX_IDENTIFIER_NUMBER:
-            raise self._error("min and max must be from 0 to 10^15, and min not above max")
+        if not 0 <= self.numbers.start < self.numbers.stop <= MAX_IDENTIFIER_NUMBER:
+            raise self._error("min and max must be from 0 to 10^18, and min not above max")
 
     @property
     def format_parts(self) -> tuple[str, int, str]:
