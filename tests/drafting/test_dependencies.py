@@ -31,6 +31,16 @@ def test_of_a_code_and_its_text_one_is_computed():
     assert len(found.pairs) == 9
 
 
+def test_a_result_may_be_missing():
+    """A region without a code: the target's text for missing is written as its result."""
+    codes = [None if x % 8 == 3 else f"c{x % 6}" for x in FINE]
+    [found] = find(coarse=codes, fine=[f"f{x:02d}" for x in FINE])
+    expected = {f"f{x:02d}": "" if x % 8 == 3 else f"c{x % 6}" for x in range(40)}
+    assert dict(found.pairs) == expected
+    codes[int(np.flatnonzero(FINE == 3)[0])] = "c3"
+    assert find(coarse=codes, fine=[f"f{x:02d}" for x in FINE]) == []
+
+
 def test_chains_end_at_a_learnt_column():
     found = find(
         a=[f"a{x:02d}" for x in FINE],

@@ -45,6 +45,16 @@ def test_values_are_listed_by_the_number_that_follows_from_them(text):
     assert '"mean"' in notes[0]
 
 
+def test_a_number_may_be_missing_for_some_values():
+    table = pupils()
+    gaps = pl.when(pl.col("school") % 5 > 0).then(pl.col("mean"))
+    school = school_of(table.with_columns(mean=gaps))
+    assert school.kind == "ordered"
+    mean = dict(table.select("school", "mean").rows())
+    known = [value for value in school.values if value % 5 > 0]
+    assert list(school.values[: len(known)]) == sorted(known, key=mean.get)
+
+
 def test_a_number_that_goes_with_nothing_is_no_order():
     school = school_of(pupils(strength=0.0))
     assert list(school.values) == sorted(school.values)

@@ -12,6 +12,7 @@ from deniable.schema.unmodelled_columns import (
     has_whole_numbers,
     require_formulas,
 )
+from deniable.schema.value_map import ValueMap
 
 COUNT = Attribute(name="n", kind="integer", values=range(10))
 TEXT = Attribute(name="t", kind="categorical", values=("a",))
@@ -66,6 +67,13 @@ def test_a_constant_with_too_many_digits_is_rejected(value):
 def test_decimals_of_a_computed_column_are_limited(decimals):
     with pytest.raises(SchemaError, match='"c": decimals must be from 0 to 9'):
         computed("n + 1", decimals=decimals)
+
+
+def test_a_missing_result_needs_a_text_for_it():
+    rule = ValueMap(source="t", pairs=(("a", None), ("b", 1)))
+    with pytest.raises(SchemaError, match=r'a result of its map is missing; set missing = \[""\]'):
+        Computed(name="c", rule=rule)
+    assert Computed(name="c", rule=rule, missing=("",)).rule == rule
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,16 @@ RECORDS = [("a", 0, "no"), ("b", 17, "yes"), ("c", 18, "no"), (None, 99, "yes")]
             pl.String,
         ),
         (
+            ('from = "code"', 'map = [["a", 1], ["b", ""], ["c", 2], ["N", 9]]', 'missing = [""]'),
+            [1, None, 2, 9],
+            pl.Int64,
+        ),
+        (
+            ('from = "age"', 'steps = [[0, "-"], [18, "x"]]', 'missing = ["?", "-"]'),
+            [None, None, "x", "x"],
+            pl.String,
+        ),
+        (
             ('from = "code"', 'map = [["a", 0.5], ["b", 1.25], ["c", 2]]', "decimals = 2"),
             [0.5, 1.25, 2.0, None],
             pl.Float64,
@@ -93,6 +103,14 @@ def test_missing_and_decimals_are_written_as_described():
         (('from = "code"', 'map = [["a", 1], ["a", 2], ["b", 1], ["c", 2]]'), "twice"),
         (('from = "code"', 'map = [["a", 1], ["b", "z"], ["c", 2]]'), "all text, all numbers"),
         (('from = "code"', "map = []"), "list of pairs"),
+        (
+            ('from = "code"', 'map = [["a", ""], ["b", ""], ["c", ""]]', 'missing = [""]'),
+            "all of its results are missing",
+        ),
+        (
+            ('from = "code"', 'map = [["a", ""], ["b", 1], ["c", 1]]'),
+            "must be all text, all numbers",
+        ),
         (('from = "code"', 'map = [["a", 1, 2]]'), "list of pairs"),
         (('map = [["a", 1]]',), "needs from"),
         (('from = "absent"', 'map = [["a", 1]]'), "must name a learnt column"),

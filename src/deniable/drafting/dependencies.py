@@ -160,15 +160,17 @@ def _dependency(source: ColumnAxis, target: ColumnAxis) -> Dependency | None:
 def _listed_pairs(
     source: ColumnAxis, target: ColumnAxis, result: Indices
 ) -> list[tuple[TomlScalar, TomlScalar]] | None:
-    """List source values and results; None if a value's result is missing and another's is not.
+    """List source values and results; None if a value occurs in no row.
 
-    Only a missing source may have a missing result: a map has no pair without a result.
+    A missing result is written as the target's text for missing. From a missing source it follows
+    by itself.
     """
     pairs: list[tuple[TomlScalar, TomlScalar]] = []
+    results = [*target.labels, *([] if target.missing is None else [target.missing])]
     for code, label in enumerate(source.labels):
-        if not 0 <= result[code] < target.values:
+        if result[code] < 0:
             return None
-        pairs.append((label, target.labels[result[code]]))
+        pairs.append((label, results[result[code]]))
     if source.missing is not None and 0 <= result[source.values] < target.values:
         pairs.append((source.missing, target.labels[result[source.values]]))
     return pairs

@@ -5,6 +5,7 @@ similar numbers are more alike than values of similar names: then what the numbe
 still there after they are merged.
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -57,7 +58,7 @@ def find_value_orders(
         targets = [
             each
             for each in dependencies
-            if each.source == source.name and by_name[each.target].is_range and not each.by_steps
+            if each.source == source.name and not each.by_steps and _has_numbers(each, by_name)
         ]
         # Whole numbers may be codes; others are amounts, and have the order of their size.
         is_code = all(type(label) in (str, int) for label in source.labels)
@@ -70,6 +71,13 @@ def find_value_orders(
         if (best := _best_order(source, targets, others)) is not None:
             found.append(best)
     return found
+
+
+def _has_numbers(found: Dependency, axes: Mapping[str, ColumnAxis]) -> bool:
+    """Whether a number follows from most values; it may be missing for others."""
+    target = axes[found.target]
+    missing = sum(result == target.missing for _, result in found.pairs)
+    return target.is_range and 2 * missing < len(found.pairs)
 
 
 def _best_order(
@@ -100,8 +108,14 @@ def _best_order(
 
 
 def _places(source: ColumnAxis, results: Mapping[TomlScalar, TomlScalar]) -> Reals:
-    """Compute the place of each value by ascending result; equal ones keep their order."""
-    numbers = [float(results[label]) for label in source.labels]  # type: ignore[arg-type]
+    """Compute the place of each value by ascending result; equal ones keep their order.
+
+    Missing results come last.
+    """
+    numbers = [
+        math.inf if isinstance(result := results[label], str) else float(result)  # type: ignore[arg-type]
+        for label in source.labels
+    ]
     places = np.empty(len(numbers))
     places[np.argsort(numbers, kind="stable")] = np.arange(len(numbers))
     return places

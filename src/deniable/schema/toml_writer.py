@@ -168,7 +168,10 @@ def _write_identifier(column: Identifier) -> list[str]:
 def _write_computed(column: Computed) -> list[str]:
     rule = column.rule
     if isinstance(rule, ValueMap):
-        pairs = write_list(f"[{', '.join(map(write_value, pair))}]" for pair in rule.pairs)
+        results = [
+            (own, column.missing[0] if result is None else result) for own, result in rule.pairs
+        ]
+        pairs = write_list(f"[{', '.join(map(write_value, pair))}]" for pair in results)
         lines = [f"from = {write_value(rule.source)}", f"{rule.key} = {pairs}"]
     else:
         lines = [f"formula = {write_value(rule.text)}"]

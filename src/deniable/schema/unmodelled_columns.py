@@ -197,6 +197,11 @@ class Computed:
         is_valid_type = self.decimals is None or type(self.decimals) is int
         if not is_valid_type or not 0 <= (self.decimals or 0) <= MAX_DECIMALS:
             raise SchemaError(f'attribute "{self.name}": decimals must be from 0 to {MAX_DECIMALS}')
+        is_map = isinstance(self.rule, ValueMap)
+        if is_map and self.rule.has_missing_results and not self.missing:  # type: ignore[union-attr]
+            raise SchemaError(
+                f'attribute "{self.name}": a result of its map is missing; set missing = [""]'
+            )
         maps_no_reals = isinstance(self.rule, ValueMap) and self.rule.dtype != pl.Float64()
         if self.decimals is not None and maps_no_reals:
             raise SchemaError(f'attribute "{self.name}": decimals are for a map to fractions only')

@@ -18,7 +18,8 @@ from deniable.errors import SchemaError
 from deniable.library_imports import pl
 from deniable.schema.attribute import Attribute
 
-MappedValue = str | int | float | bool
+# A result; None if it is missing.
+MappedValue = str | int | float | bool | None
 SourceValue = str | int | float | bool | date
 
 _SHAPES = {
@@ -33,8 +34,8 @@ class ValueMap:
 
     Attributes:
         source: The column that determines this one.
-        pairs: A value of the source and the value that follows from it. By steps: the first number
-            of each interval and the value in it.
+        pairs: A value of the source and the value that follows from it; None if that is missing. By
+            steps: the first number of each interval and the value in it.
         by_steps: Whether the pairs are steps, in ascending order, of a numeric source.
     """
 
@@ -48,7 +49,9 @@ class ValueMap:
         given = [_typed(value) for value, _ in self.pairs]
         if len(set(given)) < len(given):
             raise SchemaError(f"{self.key} lists a value of {self._source} twice; keep one pair")
-        kinds = {type(value) for _, value in self.pairs}
+        kinds = self._kinds
+        if not kinds:
+            raise SchemaError(f"{self.key}: all of its results are missing; use a constant")
         if not kinds <= {str, int, float, bool} or (len(kinds) > 1 and kinds != {int, float}):
             raise SchemaError(
                 f"{self.key}: its results must be all text, all numbers, or all true and false"
@@ -66,12 +69,22 @@ class ValueMap:
     @property
     def dtype(self) -> pl.DataType:
         """The polars type of the results."""
-        kinds = {type(value) for _, value in self.pairs}
+        kinds = self._kinds
         if kinds == {int}:
             return pl.Int64()
         if kinds == {bool}:
             return pl.Boolean()
         return pl.String() if kinds == {str} else pl.Float64()
+
+    @cached_property
+    def _kinds(self) -> set[type]:
+        """The types of the results that are not missing."""
+        return {type(value) for _, value in self.pairs if value is not None}
+
+    @property
+    def has_missing_results(self) -> bool:
+        """Whether a result is missing."""
+        return any(value is None for _, value in self.pairs)
 
     @property
     def is_whole(self) -> bool:
@@ -121,7 +134,9 @@ class ValueMap:
         mapped = cell.replace_strict(
             pl.Series(old), pl.Series(new, dtype=self.dtype), default=None, return_dtype=self.dtype
         )
-        return mapped if at_missing is None else mapped.fill_null(pl.lit(at_missing, self.dtype))
+        if at_missing is None:
+            return mapped
+        return pl.when(cell.is_null()).then(pl.lit(at_missing, self.dtype)).otherwise(mapped)
 
     @cached_property
     def _starts(self) -> list[float]:
@@ -156,6 +171,8 @@ class ValueMap:
 def parse_value_map(table: Mapping[str, Any], place: str) -> ValueMap:
     """Parse the keys ``from`` and ``map`` or ``steps`` of a computed column.
 
+    A result that is one of the column's texts for missing is missing.
+
     Raises:
         SchemaError: A key is missing or malformed.
     """
@@ -165,10 +182,12 @@ def parse_value_map(table: Mapping[str, Any], place: str) -> ValueMap:
         raise SchemaError(f"{place}: {key} needs from, the name of the column that determines it")
     if ("map" in table and "steps" in table) or pairs is None or not _are_pairs(pairs):
         raise SchemaError(f"{place}: {_SHAPES[key]}; give either map or steps")
+    listed = table.get("missing", [])
+    texts = [text for text in listed if type(text) is str] if isinstance(listed, list) else []
     try:
         return ValueMap(
             source=source,
-            pairs=tuple((one, other) for one, other in pairs),
+            pairs=tuple((one, None if other in texts else other) for one, other in pairs),
             by_steps=key == "steps",
         )
     except SchemaError as error:
