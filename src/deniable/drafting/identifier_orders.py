@@ -3,7 +3,7 @@
 New identifiers that were unrelated to all columns would lose that relation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +27,9 @@ _MIN_DISTINCT_SHARE = 0.5
 # Rows in which a column must vary within its group, and the largest share of missing cells.
 _MIN_SUPPORT_ROWS = 100
 _MAX_MISSING_SHARE = 0.05
+# Identifiers, and columns that each is compared with.
+_MAX_IDENTIFIERS = 20
+_MAX_COMPARED = 100
 # Bounds are rounded outward to one of about this many numbers.
 _BOUND_STEPS = 1_000
 
@@ -56,18 +59,20 @@ def find_identifier_orders(
     keys = [j for j, guess in enumerate(guesses) if _is_numbered(columns[j], guess)]
     if not keys:
         return []
+    comparable = [j for j in learnt if guesses[j].scale is not None][:_MAX_COMPARED]
     candidates = {
         columns[j].name: numbers
-        for j in learnt
-        if guesses[j].scale is not None
-        and np.isnan(numbers := row_numbers(columns[j], guesses[j], rows)).mean()
+        for j in comparable
+        if np.isnan(numbers := row_numbers(columns[j], guesses[j], rows)).mean()
         <= _MAX_MISSING_SHARE
     }
+    together = np.zeros(len(rows), dtype=np.intp)
+    ranks = {name: _ranks_in_groups(together, numbers) for name, numbers in candidates.items()}
     found = []
-    for j in keys:
+    for j in keys[:_MAX_IDENTIFIERS]:
         own = row_numbers(columns[j], guesses[j])
         low, high = np.nanmin(own), np.nanmax(own)
-        sorted_by = _find_columns(own[rows], candidates)
+        sorted_by = _find_columns(own[rows], candidates, ranks)
         step = nice_above(max(high - low, 1) / _BOUND_STEPS)
         ends = int(low) // step * step, -(-int(high) // step) * step
         if sorted_by and low >= 0 and ends[1] <= MAX_IDENTIFIER_NUMBER:
@@ -90,25 +95,33 @@ def _is_numbered(column: ColumnProfile, guess: ColumnGuess) -> bool:
     return distinct >= _MIN_DISTINCT_SHARE * column.rows
 
 
-def _find_columns(key: Reals, candidates: dict[str, Reals]) -> tuple[str, ...]:
-    """Find the columns along which a key ascends, the most important first."""
+def _find_columns(
+    key: Reals, candidates: Mapping[str, Reals], ranks: Mapping[str, Reals]
+) -> tuple[str, ...]:
+    """Find the columns along which a key ascends, the most important first.
+
+    Args:
+        key: The key in the sampled rows.
+        candidates: The numbers of other columns in these rows.
+        ranks: Their ranks among all of these rows.
+    """
     found: list[str] = []
     groups = np.zeros(len(key), dtype=np.intp)
     while len(found) < _MAX_COLUMNS:
         own = _ranks_in_groups(groups, key)
         best, name = max(
-            (
-                (_correlation(own, _ranks_in_groups(groups, numbers)), name)
-                for name, numbers in candidates.items()
-                if name not in found
-            ),
-            default=(0.0, ""),
+            ((_correlation(own, other), name) for name, other in ranks.items()), default=(0.0, "")
         )
         if best < _MIN_CORRELATION:
             break
         found.append(name)
         _, values = np.unique(candidates[name], return_inverse=True)
         _, groups = np.unique(groups * (int(values.max()) + 1) + values, return_inverse=True)
+        ranks = {
+            other: _ranks_in_groups(groups, numbers)
+            for other, numbers in candidates.items()
+            if other not in found
+        }
     return tuple(found)
 
 
@@ -135,4 +148,6 @@ def _correlation(one: Reals, two: Reals) -> float:
     varies = (one != 0) & (two != 0)
     if int(varies.sum()) < _MIN_SUPPORT_ROWS:
         return 0.0
-    return float(one @ two / np.sqrt((one @ one) * (two @ two)))
+    # Sums instead of products of vectors: threads of BLAS would wait for each other.
+    lengths = np.sqrt(np.square(one).sum() * np.square(two).sum())
+    return float((one * two).sum() / lengths)

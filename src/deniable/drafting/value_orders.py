@@ -16,8 +16,11 @@ from deniable.drafting.column_axes import ColumnAxis
 from deniable.drafting.dependencies import Dependency, spread_rows
 from deniable.drafting.description import TomlScalar
 
-# Rows that are compared.
-_SAMPLE_ROWS = 20_000
+# Rows that are compared, and columns that a list is compared with.
+_SAMPLE_ROWS = 5_000
+_MAX_COMPARED = 100
+# Lists that are compared.
+_MAX_LISTS = 50
 # A shorter list is hardly merged.
 _MIN_VALUES = 15
 # An order is better if the sum of its squared rank correlations with other columns is larger by
@@ -52,7 +55,7 @@ def find_value_orders(
         without: Columns whose order has to stay.
     """
     by_name = {axis.name: axis for axis in axes}
-    found = []
+    found, tried = [], 0
     for source in axes:
         followers = [each.target for each in dependencies if each.source == source.name]
         targets = [
@@ -68,7 +71,10 @@ def find_value_orders(
         others = [
             axis for axis in axes if axis.is_ordered and axis.name not in (source.name, *followers)
         ]
-        if (best := _best_order(source, targets, others)) is not None:
+        if tried == _MAX_LISTS:
+            break
+        tried += 1
+        if (best := _best_order(source, targets, others[:_MAX_COMPARED])) is not None:
             found.append(best)
     return found
 
