@@ -121,6 +121,11 @@ def test_a_schema_keeps_the_order_of_identifiers():
     assert 'sorted_by = ["year", "month"]\nmin = 100\nmax = 999' in schema.text()
 
 
+def test_the_largest_number_is_allowed():
+    schema = Schema.parse(SCHEMA.replace("max = 999", f"max = {10**18}"))
+    assert Schema.parse(schema.text()) == schema
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [

@@ -71,7 +71,9 @@ def test_a_column_with_many_missing_cells_is_not_sorted_by(surveys):
     assert "year" not in drafted(surveys.with_columns(year=gaps)).sorted_by
 
 
-@pytest.mark.parametrize(("first", "is_sorted"), [(8 * 10**17, True), (10**18, False)])
+@pytest.mark.parametrize(
+    ("first", "is_sorted"), [(8 * 10**17, True), (10**18 - 3_011 * 10**13, True), (10**18, False)]
+)
 def test_long_numbers_are_drafted_up_to_the_largest_that_a_schema_has(surveys, first, is_sorted):
     """Such as the numbers of messages, which ascend with their time."""
     table = surveys.with_columns(pl.col("record_id") * 10**13 + first)

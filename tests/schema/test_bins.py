@@ -139,6 +139,12 @@ def test_values_alone_must_be_possible_values(alone):
         parse_bins({"width": 5, "alone": alone}, range(13), INTEGERS, "n")
 
 
+@pytest.mark.parametrize("bins", [{"width": 1, "alone": [5]}, {"count": 10**9}])
+def test_too_many_bins_are_refused_before_they_are_listed(bins):
+    with pytest.raises(SchemaError, match="bins; at most 65,535 are supported"):
+        parse_bins(bins, range(10**12), INTEGERS, "n")
+
+
 def test_edges_have_no_values_alone():
     with pytest.raises(SchemaError, match="edges have no alone"):
         parse_bins({"edges": [2], "alone": [7]}, range(13), INTEGERS, "n")

@@ -58,6 +58,15 @@ def test_logarithms_and_roots_are_missing_where_there_are_none(text, expected):
         assert one is None or one == pytest.approx(two, rel=1e-15, abs=1e-15)
 
 
+@pytest.mark.parametrize("start", ["sqrt(", "log(", "1 / ("])
+def test_functions_inside_each_other_take_no_time(start):
+    """Each level once: as an expression of polars, every level would double the work."""
+    deep = start * 150 + "a" + ")" * 150
+    expected = 7.0 if start == "1 / (" else {"sqrt(": 1.0, "log(": None}[start]
+    [found] = evaluate(deep, a=[7.0])
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
 def test_logarithms_are_exact_up_to_the_last_digits():
     """Against the library of the C compiler, over the whole range of doubles."""
     draws = np.random.default_rng(0)

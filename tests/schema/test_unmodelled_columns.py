@@ -69,6 +69,15 @@ def test_decimals_of_a_computed_column_are_limited(decimals):
         computed("n + 1", decimals=decimals)
 
 
+def test_long_chains_of_formulas_take_no_time():
+    """Each column is looked at once; two formulas in each would double the work at every step."""
+    chain = [computed("n + n", name="c0"), computed("c0 + n", name="c1")]
+    for k in range(2, 80):
+        chain.append(computed(f"c{k - 1} + c{k - 2}", name=f"c{k}"))
+    assert has_whole_numbers(chain[-1], [COUNT, *chain])
+    assert not has_whole_numbers(chain[-1], [COUNT, computed("n / 2", name="c0"), *chain[1:]])
+
+
 def test_a_missing_result_needs_a_text_for_it():
     rule = ValueMap(source="t", pairs=(("a", None), ("b", 1)))
     with pytest.raises(SchemaError, match=r'a result of its map is missing; set missing = \[""\]'):

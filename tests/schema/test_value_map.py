@@ -104,6 +104,10 @@ def test_missing_and_decimals_are_written_as_described():
         (('from = "code"', 'map = [["a", 1], ["b", "z"], ["c", 2]]'), "all text, all numbers"),
         (('from = "code"', "map = []"), "list of pairs"),
         (
+            ('from = "code"', 'map = [["a", 99999999999999999999], ["b", 1], ["c", 1]]'),
+            "whole numbers must be below 2",
+        ),
+        (
             ('from = "code"', 'map = [["a", ""], ["b", ""], ["c", ""]]', 'missing = [""]'),
             "all of its results are missing",
         ),

@@ -101,6 +101,21 @@ def test_where_constraints_divide_a_bin_its_pieces_may_have_other_shares():
         require_near_table(fitted(1), moved, shape=SHAPE, bins=BINS, pieces=DIVIDED)
 
 
+@pytest.mark.parametrize(("factor", "passes"), [(2.0, True), (2.5, False), (1e-6, False)])
+def test_a_piece_that_almost_vanishes_or_multiplies_is_refused(factor, passes):
+    """A rare value: distances hardly show it, so its share is bounded by itself."""
+    own = fitted(1) * np.array([0.01, 1.0, 1.0, 1.0])
+    own /= own.sum(axis=1, keepdims=True)
+    moved = own.copy()
+    moved[:, 0] *= factor
+    moved[:, 1] += own[:, 0] - moved[:, 0]
+    if passes:
+        require_near_table(own, moved, shape=SHAPE, bins=BINS, pieces=DIVIDED)
+        return
+    with pytest.raises(VerificationError, match="noisy counts"):
+        require_near_table(own, moved, shape=SHAPE, bins=BINS, pieces=DIVIDED)
+
+
 def test_an_attribute_without_parents_has_a_form_too():
     table = fitted(1)[:1]
     require_near_table(table, table, shape=[], bins=BINS, pieces=PIECES)
@@ -204,6 +219,20 @@ def test_where_constraints_divide_a_bin_shares_within_it_may_differ_a_little():
             continue
         with pytest.raises(VerificationError, match="noisy counts"):
             require_near_distribution(network_of(own), network_of(other), 2, DIVIDED)
+
+
+@pytest.mark.parametrize(("factor", "passes"), [(1.4, True), (1.6, False), (0.0, False)])
+def test_a_rare_piece_keeps_about_its_share(factor, passes):
+    """Far too rare for a distance between distributions."""
+    share = 2**22  # a thousandth of the bin
+    own = replace(log_linear(), within=np.array([share, 2**32 - share, 2**32, 2**32]))
+    step = int(factor * share) - share
+    other = replace(own, within=own.within + np.array([step, -step, 0, 0]))
+    if passes:
+        require_near_distribution(network_of(own), network_of(other), 2, DIVIDED)
+        return
+    with pytest.raises(VerificationError, match="noisy counts"):
+        require_near_distribution(network_of(own), network_of(other), 2, DIVIDED)
 
 
 def test_a_table_is_not_near_a_log_linear_distribution():

@@ -148,7 +148,9 @@ def _sample_numbers(
     kept: list[_Column] = []
     sampled: list[Reals] = []
     for column, guess in zip(columns, guesses, strict=True):
-        if guess.draft.is_modelled and guess.scale == "number" and len(column.values) > 2:
+        # A formula cannot name a column with a backquote in its name.
+        is_number = guess.draft.is_modelled and guess.scale == "number"
+        if is_number and len(column.values) > 2 and "`" not in column.name:
             numbers = row_numbers(column, guess, rows)
             if np.isfinite(numbers).sum() >= _MIN_COMPLETE_SAMPLES:
                 kept.append(_Column(column, guess))

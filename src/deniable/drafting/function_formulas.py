@@ -10,7 +10,7 @@ import numpy as np
 
 from deniable.arrays import Mask, Reals
 from deniable.drafting.formula_sample import FormulaSample
-from deniable.schema.formula import natural_log
+from deniable.schema.formula import natural_log, square_root
 
 # Different numbers of the source that the sample needs.
 _MIN_DISTINCT = 8
@@ -18,16 +18,11 @@ _MIN_DISTINCT = 8
 _MIN_SPREAD = 40
 
 
-def _square_root(numbers: Reals) -> Reals:
-    root: Reals = np.sqrt(np.where(numbers >= 0, numbers, np.nan))
-    return root
-
-
 # How each function is written, and how it is computed.
 _FUNCTIONS: tuple[tuple[str, Callable[[Reals], Reals]], ...] = (
     ("log({})", natural_log),
     ("log({} + 1)", lambda numbers: natural_log(numbers + 1)),
-    ("sqrt({})", _square_root),
+    ("sqrt({})", square_root),
 )
 
 

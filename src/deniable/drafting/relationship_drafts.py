@@ -125,7 +125,9 @@ def _computed_by_map(attribute: ColumnDraft, found: Dependency) -> ColumnDraft:
 def _sorted_along(attribute: ColumnDraft, found: IdentifierOrder) -> ColumnDraft:
     """Describe an identifier whose numbers ascend with other columns."""
     by: list[TomlScalar] = list(found.sorted_by)
+    own = (replace(each, comment="") if each.key == "format" else each for each in attribute.fields)
     fields = (
+        *own,
         DraftField("sorted_by", by, "its numbers ascend with this, in nearly all rows"),
         DraftField("min", found.low, FROM_DATA_ROUNDED),
         DraftField("max", found.high, FROM_DATA_ROUNDED),
@@ -136,7 +138,7 @@ def _sorted_along(attribute: ColumnDraft, found: IdentifierOrder) -> ColumnDraft
         "this order is not public, delete sorted_by, min and max",
         priority=3,
     )
-    return replace(attribute.plus(notes=(note,)), fields=(*attribute.fields, *fields))
+    return replace(attribute.plus(notes=(note,)), fields=fields)
 
 
 def _as_computed(attribute: ColumnDraft, fields: list[DraftField], note: Note) -> ColumnDraft:

@@ -11,6 +11,7 @@ from datetime import date, datetime
 from itertools import pairwise
 from typing import Any
 
+from deniable.arrays import MAX_DOMAIN_SIZE
 from deniable.errors import SchemaError
 from deniable.schema.attribute import Attribute
 from deniable.schema.grid import Grid, GridValue
@@ -53,6 +54,7 @@ def parse_bins(table: object, values: range, grid: Grid, place: str) -> Sequence
     if "alone" not in table:
         return starts
     alone = _parse_alone(table["alone"], values, grid, place)
+    _require_few(len(starts), place)
     return sorted({*starts, *_edges_of(alone, values)})
 
 
@@ -75,7 +77,17 @@ def _parse_rule(table: Mapping[str, Any], values: range, grid: Grid, place: str)
             f"{place}: the count of bins must be a whole number from 1 to {len(values):,}, the "
             "number of its values"
         )
+    _require_few(count, place)
     return equal_bin_starts(values, count)
+
+
+def _require_few(bins: int, place: str) -> None:
+    """Refuse more bins than a column may have, before they are listed."""
+    if bins > MAX_DOMAIN_SIZE:
+        raise SchemaError(
+            f"{place}: it has {bins:,} bins; at most {MAX_DOMAIN_SIZE:,} are supported. Choose "
+            "wider bins"
+        )
 
 
 def _edges_of(alone: Sequence[int], values: range) -> set[int]:

@@ -1,4 +1,4 @@
-"""Formula: an arithmetic expression over columns, translated to a polars expression.
+"""Formula: an arithmetic expression over columns.
 
 Allowed are ``+``, ``-``, ``*``, ``/``, ``log()``, ``sqrt()``, parentheses, numbers and columns. The
 name of a column with other characters than letters, digits and underscores is in backquotes. The
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,12 +25,12 @@ _MAX_FORMULA_LENGTH = 1_000
 _MAX_DEPTH = 500
 _BACKQUOTED = re.compile("`([^`]*)`")
 
-_Operation = Callable[["pl.Expr", "pl.Expr"], "pl.Expr"]
+_Operation = Callable[[Reals, Reals], Reals]
 
 
-def _divide(one: pl.Expr, two: pl.Expr) -> pl.Expr:
-    """Divide; null if the divisor is zero."""
-    return pl.when(two != 0).then(one / two)
+def _divide(one: Reals, two: Reals) -> Reals:
+    """Divide; NaN if the divisor is zero."""
+    return one / np.where(two != 0, two, np.nan)
 
 
 _OPERATIONS: dict[type[ast.operator], _Operation] = {
@@ -68,21 +68,13 @@ def natural_log(numbers: Reals) -> Reals:
     return logarithms
 
 
-def _log(number: pl.Expr) -> pl.Expr:
-    """Natural logarithm; null where there is none."""
-    result = number.map_batches(
-        lambda column: pl.Series(column.name, natural_log(column.cast(pl.Float64).to_numpy())),
-        return_dtype=pl.Float64,
-    )
-    return pl.when(result.is_finite()).then(result)
+def square_root(numbers: Reals) -> Reals:
+    """Compute square roots, which every computer rounds correctly; NaN below 0."""
+    roots: Reals = np.sqrt(np.where(numbers >= 0, numbers, np.nan))
+    return roots
 
 
-def _sqrt(number: pl.Expr) -> pl.Expr:
-    """Square root, which every computer rounds correctly; null below 0."""
-    return pl.when(number >= 0).then(number.sqrt())
-
-
-_FUNCTIONS: dict[str, Callable[[pl.Expr], pl.Expr]] = {"log": _log, "sqrt": _sqrt}
+_FUNCTIONS: dict[str, Callable[[Reals], Reals]] = {"log": natural_log, "sqrt": square_root}
 
 
 @dataclass(frozen=True)
@@ -102,7 +94,7 @@ class Formula:
             )
         if _depth(self._tree) > _MAX_DEPTH:
             raise self._error("it is nested too deeply")
-        self._translate(self._tree, lambda _: pl.lit(0.0))
+        self._evaluate(dict.fromkeys(self.names, np.zeros(1)))
         if not self.names:
             raise SchemaError(
                 'a formula must name a column; for a fixed value, use type = "constant"'
@@ -130,8 +122,27 @@ class Formula:
         )
 
     def expression(self, number: Callable[[str], pl.Expr]) -> pl.Expr:
-        """Translate the formula to polars; ``number`` maps a column name to its expression."""
-        return self._translate(self._tree, number)
+        """The formula for polars: null where there is no result, or a column is missing.
+
+        It is computed step by step in NumPy: an expression of polars that uses a part twice, as a
+        quotient does to find zeros, computes it twice, and so on for each part inside another.
+
+        Args:
+            number: Maps the name of a column to its expression.
+        """
+        names = self.names
+
+        def compute(columns: Sequence[pl.Series]) -> pl.Series:
+            numbers = [column.cast(pl.Float64).to_numpy() for column in columns]
+            found = self._evaluate(dict(zip(names, numbers, strict=True)))
+            return pl.Series(found, dtype=pl.Float64).fill_nan(None)
+
+        return pl.map_batches([number(name) for name in names], compute, return_dtype=pl.Float64)
+
+    def _evaluate(self, numbers: Mapping[str, Reals]) -> Reals:
+        """Compute the results from the numbers of each column; NaN is missing."""
+        with np.errstate(all="ignore"):
+            return self._value(self._tree, numbers)
 
     @cached_property
     def _placeholders(self) -> dict[str, str]:
@@ -154,20 +165,18 @@ class Formula:
     def _column_name(self, short: str) -> str:
         return self._placeholders.get(short, short)
 
-    def _translate(self, node: ast.expr, number: Callable[[str], pl.Expr]) -> pl.Expr:
+    def _value(self, node: ast.expr, numbers: Mapping[str, Reals]) -> Reals:
         if isinstance(node, ast.BinOp) and (operation := _OPERATIONS.get(type(node.op))):
-            return operation(
-                self._translate(node.left, number), self._translate(node.right, number)
-            )
+            return operation(self._value(node.left, numbers), self._value(node.right, numbers))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-            inner = self._translate(node.operand, number)
+            inner = self._value(node.operand, numbers)
             return -inner if isinstance(node.op, ast.USub) else inner
         if (function := _called_function(node)) is not None:
-            return function(self._translate(node.args[0], number))  # type: ignore[attr-defined]
+            return function(self._value(node.args[0], numbers))  # type: ignore[attr-defined]
         if isinstance(node, ast.Name):
-            return number(self._column_name(node.id))
+            return numbers[self._column_name(node.id)]
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            return pl.lit(self._finite(node.value))  # type: ignore[arg-type]
+            return np.array([self._finite(node.value)])  # type: ignore[arg-type]
         raise self._error("it contains something that is not allowed")
 
     def _finite(self, value: float) -> float:
@@ -200,7 +209,7 @@ def _depth(tree: ast.expr) -> int:
     return levels
 
 
-def _called_function(node: ast.expr) -> Callable[[pl.Expr], pl.Expr] | None:
+def _called_function(node: ast.expr) -> Callable[[Reals], Reals] | None:
     """The function that a call with one argument names; None for other expressions."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
         return None

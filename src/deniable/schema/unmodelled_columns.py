@@ -75,7 +75,7 @@ class Identifier:
             return
         if not self.sorted_by:
             raise self._error("min and max need sorted_by; other identifiers are 1, 2, 3, …")
-        if not 0 <= self.numbers.start < self.numbers.stop <= MAX_IDENTIFIER_NUMBER:
+        if not (self.numbers and 0 <= self.numbers[0] <= self.numbers[-1] <= MAX_IDENTIFIER_NUMBER):
             raise self._error("min and max must be from 0 to 10^18, and min not above max")
 
     @property
@@ -212,6 +212,13 @@ SchemaColumn: TypeAlias = Attribute | Identifier | Constant | Computed
 
 def has_whole_numbers(column: SchemaColumn, others: Sequence[SchemaColumn]) -> bool:
     """Check that all numbers of a column are whole, so that it is written as integers."""
+    return _has_whole_numbers(column, {other.name: other for other in others}, {})
+
+
+def _has_whole_numbers(
+    column: SchemaColumn, others: Mapping[str, SchemaColumn], known: dict[str, bool]
+) -> bool:
+    """As ``has_whole_numbers``; the answers for columns of formulas are kept in ``known``."""
     if isinstance(column, Attribute):
         return column.is_whole or column.kind in ("date", "datetime")
     if isinstance(column, Constant):
@@ -222,8 +229,10 @@ def has_whole_numbers(column: SchemaColumn, others: Sequence[SchemaColumn]) -> b
         return column.rule.is_whole
     if column.decimals is not None or column.rule.may_be_fractional:
         return column.decimals == 0
-    named = [other for other in others if other.name in column.rule.names]
-    return all(has_whole_numbers(other, others) for other in named)
+    for name in column.rule.names:
+        if name in others and name not in known:
+            known[name] = _has_whole_numbers(others[name], others, known)
+    return all(known.get(name, True) for name in column.rule.names)
 
 
 def in_order_of_computation(columns: Sequence[SchemaColumn]) -> list[Computed]:

@@ -17,6 +17,7 @@ from typing import Any
 from deniable.errors import SchemaError
 from deniable.library_imports import pl
 from deniable.schema.attribute import Attribute
+from deniable.schema.grid import INTEGER_LIMIT
 
 # A result; None if it is missing.
 MappedValue = str | int | float | bool | None
@@ -58,6 +59,8 @@ class ValueMap:
             )
         if not all(isfinite(value) for _, value in self.pairs if type(value) is float):
             raise SchemaError(f"{self.key}: its results must be finite numbers")
+        if any(type(value) is int and abs(value) >= INTEGER_LIMIT for _, value in self.pairs):
+            raise SchemaError(f"{self.key}: its whole numbers must be below 2^62")
         if self.by_steps:
             self._require_ascending()
 

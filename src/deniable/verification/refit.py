@@ -35,6 +35,9 @@ _MAX_ROUNDING = 1e-9
 _MAX_DISTANCE, _MAX_MEAN_DISTANCE = 0.1, 0.02
 # Largest deviation of a ratio of two fitted tables from the form of the model, as a logarithm.
 _MAX_FORM_ERROR = 1e-6
+# Where constraints divide a bin, the largest factor between the shares of a piece fitted on two
+# platforms, and what rounding adds to it, in units of 2^-32.
+_MAX_PIECE_FACTOR, _PIECE_ROUNDING = 1.5, 2.0**12
 # Records on which log-linear distributions are compared.
 _COMPARED_RECORDS, _COMPARED_KEY = 2**12, 3
 _OTHER_TABLE = "a conditional table does not follow from its noisy counts"
@@ -112,6 +115,9 @@ def require_near_distribution(again: Network, network: Network, i: int, pieces: 
     require(is_log_linear and isinstance(own, LogLinearConditional), _OTHER_TABLE)
     weights = fitted.within, own.within  # type: ignore[union-attr]
     sums = [np.bincount(pieces.of_code, each) for each in weights]
+    for less, more in (sums, sums[::-1]):
+        near_pieces = more <= _MAX_PIECE_FACTOR * less + _PIECE_ROUNDING
+        require(bool(near_pieces.all()), _OTHER_TABLE)
     factors = (sums[1] / np.maximum(sums[0], 1.0))[pieces.of_code]
     moved = np.abs(weights[0] * factors - weights[1]) / np.maximum(factors, 1.0)
     require(bool(moved.max() <= _MAX_ROUNDING * 2**32), _OTHER_TABLE)
@@ -166,7 +172,7 @@ def require_near_table(
 
     Both are log-linear: their logarithms are sums of effects of few parents, and values in one bin
     have the same shares of it for all configurations, which are fixed within a piece. So is their
-    ratio. This leaves a forger the effects and the shares of pieces, not every cell.
+    ratio. This leaves a forger the effects and, within a factor, shares of pieces; not every cell.
 
     Args:
         again: The table fitted here: configurations of the parents by values.
@@ -185,7 +191,11 @@ def require_near_table(
     ratio = ratio - ratio[:, :1]
     first = np.flatnonzero(np.diff(bins, prepend=-1))
     shares = ratio - ratio[:, first[bins]]
-    in_bins = np.abs(shares - shares[0, pieces.first_code][pieces.of_code]).max()
+    of_pieces = shares[0, pieces.first_code]
+    # Of two pieces of a bin, one may have a larger share and the other a smaller one.
+    near_pieces = np.abs(of_pieces).max() <= 2 * np.log(_MAX_PIECE_FACTOR)
+    require(bool(near_pieces), _OTHER_TABLE)
+    in_bins = np.abs(shares - of_pieces[pieces.of_code]).max()
     effects = ratio[:, first].reshape(*shape, len(first))
     form_error = np.abs(effects - _sum_of_effects(effects, order)).max()
     require(max(in_bins, form_error) <= _MAX_FORM_ERROR, _OTHER_TABLE)
