@@ -106,9 +106,7 @@ def add_unmodelled_columns(
         return frame
     running: Counts = np.arange(first_record, first_record + frame.height, dtype=np.int64)
     complete = frame.with_columns(
-        _generate_column(
-            column, numbers.get(column.name, _own_numbers(column, running, schema)), salt
-        )
+        _generate_column(column, _own_numbers(column, running, numbers, schema), salt)
         for column in columns
         if isinstance(column, Identifier | Constant)
     )
@@ -177,12 +175,18 @@ def _generate_column(column: Identifier | Constant, own: Counts, salt: bytes) ->
     )
 
 
-def _own_numbers(column: Identifier | Constant, running: Counts, schema: Schema) -> Counts:
+def _own_numbers(
+    column: Identifier | Constant, running: Counts, along: SortedNumbers, schema: Schema
+) -> Counts:
     """Number the records for a column: running numbers, permuted for all but the first identifier.
+
+    Those that are sorted by other columns are given.
 
     If all identifiers of a record were its running number, a customer would be equal to the order,
     and to the branch.
     """
+    if column.name in along:
+        return along[column.name]
     numbered = [
         each
         for each in released_columns(schema.columns)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from deniable.arrays import Indices, Reals
+from deniable.arrays import Reals
 from deniable.drafting.column_formulas import row_numbers
 from deniable.drafting.column_profile import ColumnProfile
 from deniable.drafting.dependencies import spread_rows
 from deniable.drafting.description import ColumnGuess
+from deniable.drafting.rank_correlation import rank, rank_correlation
 from deniable.drafting.round_numbers import nice_above
 from deniable.schema.unmodelled_columns import MAX_IDENTIFIER_NUMBER
 
@@ -66,8 +67,7 @@ def find_identifier_orders(
         if np.isnan(numbers := row_numbers(columns[j], guesses[j], rows)).mean()
         <= _MAX_MISSING_SHARE
     }
-    together = np.zeros(len(rows), dtype=np.intp)
-    ranks = {name: _ranks_in_groups(together, numbers) for name, numbers in candidates.items()}
+    ranks = {name: rank(numbers) for name, numbers in candidates.items()}
     found = []
     for j in keys[:_MAX_IDENTIFIERS]:
         own = row_numbers(columns[j], guesses[j])
@@ -80,6 +80,7 @@ def find_identifier_orders(
                 IdentifierOrder(
                     column=columns[j].name,
                     sorted_by=sorted_by,
+                    # Not 0, unless there is a 0.
                     low=max(ends[0], min(int(low), 1)),
                     high=ends[1],
                 )
@@ -108,46 +109,20 @@ def _find_columns(
     found: list[str] = []
     groups = np.zeros(len(key), dtype=np.intp)
     while len(found) < _MAX_COLUMNS:
-        own = _ranks_in_groups(groups, key)
-        best, name = max(
-            ((_correlation(own, other), name) for name, other in ranks.items()), default=(0.0, "")
+        own = rank(key, groups)
+        strengths = (
+            (rank_correlation(own, other, least=_MIN_SUPPORT_ROWS), name)
+            for name, other in ranks.items()
         )
+        best, name = max(strengths, default=(0.0, ""))
         if best < _MIN_CORRELATION:
             break
         found.append(name)
         _, values = np.unique(candidates[name], return_inverse=True)
         _, groups = np.unique(groups * (int(values.max()) + 1) + values, return_inverse=True)
         ranks = {
-            other: _ranks_in_groups(groups, numbers)
+            other: rank(numbers, groups)
             for other, numbers in candidates.items()
             if other not in found
         }
     return tuple(found)
-
-
-def _ranks_in_groups(groups: Indices, numbers: Reals) -> Reals:
-    """Rank numbers in their group, from -1/2 to 1/2; equal ones have their mean, NaN has 0."""
-    order = np.lexsort((numbers, groups))
-    own, sorted_numbers = groups[order], numbers[order]
-    present = ~np.isnan(sorted_numbers)
-    place = np.arange(len(order), dtype=np.float64)
-    first = np.diff(own, prepend=-1) != 0
-    sizes = np.bincount(np.cumsum(first) - 1, present)[np.cumsum(first) - 1]
-    starts = np.maximum.accumulate(np.where(first, place, 0.0))
-    is_new = first | (np.diff(sorted_numbers, prepend=np.nan) != 0)
-    runs = np.cumsum(is_new) - 1
-    means = (np.bincount(runs, place - starts) / np.bincount(runs))[runs]
-    centred = np.where(present, (means - (sizes - 1) / 2) / np.maximum(sizes, 1), 0.0)
-    ranks = np.empty(len(order))
-    ranks[order] = centred
-    return ranks
-
-
-def _correlation(one: Reals, two: Reals) -> float:
-    """Correlate ranks; 0 if too few of them vary."""
-    varies = (one != 0) & (two != 0)
-    if int(varies.sum()) < _MIN_SUPPORT_ROWS:
-        return 0.0
-    # Sums instead of products of vectors: threads of BLAS would wait for each other.
-    lengths = np.sqrt(np.square(one).sum() * np.square(two).sum())
-    return float((one * two).sum() / lengths)

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from deniable.arrays import Reals
+from deniable.arrays import Indices, Reals
 from deniable.drafting.column_axes import ColumnAxis
 from deniable.drafting.dependencies import Dependency, spread_rows
 from deniable.drafting.description import TomlScalar
+from deniable.drafting.rank_correlation import rank, rank_correlation
 
 # Rows that are compared, and columns that a list is compared with.
 _SAMPLE_ROWS = 5_000
@@ -94,8 +95,7 @@ def _best_order(
     rows = rows[source.codes[rows] < source.values]
     if len(rows) < 2 or not others:
         return None
-    compared = [_ranks(np.where(axis.codes[rows] < axis.values, axis.codes[rows], np.nan))
-                for axis in others]  # fmt: skip
+    compared = [_known_ranks(axis, rows) for axis in others]
     own = np.zeros(len(others))
     if source.is_ordered:
         own = _correlations(source.codes[rows].astype(np.float64), compared)
@@ -113,6 +113,12 @@ def _best_order(
     return ValueOrder(column=source.name, by=target.target, values=values)
 
 
+def _known_ranks(axis: ColumnAxis, rows: Indices) -> Reals:
+    """Rank the codes of some rows; missing cells have none."""
+    codes = axis.codes[rows]
+    return rank(np.where(codes < axis.values, codes, np.nan))
+
+
 def _places(source: ColumnAxis, results: Mapping[TomlScalar, TomlScalar]) -> Reals:
     """Compute the place of each value by ascending result; equal ones keep their order.
 
@@ -127,22 +133,7 @@ def _places(source: ColumnAxis, results: Mapping[TomlScalar, TomlScalar]) -> Rea
     return places
 
 
-def _ranks(numbers: Reals) -> Reals:
-    """Rank numbers, centred; equal ones have their mean rank, missing ones 0."""
-    ranks = np.zeros(len(numbers))
-    present = np.isfinite(numbers)
-    _, group, counts = np.unique(numbers[present], return_inverse=True, return_counts=True)
-    if not len(counts):
-        return ranks
-    means = np.cumsum(counts) - counts / 2
-    ranks[present] = means[group] - len(group) / 2
-    return ranks
-
-
 def _correlations(numbers: Reals, others: Sequence[Reals]) -> Reals:
-    """Rank correlations of numbers with others, given the ranks of these; 0 for constants."""
-    own = _ranks(numbers)
-    lengths = [np.linalg.norm(own) * np.linalg.norm(other) for other in others]
-    return np.array(
-        [own @ other / n if n > 0 else 0.0 for other, n in zip(others, lengths, strict=True)]
-    )
+    """Rank correlations of numbers with others, given the ranks of these."""
+    own = rank(numbers)
+    return np.array([rank_correlation(own, other) for other in others])

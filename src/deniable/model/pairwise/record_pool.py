@@ -25,7 +25,7 @@ _MAX_NUMBERED_CONFIGURATIONS = 2**40
 
 
 def is_wide(attributes: int) -> bool:
-    """Whether a table has so many attributes that its pool is small, and its fits are short."""
+    """Whether a table has many attributes: its pool has fewer records, and its fits fewer steps."""
     return attributes > _MAX_ATTRIBUTES_FOR_LARGE_POOL
 
 
