@@ -1,4 +1,4 @@
-"""Convert between SDV metadata (JSON, version V1) and schemas.
+"""Merge SDV metadata (JSON, version V1) with a schema.
 
 SDV metadata has the type of each column, but no domain: no list of values, no range. So it is
 merged with a schema, drafted or written by hand: types come from SDV, domains from the schema.
@@ -19,7 +19,6 @@ from deniable.errors import SchemaError
 from deniable.files import require_regular_file
 from deniable.schema.schema import Schema
 from deniable.schema.toml_writer import write_value
-from deniable.schema.unmodelled_columns import Identifier
 
 # One [[attribute]] of schema.toml, and one column of SDV metadata.
 AttributeTable = dict[str, Any]
@@ -27,8 +26,6 @@ ColumnMetadata = Mapping[str, Any]
 
 # SDV 1.0 to 1.16 wrote a single table at the top level as SINGLE_TABLE_V1.
 _SPEC_VERSIONS = ("SINGLE_TABLE_V1", "V1", "MULTI_TABLE_V1")
-_CONSTANT_TYPES = {str: "categorical", int: "integer", float: "real", bool: "boolean"}
-_DEFAULT_FORMATS = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S"}
 
 UUID_REGEX = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
@@ -126,32 +123,6 @@ def merge_sdv(metadata: SdvTable, draft: Schema | str) -> Schema:
     )
 
 
-def write_sdv(schema: Schema, *, table: str = "table") -> dict[str, Any]:
-    """Convert a schema to SDV metadata V1 of one table, for ``Metadata.load_from_dict``.
-
-    SDV metadata has no domains and no constraints. Columns that are not released are left out.
-
-    Args:
-        schema: The schema to convert.
-        table: The name of the table in the metadata.
-    """
-    document = tomllib.loads(schema.text())
-    released = [each for each in document["attribute"] if each.get("release") != "omit"]
-    columns = {each["name"]: _describe_column(each) for each in released}
-    described: dict[str, Any] = {"columns": columns}
-    # The unit is not a key: a person can have several records.
-    keys = [
-        each["name"]
-        for each in released
-        if each["type"] == "identifier" and each["name"] != document.get("unit")
-    ]
-    if keys:
-        described["primary_key"] = keys[0]
-    if keys[1:]:
-        described["alternate_keys"] = keys[1:]
-    return {"METADATA_SPEC_VERSION": "V1", "tables": {table: described}, "relationships": []}
-
-
 def _read_json(path: Path) -> Mapping[str, Any]:
     require_regular_file(path, SchemaError, absent="cannot be read (no such file); check the path")
     try:
@@ -196,27 +167,6 @@ def _require_columns(metadata: SdvTable, tables: list[AttributeTable]) -> None:
             f'column "{foreign[0]}" is in the schema but not in the SDV metadata ({len(foreign)} '
             "such columns). Add it to the metadata, or remove it from the schema"
         )
-
-
-def _describe_column(table: AttributeTable) -> dict[str, Any]:
-    """Describe a column as SDV metadata."""
-    kind = table["type"]
-    if kind == "constant":
-        kind = _CONSTANT_TYPES[type(table["value"])]
-    if kind in _DEFAULT_FORMATS:
-        format_ = table.get("format", _DEFAULT_FORMATS[kind])
-        return {"sdtype": "datetime", "datetime_format": format_}
-    if kind == "identifier":
-        regex = identifier_regex(table.get("format", "number"))
-        return {"sdtype": "id"} if regex is None else {"sdtype": "id", "regex_format": regex}
-    if kind in ("integer", "real", "computed"):
-        representation = "Int64" if kind == "integer" else "Float"
-        return {"sdtype": "numerical", "computer_representation": representation}
-    if kind == "ordered":
-        return {"sdtype": "categorical", "order": table["values"]}
-    # SDV knows no other texts for false and true: such a column is categorical.
-    is_boolean = kind == "boolean" and table.get("values", ["false", "true"]) == ["false", "true"]
-    return {"sdtype": "boolean" if is_boolean else "categorical"}
 
 
 def convert_column(
@@ -337,15 +287,6 @@ def identifier_format(regex: str) -> str | None:
     )
     digits = f":0{int(found['digits'])}d" if found["digits"] else ""
     return f"{before}{{{digits}}}{after}"
-
-
-def identifier_regex(format_: str) -> str | None:
-    """Convert an identifier format to a regular expression; None for plain numbers."""
-    if format_ in ("number", "uuid"):
-        return UUID_REGEX if format_ == "uuid" else None
-    before, digits, after = Identifier(name="x", format=format_).format_parts
-    length = f"{{{digits}}}" if digits else "+"
-    return f"{re.escape(before)}[0-9]{length}{re.escape(after)}"
 
 
 def _change_type(
