@@ -184,7 +184,7 @@ def test_every_picture_is_shown(page, names):
 
 def test_a_plot_has_every_number_of_its_table():
     plot = draw_plots.draw_relations()
-    rows = draw_plots.rows_under("### Relations", "| V")
+    rows = draw_plots.rows_under("## Relations", "| V")
     numbers = [draw_plots.number(cell) for row in rows for cell in row[1:4]]
     assert len(rows) >= 5
     assert all(f">{number:.3g}<" in plot for number in numbers if number is not None)

@@ -1,4 +1,4 @@
-"""Draw the plots of docs/utility.md from the tables of that page, as SVG.
+"""Draw the plots of docs/utility.md from the tables of benchmarks/utility.md, as SVG.
 
 python tools/draw_plots.py
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from draw_pictures import FOLDER, picture, text
 
-PAGE = Path(__file__).parents[1] / "docs" / "utility.md"
+PAGE = Path(__file__).parents[1] / "benchmarks" / "utility.md"
 _KINDS = ("a", "c", "b")
 
 
@@ -63,7 +63,7 @@ def draw_relations() -> str:
     """Kept relations of each table at ε = 1."""
     groups = [
         (row[0].partition(" (")[0], [number(cell) for cell in row[1:4]])
-        for row in rows_under("### Relations", "| V")
+        for row in rows_under("## Relations", "| V")
     ]
     return bars(
         groups,
@@ -81,10 +81,10 @@ def _tool(cell: str) -> str:
 def draw_tools() -> str:
     """Distance of pairs of columns, for deniable and other tools."""
     measured: list[tuple[str, str, float | None]] = []
-    for row in rows_under("## Comparison with other tools", "ACS-13 "):
+    for row in rows_under("## Other tools on other tables", "ACS-13 "):
         measured.append((f"ACS-13, ε = {row[1]}", _tool(row[0]), number(row[3])))
     table = ""
-    for row in rows_under("## Comparison with other tools", "other tables"):
+    for row in rows_under("## Other tools on other tables", "other tables"):
         table = row[0].partition(" (")[0] or table
         measured.append((f"{table}, ε = 1", _tool(row[1]), number(row[3])))
     groups: list[Bar] = []

@@ -21,6 +21,7 @@ PAGES = {
     "README.md": "index.md",
     "SECURITY.md": "security.md",
     "benchmarks/RESULTS.md": "benchmarks.md",
+    "benchmarks/utility.md": "benchmarks-utility.md",
     "docs/adr": "decisions.md",
 }
 # In the first line of a picture with the colours of the theme.

@@ -14,7 +14,7 @@ from deniable.privacy.ledger import Spend
 from deniable.privacy.noise_laws import Law
 
 # Budget shares of μ²: one-way tables; and, of the rest, the interactions of all pairs. Two-way
-# tables have what remains. Tuned on rows that were not tested on (docs/utility.md).
+# tables have what remains. Tuned on rows that were not tested on (benchmarks/utility.md).
 VALUES_SHARE = 0.33
 INTERACTIONS_SHARE = 0.5
 # Interactions are measured between at most this many groups of each attribute's values.

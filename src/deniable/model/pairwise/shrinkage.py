@@ -190,7 +190,7 @@ def limit_hidden_cells(table: Reals, counts: Reals, expected: Reals, sigma: floa
     minus their counts is what is left for all others together. The table may have more of them:
     independence expects a little in each. Example: soldiers who work for a private employer. They
     are scaled down to what is left; fitting the margins again then gives a part back, which is
-    better than all or nothing (docs/utility.md). The same for columns.
+    better than all or nothing (benchmarks/utility.md). The same for columns.
 
     Args:
         table: A denoised table.
