@@ -23,4 +23,4 @@ def test_the_cost_is_the_same_seen_from_above_and_from_below(studio, folder):
     assert spent_on(parent.space, "root/table.csv").epsilon == 0.75
     assert spent_on(studio.space, "table.csv").epsilon == 0.75
     assert [each.home for each in located_runs(studio.space)] == ["", str(folder.parent)]
-    assert spent_on(parent.space, "table.csv").counted == []
+    assert spent_on(parent.space, "table.csv").spendings == []

@@ -36,8 +36,8 @@ def write(store, run, at, *lines, held=False):
 def test_a_run_is_read_back_equal_and_the_newest_is_first(store):
     first = make(store)
     assert store.load(first.id) == first
-    store.change(first.id, counts=False)
-    assert not store.load(first.id).counts
+    store.change(first.id, mode="seedless")
+    assert store.load(first.id).mode == "seedless"
     second = make(store)
     assert {each.id for each in store.all()} == {first.id, second.id}
     assert [each.id for each in store.all()] == sorted((first.id, second.id), reverse=True)

@@ -1,7 +1,7 @@
 """Output of a run, distinguished from files of other origin at the same path.
 
 A run owns a release, or a file of records, if the manifest there is the one that was there when its
-first step ended. Only then is it deleted with the run, or linked as its result.
+first step ended. Only then is it linked as its result, and known to be of its table.
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ def record_made(store: RunStore, root: Path, run: RunRecord) -> RunRecord:
 def owns_output(store: RunStore, root: Path, run: RunRecord) -> bool:
     """Whether what is at the output of a run now is what this run has made."""
     made = made_by(store, root, run)
-    if made is None or not made.manifest_hash or run.deleted:
+    if made is None or not made.manifest_hash:
         return False
     return manifest_hash(root / _MANIFESTS[run.kind].format(run.out)) == made.manifest_hash
 
@@ -82,7 +82,7 @@ def manifest_hash(path: Path) -> str:
 
 
 def _newest_done(store: RunStore, runs: list[RunRecord]) -> str:
-    done = [each for each in runs if store.status(each)[0].state == "done" and not each.deleted]
+    done = [each for each in runs if store.status(each)[0].state == "done"]
     return max((each.started, each.id) for each in done)[1] if done else ""
 
 

@@ -248,9 +248,7 @@ def _tables_near(space: Workspace, release: str) -> list[str]:
 def made_records(space: Workspace, release: ReleaseView) -> list[MadeRecords]:
     """The files of more records of a release that are there."""
     runs = [
-        run
-        for run in space.store.all()
-        if run.kind == "records" and run.schema == release.path and not run.deleted
+        run for run in space.store.all() if run.kind == "records" and run.schema == release.path
     ]
     return [_made(space, release, run) for run in runs if space.root.new_path(run.out).is_file()]
 

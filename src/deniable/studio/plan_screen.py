@@ -111,7 +111,7 @@ def _start(call: Call) -> Reply:
     out = given.get("out", "").strip() or release_path(root, table, used_names(call))
     out = free_folder(call, out)
     spent = spent_before(call.space, table, given.get("schema", ""), schema.draft)
-    if spent.counted and "spend_more" not in given:
+    if spent.spendings and "spend_more" not in given:
         raise ConfigError(
             "this table has releases already, and their costs add up: tick on the plan that you "
             "know, then start again"
@@ -177,7 +177,7 @@ def release_path(root: RootFolder, table: str, used: Container[str] = ()) -> str
 
 
 def used_names(call: Call) -> set[str]:
-    """The outputs of all runs, also of those that failed or were deleted: none is used again."""
+    """The outputs of all runs, also of those that failed: none is used again."""
     return {run.out.casefold() for run in call.space.store.all() if run.out}
 
 

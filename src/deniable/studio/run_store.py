@@ -47,7 +47,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """What is known of a run when it starts, and what its owner decided later.
+    """What is known of a run when it starts, and what it has made.
 
     Attributes:
         id: Its name: the time of its start, and a random part.
@@ -63,9 +63,6 @@ class RunRecord:
         epsilon: The ε of the plan; of a private draft, its own.
         delta: The δ of the plan.
         mode: The mode of a release.
-        counts: Whether its cost is added up: False if its owner deleted it and stated that it was
-            never shared.
-        deleted: Whether its output was deleted; its cost is then that of ``epsilon`` and ``delta``.
         made: What its first step has made (``MadeOutput``), once that has ended.
     """
 
@@ -82,8 +79,6 @@ class RunRecord:
     epsilon: float | str | None = None
     delta: float | None = None
     mode: str = ""
-    counts: bool = True
-    deleted: bool = False
     made: Mapping[str, Any] | None = None
 
 

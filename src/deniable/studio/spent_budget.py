@@ -59,30 +59,25 @@ class Spent:
     others: Sequence[str] = ()
 
     @property
-    def counted(self) -> list[Spending]:
-        """The costs that are added up."""
-        return [each for each in self.spendings if each.run.counts]
-
-    @property
     def elsewhere(self) -> list[Spending]:
-        """Those of them that were started with another ``--root``."""
-        return [each for each in self.counted if each.home]
+        """The costs of runs that were started with another ``--root``."""
+        return [each for each in self.spendings if each.home]
 
     @property
     def epsilon(self) -> float:
         """The sum of all ε, rounded up."""
-        total = math.fsum(each.epsilon for each in self.counted)
+        total = math.fsum(each.epsilon for each in self.spendings)
         return total if math.isinf(total) else round_up(total)
 
     @property
     def delta(self) -> float:
         """The sum of all δ, rounded up; 1 at most."""
-        return min(1.0, round_up(math.fsum(each.delta for each in self.counted)))
+        return min(1.0, round_up(math.fsum(each.delta for each in self.spendings)))
 
     @property
     def has_partial(self) -> bool:
         """Whether some of the releases are not covered by their ε."""
-        return any(each.is_partial for each in self.counted)
+        return any(each.is_partial for each in self.spendings)
 
 
 def cost_text(value: float) -> str:
@@ -174,12 +169,10 @@ def spending_of(located: LocatedRun, others: Sequence[LocatedRun] = ()) -> Spend
     """
     run = located.run
     state = located.space.store.status(run)[0].state
-    if run.kind == "draft" and run.epsilon is not None and (state == "done" or run.deleted):
+    if run.kind == "draft" and run.epsilon is not None and state == "done":
         return None if any(_contains(each, located, others) for each in others) else _known(located)
     if run.kind != "release":
         return None
-    if run.deleted:
-        return _known(located)
     made = made_by(located.space.store, located.space.root.path, run)
     if made is not None and made.manifest_hash:
         return _larger(_known(located), made)
@@ -190,7 +183,7 @@ def spending_of(located: LocatedRun, others: Sequence[LocatedRun] = ()) -> Spend
 def _contains(release: LocatedRun, draft: LocatedRun, others: Sequence[LocatedRun]) -> bool:
     """Whether the total of a release contains the cost of a draft, by its own manifest."""
     run = release.run
-    if run.kind != "release" or not run.counts:
+    if run.kind != "release":
         return False
     if release.path(run.schema) != draft.path(draft.run.out):
         return False
@@ -228,7 +221,7 @@ def _larger(planned: Spending, made: MadeOutput) -> Spending:
 
 
 def _known(located: LocatedRun) -> Spending:
-    """The cost of the plan, or the one that was recorded when the output was deleted."""
+    """The cost of the plan."""
     run = located.run
     return Spending(
         run=run,

@@ -54,8 +54,6 @@ GET: dict[str, Screen] = {
     "/download": result_screen.download,
     "/view/{path:path}": result_screen.show_report,
     "/history": history_screen.show_history,
-    "/compare": history_screen.compare,
-    "/delete": history_screen.ask_delete,
 }
 POST: dict[str, Screen] = {
     "/another": lambda call: Page("another.html", {"link": call.space.access.new_link("page")}),
@@ -73,7 +71,6 @@ POST: dict[str, Screen] = {
     "/check": result_screen.start_check,
     "/more": more_records.start_more,
     "/more/command": more_records.show_request,
-    "/delete": history_screen.delete,
 }
 _REFUSALS = {
     "host": "This address is not the studio's. Open the link that the terminal shows.",
