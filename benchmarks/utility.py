@@ -47,7 +47,6 @@ def releases(names):
         "seedless": {"mode": "seedless"},
         "tested": {"mode": "tested"},
         "split": {"mode": "one-shot", "data_use": "split"},
-        "back-off": {"mode": "seedless", "estimator": "back-off"},
         "norm-sub": {"mode": "seedless", "estimator": "norm-sub"},
         "clip": {"mode": "seedless", "estimator": "clip"},
         "paper": {"mode": "seedless", "profile": "paper"},

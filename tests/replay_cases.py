@@ -256,9 +256,8 @@ LEARNT: dict[str, tuple[str, dict[str, Any]]] = {
     "pairs are chosen, omega given": ("many columns", {"omega": "12", "k": 5, "epsilon": 0.5}),
     "units": ("units", {"k": 10, "epsilon": 4.0, "delta": 1e-6}),
     "norm-sub": ("few values", {"estimator": "norm-sub", "omega": "2-3", "k": 20}),
-    "back-off": ("few values", {"estimator": "back-off", "mode": "seedless", "epsilon": 2.0}),
     "clip, drawn": ("units", {"estimator": "clip", "mode": "seedless", "parameters": "drawn"}),
-    "back-off, omega chosen": ("numbers", {"estimator": "back-off", "k": 10, "epsilon": 3.0}),
+    "norm-sub, omega chosen": ("numbers", {"estimator": "norm-sub", "k": 10, "epsilon": 3.0}),
     "a given graph": (
         "few values",
         {

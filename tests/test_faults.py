@@ -528,9 +528,9 @@ FAULTS = [
     Fault(
         "tables of a graph are estimated with the exact number of rows",
         "pipeline/learn_paper_model.py",
-        "variance = count_variance(law.name, dict(law.parameters))",
-        'variance = count_variance(law.name, dict(law.parameters)) * parts["parameters"].number',
-        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[back-off]",
+        "estimate_tables(counts, structure.graph, run)",
+        'estimate_tables([n * parts["parameters"].number for n in counts], structure.graph, run)',
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[norm-sub]",
     ),
     Fault(
         "the order of a graph follows from exact entropies",

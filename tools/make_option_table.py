@@ -44,7 +44,6 @@ job = ["age", "sex"]
 | `estimator` | measured | then |
 |---|---|---|
 | `pairs` | one-way tables, then pairs of attributes in bins, and triples if there are enough rows, with Gaussian noise | a network is fitted to them; `buckets`, `alpha` and `parameters` are not used |
-| `back-off` | entropies for a graph, then its tables | each row is shrunk toward the row with fewer parents, by the known noise |
 | `norm-sub` | entropies for a graph, then its tables | counts of a configuration are lowered equally until none is negative; Dirichlet posterior |
 | `clip` | the same | the paper's: negative counts become zero |
 

@@ -21,7 +21,7 @@ DataUse = Literal["whole", "split"]
 Profile = Literal["default", "paper"]
 Parameters = Literal["mean", "drawn"]
 EngineName = Literal["local", "spark"]
-Estimator = Literal["pairs", "back-off", "norm-sub", "clip"]
+Estimator = Literal["pairs", "norm-sub", "clip"]
 
 # The default of ``max_cost``: for the pairwise model, and for the tables of a graph.
 MAX_COST_PAIRS = 12_000
@@ -113,7 +113,7 @@ class Config:
         "Prior count of every value in the tables of a graph.",
         "Model",
         bounds=(2.0**-40, _MAX_INTEGER),
-        applies_to="back-off, norm-sub, clip",
+        applies_to="norm-sub, clip",
     )
     parameters: Parameters = option_field(
         "mean",
@@ -127,7 +127,7 @@ class Config:
         "Parents of each attribute, by name; must be public.",
         "Model",
         default_label="learnt",
-        applies_to="back-off, norm-sub, clip",
+        applies_to="norm-sub, clip",
         has_flag=False,
     )
     order: tuple[str, ...] | None = option_field(
@@ -135,7 +135,7 @@ class Config:
         "All attributes in the order they are drawn, parents first; must be public.",
         "Model",
         default_label="chosen from noisy values",
-        applies_to="back-off, norm-sub, clip",
+        applies_to="norm-sub, clip",
         has_flag=False,
     )
     seeds_share: float | None = option_field(
@@ -260,8 +260,6 @@ class Config:
             raise ConfigError(
                 "estimator = pairs finds its own graph and order; use norm-sub with given ones"
             )
-        if self.estimator == "back-off" and self.parameters == "drawn":
-            raise ConfigError("parameters = drawn needs a posterior; use norm-sub, or leave it out")
         if self.estimator == "pairs" and self.profile == "paper":
             raise ConfigError("the paper counts a graph's tables, not pairs; use clip or norm-sub")
 

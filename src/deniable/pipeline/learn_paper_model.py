@@ -21,7 +21,6 @@ from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import (
     Statistics,
     TableCounts,
-    count_variance,
     estimate_table,
     learn_counts,
     posterior_draw,
@@ -59,8 +58,7 @@ def learn_paper_model(parts: Mapping[str, Rows], run: Run) -> LearntModel:
 
     structure = learn_structure(rng, count_t, run)
     counts, spent = learn_counts(rng, count_p, attributes, structure.graph, law)
-    variance = count_variance(law.name, dict(law.parameters))
-    tables = estimate_tables(counts, structure.graph, run, variance=variance)
+    tables = estimate_tables(counts, structure.graph, run)
     counted = [table.records if isinstance(table, Moments) else table for table in counts]
     return LearntModel(
         network=Network(attributes, structure.graph, structure.order, tables),
@@ -106,7 +104,7 @@ def _given_order(config: Config, schema: Schema, graph: Graph) -> tuple[int, ...
 
 
 def estimate_tables(
-    statistics: list[Statistics], graph: Graph, run: Run, *, variance: float
+    statistics: list[Statistics], graph: Graph, run: Run
 ) -> tuple[ConditionalTable, ...]:
     """Estimate the conditional tables from noisy counts and sums: post-processing."""
     config, attributes, rng = run.config, run.schema.attributes, run.randomness.at("parameters")
@@ -117,11 +115,7 @@ def estimate_tables(
             weights = posterior_weights(noisy, estimator=estimator, alpha=alpha)
             tables.append(posterior_draw(weights, rng))
             continue
-        tables.append(
-            estimate_table(
-                noisy, attributes, graph, i, estimator=estimator, alpha=alpha, variance=variance
-            )
-        )
+        tables.append(estimate_table(noisy, attributes, graph, i, estimator=estimator, alpha=alpha))
     return tuple(map(ConditionalTable, tables))
 
 

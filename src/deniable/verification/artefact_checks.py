@@ -22,7 +22,7 @@ from deniable.model.pairwise.measure import (
 from deniable.model.pairwise.one_way import value_distributions
 from deniable.model.pairwise.table_layout import apportion, choose_layout
 from deniable.model.paper.moments import Moments
-from deniable.model.paper.parameters import TableCounts, count_variance, estimate_table
+from deniable.model.paper.parameters import TableCounts, estimate_table
 from deniable.privacy.moment_budget import noise_deviation
 from deniable.privacy.noise_laws import exact, rounded_gaussian
 from deniable.privacy.pairwise_budget import PairNoise
@@ -35,7 +35,6 @@ from deniable.release.untrusted_files import read_json
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 from deniable.verification.claims import (
-    COUNTS_OF,
     PAIR_SPENDS,
     RECORDS_OF,
     SQUARES_OF,
@@ -47,7 +46,7 @@ from deniable.verification.claims import (
     ManifestClaims,
     run_check,
 )
-from deniable.verification.manifest_spend import LAW_PARAMETERS, require
+from deniable.verification.manifest_spend import require
 from deniable.verification.refit import compare_fit, compare_tables, is_this_platform
 
 MANIFEST_FILE = "manifest.json"
@@ -177,11 +176,6 @@ def _check_tables(
     """Recompute every conditional table from its noisy counts or sums, and compare."""
     network = artefact.network
     options = {name: claims.parameters[name] for name in ("estimator", "alpha")}
-    options["variance"] = 0.0
-    for spend in claims.spends:
-        if spend.what.startswith(COUNTS_OF):
-            known = dict(zip(LAW_PARAMETERS[spend.law], spend.scale, strict=True))
-            options["variance"] = count_variance(spend.law, known)
     here = not evidence.moments or is_this_platform(evidence.fitted_with)
     same = True
     learnt = tuple(attribute.model for attribute in network.attributes)

@@ -187,7 +187,7 @@ _PARAMETER_RULES: dict[str, Callable[[Any], bool]] = {
     "omega": lambda omegas: all(map(_is_integer(1), omegas)) and bool(omegas),
     "omega_requested": _is_one_of("auto", "given"),
     "max_cost": _is_integer(1),
-    "estimator": _is_one_of("pairs", "back-off", "norm-sub", "clip"),
+    "estimator": _is_one_of("pairs", "norm-sub", "clip"),
     "alpha": _is_real(2.0**-40),
     "parameters": _is_one_of("mean", "drawn"),
     "graph": _is_one_of("learnt", "given"),

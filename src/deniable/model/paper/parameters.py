@@ -1,7 +1,6 @@
 """Conditional tables from noisy counts: Dirichlet posterior (Sec. 3.4), or moments of values."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +9,6 @@ from deniable.arrays import Counts, Reals
 from deniable.counting.contingency import CountQueries, Query, QueryAxis
 from deniable.errors import ConfigError
 from deniable.model.graph import Graph
-from deniable.model.paper.back_off import back_off
 from deniable.model.paper.moments import Moments, fit_table, learn_moments, make_design
 from deniable.privacy.ledger import Spend
 from deniable.privacy.moment_budget import moment_noise
@@ -91,30 +89,11 @@ def estimate_table(
     *,
     estimator: str,
     alpha: float,
-    variance: float = 0.0,
 ) -> Reals:
-    """Estimate the conditional table of attribute ``i``; from counts, by the posterior mean.
-
-    ``variance`` is that of the noise of one count; the back-off estimator uses it.
-    """
+    """Estimate the conditional table of attribute ``i``; from counts, by the posterior mean."""
     if isinstance(noisy, Moments):
         return fit_table(noisy, attributes, graph.parents[i], i, alpha=alpha)
-    if estimator == "back-off":
-        shape = [attributes[j].buckets for j in graph.parents[i]]
-        # No value is impossible: each row gets a prior of the attribute's own distribution.
-        weights = max(float(noisy.sum()), 1.0) * back_off(noisy, shape, variance)
-        return posterior_mean(weights + alpha * marginal_prior(noisy))
     return posterior_mean(posterior_weights(noisy, estimator=estimator, alpha=alpha))
-
-
-def count_variance(law: str, parameters: Mapping[str, float]) -> float:
-    """Compute the variance of a count's noise from the name and parameters of its law."""
-    if law == "rounded_gaussian":
-        return float(parameters["sigma"]) ** 2
-    if law == "discrete_laplace":
-        alpha = math.exp(-parameters["epsilon"])
-        return 2 * alpha / (1 - alpha) ** 2
-    return 0.0
 
 
 def clip(counts: Counts) -> Reals:
