@@ -49,10 +49,9 @@ def synthesize_command(
 def plan_command(
     schema: str, *, records: str, options: Sequence[str] = (), rows: str = ""
 ) -> tuple[str, ...]:
-    """``deniable plan --all``: what the plan screen shows."""
+    """``deniable plan``: what the plan screen shows."""
     guess = ("--rows", rows) if rows else ()
-    chosen = ("--schema", as_argument(schema), "--records", records, *guess, *options)
-    return ("plan", *chosen, "--all")
+    return ("plan", "--schema", as_argument(schema), "--records", records, *guess, *options)
 
 
 def verify_command(

@@ -10,7 +10,7 @@ from typing import Any
 from deniable.config import Config
 from deniable.errors import DeniableError
 from deniable.pipeline.certificate import certify
-from deniable.pipeline.plan_report import compare_modes, report_plan
+from deniable.pipeline.plan_report import report_plan
 from deniable.pipeline.run_plan import Run, RunPlan, plan_run, resolve_options
 from deniable.privacy.wording import UNIT
 from deniable.randomness import Secret
@@ -26,37 +26,6 @@ _TARGET_FIELD = "choose the columns that matter most, under More options"
 # Plans that are kept: a slider that goes back and forth finds them again.
 _MAX_KEPT = 64
 
-MODES: Mapping[str, Mapping[str, str]] = {
-    "one-shot": {
-        "title": "One-shot",
-        "what": "Learns a noisy model of the table once. Combinations of values that at least k "
-        "people share may be copied; everything else is drawn from the model.",
-        "promise": "Differential privacy for the model and for any number of records. Copied "
-        "combinations have at least k rows behind them.",
-        "use": "Almost always.",
-    },
-    "seedless": {
-        "title": "Seedless",
-        "what": "Learns the same noisy model, and draws every value from it. Nothing is copied.",
-        "promise": "Differential privacy for the model and for any number of records.",
-        "use": "If no combination of values may be copied, however common it is.",
-    },
-    "tested": {
-        "title": "Tested",
-        "what": "Starts each record from a real row, and releases it only if at least k rows could "
-        "have been its start.",
-        "promise": "Plausible deniability of each record. ε covers the model alone: the real rows "
-        "that records start from are not covered by differential privacy.",
-        "use": "To repeat the paper’s first test. Decide for yourself whether it suffices.",
-    },
-    "randomized": {
-        "title": "Randomized",
-        "what": "As tested, with noise on the test.",
-        "promise": "Differential privacy, but every record adds to ε.",
-        "use": "For very few records only.",
-    },
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Consequences:
@@ -70,7 +39,6 @@ class Consequences:
         caution: A warning that ε is large; "" if it is not.
         forecast: What to expect of the records.
         warnings: What may be wrong with them.
-        modes: The four modes, each with its cost for this number of records.
     """
 
     error: str = ""
@@ -80,7 +48,6 @@ class Consequences:
     caution: str = ""
     forecast: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    modes: Sequence[Mapping[str, str]] = ()
 
 
 def consequences(form: PlanForm, schema: Schema) -> Consequences:
@@ -89,7 +56,7 @@ def consequences(form: PlanForm, schema: Schema) -> Consequences:
         config, records = form.config(), form.records
         return _computed(schema.text(), config, records, form.rows)
     except DeniableError as fault:
-        return Consequences(error=str(fault), modes=_modes(Config(), None))
+        return Consequences(error=str(fault))
 
 
 @lru_cache(maxsize=_MAX_KEPT)
@@ -105,7 +72,6 @@ def _computed(text: str, config: Config, records: int, rows: int | None) -> Cons
         caution=caution_words(report),
         forecast=forecast_words(report["forecast"]),
         warnings=warning_words(report["forecast"]),
-        modes=_modes(resolved, records),
     )
 
 
@@ -254,30 +220,3 @@ def _factor(epsilon: float) -> str:
 
 def _one_in(delta: float) -> str:
     return "zero" if delta == 0 else f"1 in {float(f'{1 / delta:.3g}'):,.0f}"
-
-
-def _modes(config: Config, records: int | None) -> list[dict[str, str]]:
-    """The four modes, with what this number of records costs in each."""
-    cost = f"ε = {config.epsilon:g}, for any number of records"
-    randomized = "depends on the number of records"
-    if records is not None and config.epsilon < math.inf:
-        row = next(each for each in _compared(config, records) if each["records"] == records)
-        found = row["randomized"]
-        number = f"{records:,} records"
-        randomized = (
-            f"impossible for {number}"
-            if found is None
-            else f"ε = {found:,.4g} for {number}, and the model’s"
-        )
-    costs = {
-        "one-shot": cost,
-        "seedless": cost,
-        "tested": f"ε = {config.epsilon:g} for the model; no ε covers the rows",
-        "randomized": randomized,
-    }
-    return [{"name": name, "cost": costs[name], **words} for name, words in MODES.items()]
-
-
-@lru_cache(maxsize=_MAX_KEPT)
-def _compared(config: Config, records: int) -> list[dict[str, Any]]:
-    return compare_modes(config, records)

@@ -1,7 +1,7 @@
 """The form of the plan: its fields are made from the descriptions of the options in ``Config``."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_origin
 
@@ -9,9 +9,10 @@ from deniable.config import Config, options
 from deniable.errors import ConfigError
 from deniable.option import Option
 
-# Options that every plan asks for, and those under "More options", in the order of ``Config``.
+# Options that every plan asks for. The one under "More options" is ``target``; the command line has
+# all others.
 MAIN = ("epsilon", "delta", "k", "mode")
-_MORE = ("target", "data_use", "omega", "rows_max", "estimator", "max_cost", "profile", "workers")
+_OPTIONS = (*MAIN, "target")
 # Positions of the sliders: round numbers from very strict to very loose.
 SLIDERS: dict[str, tuple[float, ...]] = {
     "epsilon": (0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 4, 5, 7, 10),
@@ -28,15 +29,6 @@ LABELS = {
     "delta": "Failure probability δ",
     "k": "Rows behind a copied combination, k",
     "mode": "Mode",
-    "records": "Records to release",
-    "target": "Columns that matter most",
-    "data_use": "Use of the rows",
-    "omega": "Drawn attributes ω",
-    "rows_max": "Public guess of the number of rows",
-    "estimator": "Model",
-    "max_cost": "Largest number of parent configurations",
-    "profile": "Profile",
-    "workers": "Threads",
 }
 
 # How to choose, for those who have not met these options.
@@ -44,7 +36,7 @@ _HINTS = {
     "epsilon": "Smaller is more private, and less exact. Up to 1 is usual.",
     "delta": "Leave it as it is, unless a rule of yours asks for another.",
     "k": "Larger is stricter: less is copied, and more is drawn from the model.",
-    "target": "What will be analysed most: choose none, one or a few.",
+    "mode": "One-shot suits almost always.",
 }
 
 
@@ -56,17 +48,17 @@ class PlanField:
         option: The description of the option.
         label: Its name on the page.
         text: What is in the field.
+        hint: How to choose.
         slider: The position of its slider; None without one.
         positions: The number of positions of the slider.
-        hint: How to choose; "" where the text of the option says it all.
     """
 
     option: Option
     label: str
     text: str
+    hint: str
     slider: int | None = None
     positions: int = 0
-    hint: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +75,7 @@ class PlanForm:
             form: The texts by name.
             moved: The slider that was moved, such as ``epsilon_slider``; its value wins.
         """
-        names = ("records", "rows", "format", "accept_drafted_schema", *MAIN, *_MORE)
+        names = ("records", "rows", "format", "accept_drafted_schema", *_OPTIONS)
         texts = {name: form[name].strip() for name in names if form.get(name, "").strip()}
         name = moved.removesuffix("_slider")
         if moved.endswith("_slider") and name in SLIDERS:
@@ -121,7 +113,7 @@ class PlanForm:
             ConfigError: A text is not what its option needs.
         """
         found: dict[str, Any] = {}
-        for name in (*MAIN, *_MORE):
+        for name in _OPTIONS:
             text = self.texts.get(name, "")
             if text:
                 option = options()[name]
@@ -153,10 +145,11 @@ class PlanForm:
                 flags += [flag, _number_text(value)]
         return flags + (["--format", "parquet"] if self.file_format == "parquet" else [])
 
-    def fields(self, names: Sequence[str]) -> list[PlanField]:
-        """The fields of some options."""
+    @property
+    def main_fields(self) -> list[PlanField]:
+        """Fields that every plan asks for."""
         found = []
-        for name in names:
+        for name in MAIN:
             option = options()[name]
             text = self.texts.get(
                 name, "" if option.default is None else _number_text(option.default)
@@ -168,27 +161,17 @@ class PlanForm:
                     option=option,
                     label=LABELS[name],
                     text=text,
+                    hint=_HINTS[name],
                     slider=slider,
                     positions=len(steps),
-                    hint=_HINTS.get(name, ""),
                 )
             )
         return found
 
     @property
-    def main_fields(self) -> list[PlanField]:
-        """Fields that every plan asks for."""
-        return self.fields(MAIN)
-
-    @property
-    def more_fields(self) -> list[PlanField]:
-        """Fields under "More options"."""
-        return self.fields(_MORE)
-
-    @property
     def has_more(self) -> bool:
-        """Whether an option was given that is under "More options"."""
-        return bool(self.texts.keys() & {"rows", "format", *_MORE})
+        """Whether something was given that is under "More options"."""
+        return bool(self.texts.keys() & {"rows", "format", "target"})
 
 
 def nearest_position(name: str, text: str) -> int:
@@ -234,7 +217,7 @@ def _parse(option: Option, text: str) -> Any:
             number = math.nan  # too long for a number of anything
         if math.isnan(number):
             kind = "whole number" if option.kind is int else "number"
-            example = _number_text(option.default or 50)
+            example = _number_text(option.default)
             raise ConfigError(f"{LABELS[option.name]}: write a {kind}, such as {example}")
         return number
     if get_origin(option.kind) is tuple:
