@@ -73,12 +73,6 @@ def test_an_order_that_goes_with_others_stays():
     assert list(school.values) == sorted(school.values)
 
 
-def test_an_identifier_along_the_values_keeps_their_order():
-    table = pupils().sort("school").with_row_index("pupil_id", offset=1)
-    school = school_of(table)
-    assert list(school.values) == sorted(school.values)
-
-
 def test_amounts_are_never_listed_by_something_else():
     table = pupils().with_columns(pl.col("school") / 10)
     school = school_of(table)

@@ -48,16 +48,6 @@ def test_a_form_that_is_sent_unchanged_changes_nothing(column):
         assert value is None or type(value) is type(column[key])
 
 
-@pytest.mark.parametrize("sent", [{"release": "omit"}, {"format": "uuid"}])
-def test_an_identifier_without_numbers_has_no_order(sent):
-    column = {"name": "x", "type": "identifier", "sorted_by": ["year"], "min": 1, "max": 900}
-    values = ColumnForm.sent({"type": "identifier", **sent}).values(column)
-    assert {values[key] for key in ("sorted_by", "min", "max")} == {None}
-    assert "in the order of year" in summarize(column)
-    kept = ColumnForm.sent({"type": "identifier", "release": "fresh"}).values(column)
-    assert not kept.keys() & {"sorted_by", "min", "max"}
-
-
 @pytest.mark.parametrize(
     ("kind", "key", "text"),
     [

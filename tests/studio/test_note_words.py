@@ -12,12 +12,6 @@ from deniable.studio.note_words import without_keys
             'If it is not needed, set release = "omit".',
             "If it is not needed, leave the column out.",
         ),
-        (
-            'Its numbers ascend with "year", and those of the records will, too, from min to max. '
-            "If this order is not public, delete sorted_by, min and max.",
-            'Its numbers ascend with "year", and those of the records will, too. Is this order '
-            "public?",
-        ),
         ("3 constraints are at the end of the file: x.", "3 rules between columns are at the end"),
         ("Nothing of the file is in this note.", "Nothing of the file is in this note."),
     ],

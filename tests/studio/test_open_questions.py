@@ -3,7 +3,6 @@
 import re
 from decimal import Decimal
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -90,18 +89,6 @@ def test_an_answer_gives_a_valid_confirmed_column(draft, name, answer, kind):
         assert column.values[-1] == 99_998
     if answer == "omit":
         assert column.release == "omit"
-
-
-@pytest.mark.parametrize("answer", ["keep", "unsorted"])
-def test_the_order_of_an_identifier_is_asked_about(answer):
-    year = np.repeat(np.arange(2001, 2006), 100)
-    draft = draft_schema(pl.DataFrame({"id": np.arange(1, 501), "year": year}))
-    [question] = [each for each in read_questions(draft.text) if "ascend with" in each.text]
-    assert question.plain_text.endswith("Is this order public?")
-    column = schema_after(draft, "id", answer)
-    assert column.confirmed
-    assert column.sorted_by == (("year",) if answer == "keep" else ())
-    assert column.numbers == (range(1, 501) if answer == "keep" else None)
 
 
 def test_other_answers():

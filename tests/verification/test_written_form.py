@@ -38,13 +38,6 @@ type = "identifier"
 format = "B{:04d}"
 
 [[attribute]]
-name = "serial"
-type = "identifier"
-sorted_by = ["trade", "hired"]
-min = 20_000
-max = 90_000
-
-[[attribute]]
 name = "trade"
 type = "categorical"
 values = ["cooper", "fletcher", "thatcher"]
@@ -109,7 +102,6 @@ def table(rows: int = 2_000) -> pl.DataFrame:
             "number": np.arange(rows),
             "token": [f"secret {i}" for i in range(rows)],
             "badge": np.arange(rows),
-            "serial": np.arange(rows),
             "trade": rng.choice(["cooper", "fletcher", "thatcher", "?"], rows),
             "wage": [None if wage > 950 else int(wage) for wage in rng.integers(0, 1_000, rows)],
             "height": rng.integers(50, 251, rows) / 100,
@@ -178,8 +170,6 @@ FORGED_CELLS = [
     ("badge", r"B\d{4}", "B9007"),
     ("badge", r"B\d{4}", "B007"),
     ("badge", r"B\d{4}", "John Doe"),
-    ("serial", r"^\d", "9"),
-    ("serial", r"\d$", "x"),
     ("trade", "cooper", "cooper "),
     ("trade", "cooper", "potter"),
     ("trade", r"\?", ""),

@@ -20,7 +20,6 @@ from deniable.answers.conflict import find_conflict
 from deniable.answers.inference import Posterior, infer
 from deniable.arrays import CODE
 from deniable.data.complete_records import add_unmodelled_columns
-from deniable.data.sorted_numbers import number_along_columns
 from deniable.errors import ConfigError, InputError
 from deniable.randomness import Randomness
 from deniable.workers import Progress, count_cores, map_in_order
@@ -171,13 +170,6 @@ class SelectedRecords:
             self.draw.codec.values(codes, positions),
             self.draw.schema,
             first_record=first + 1,
-            numbers=number_along_columns(
-                codes,
-                self.draw.schema,
-                first_record=first + 1,
-                total=self.number,
-                block=_RECORDS_PER_BLOCK,
-            ),
             salt=self.randomness.at("identifiers").words(2).tobytes(),
         )
         cut = self.draw.cuts_constrained(frozenset())

@@ -11,7 +11,6 @@ import polars as pl
 
 from deniable.arrays import Codes, Counts
 from deniable.data.codec import Codec, format_values, value_dtype
-from deniable.data.sorted_numbers import NO_NUMBERS, SortedNumbers, number_along_columns
 from deniable.errors import InvariantError
 from deniable.randomness import Rng
 from deniable.schema.attribute import Attribute
@@ -48,19 +47,15 @@ def decode_records(
     rng: Rng | None = None,
     *,
     first_record: int = 1,
-    total: int | None = None,
-    block: int | None = None,
     salt: bytes = b"",
 ) -> pl.DataFrame:
     """Decode complete records: values drawn within bins, constraints kept, all columns present.
 
     Args:
         codec: The codec of the schema.
-        codes: Encoded records, a block of a release; they must satisfy the schema's constraints.
+        codes: Encoded records; they must satisfy the schema's constraints.
         rng: Draws values within bins; required if a bin holds several values.
         first_record: The number of the first record, from which identifiers are generated.
-        total: The number of records of the release; these are all by default.
-        block: The records of a block; these by default.
         salt: Key of the generated UUIDs; at most 64 bytes.
     """
     schema = codec.schema
@@ -68,27 +63,11 @@ def decode_records(
     if schema.constraint_solver and rng is not None:
         positions = schema.constraint_solver.repair(codes, positions, rng)
     frame = codec.values(codes, positions)
-    numbers = NO_NUMBERS
-    if any(isinstance(column, Identifier) and column.sorted_by for column in schema.columns):
-        numbers = number_along_columns(
-            codes,
-            schema,
-            first_record=first_record,
-            total=total or len(codes),
-            block=block or max(len(codes), 1),
-        )
-    return add_unmodelled_columns(
-        frame, schema, first_record=first_record, numbers=numbers, salt=salt
-    )
+    return add_unmodelled_columns(frame, schema, first_record=first_record, salt=salt)
 
 
 def add_unmodelled_columns(
-    frame: pl.DataFrame,
-    schema: Schema,
-    *,
-    first_record: int = 1,
-    numbers: SortedNumbers = NO_NUMBERS,
-    salt: bytes = b"",
+    frame: pl.DataFrame, schema: Schema, *, first_record: int = 1, salt: bytes = b""
 ) -> pl.DataFrame:
     """Add identifiers, constants and computed columns, in the order of the schema.
 
@@ -96,8 +75,6 @@ def add_unmodelled_columns(
         frame: The learnt columns.
         schema: The schema.
         first_record: The number of the first record, from which identifiers are generated.
-        numbers: The numbers of identifiers that are sorted by other columns; those that are not
-            given have running numbers.
         salt: Key of the generated UUIDs; at most 64 bytes.
     """
     columns = schema.columns
@@ -106,7 +83,7 @@ def add_unmodelled_columns(
         return frame
     running: Counts = np.arange(first_record, first_record + frame.height, dtype=np.int64)
     complete = frame.with_columns(
-        _generate_column(column, _own_numbers(column, running, numbers, schema), salt)
+        _generate_column(column, _own_numbers(column, running, schema), salt)
         for column in columns
         if isinstance(column, Identifier | Constant)
     )
@@ -175,18 +152,12 @@ def _generate_column(column: Identifier | Constant, own: Counts, salt: bytes) ->
     )
 
 
-def _own_numbers(
-    column: Identifier | Constant, running: Counts, along: SortedNumbers, schema: Schema
-) -> Counts:
+def _own_numbers(column: Identifier | Constant, running: Counts, schema: Schema) -> Counts:
     """Number the records for a column: running numbers, permuted for all but the first identifier.
-
-    Those that are sorted by other columns are given.
 
     If all identifiers of a record were its running number, a customer would be equal to the order,
     and to the branch.
     """
-    if column.name in along:
-        return along[column.name]
     numbered = [
         each
         for each in released_columns(schema.columns)

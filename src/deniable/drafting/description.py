@@ -112,8 +112,8 @@ class ColumnGuess:
     Attributes:
         draft: The description.
         scale: Which columns it can be compared with; None: no other column.
-        numbers: Each distinct value as a number; NaN if missing. None if it has no scale and is
-            no identifier of integers. Confidential.
+        numbers: Each distinct value as a number; NaN if missing. None without a scale.
+            Confidential.
         decimals: Decimals of these numbers.
     """
 

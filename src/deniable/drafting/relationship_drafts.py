@@ -10,14 +10,12 @@ from deniable.drafting.column_formulas import ColumnFormula
 from deniable.drafting.dependencies import Dependency
 from deniable.drafting.description import (
     FROM_DATA,
-    FROM_DATA_ROUNDED,
     ColumnDraft,
     DraftField,
     Note,
     TomlScalar,
     TomlValue,
 )
-from deniable.drafting.identifier_orders import IdentifierOrder
 from deniable.drafting.relationships import Relationships
 from deniable.drafting.toml_text import comment_lines, commented_line
 from deniable.drafting.value_orders import ValueOrder
@@ -33,10 +31,9 @@ _CONSTRAINTS_INTRODUCTION = (
 def add_computed_columns(
     attributes: Sequence[ColumnDraft], related: Relationships
 ) -> tuple[ColumnDraft, ...]:
-    """Describe as computed the columns that follow from others; sort identifiers along others."""
+    """Describe as computed the columns that follow from others."""
     formulas = {formula.column: formula for formula in related.formulas}
     dependencies = {each.target: each for each in related.dependencies}
-    identifier_orders = {each.column: each for each in related.identifier_orders}
     value_orders = {each.column: each for each in related.value_orders}
     drafted = []
     for attribute in attributes:
@@ -44,8 +41,6 @@ def add_computed_columns(
             drafted.append(_computed_by_formula(attribute, formulas[attribute.name]))
         elif attribute.name in dependencies:
             drafted.append(_computed_by_map(attribute, dependencies[attribute.name]))
-        elif attribute.name in identifier_orders:
-            drafted.append(_sorted_along(attribute, identifier_orders[attribute.name]))
         elif attribute.name in value_orders:
             drafted.append(_list_by_number(attribute, value_orders[attribute.name]))
         else:
@@ -120,25 +115,6 @@ def _computed_by_map(attribute: ColumnDraft, found: Dependency) -> ColumnDraft:
         priority=3,
     )
     return _as_computed(attribute, fields, note)
-
-
-def _sorted_along(attribute: ColumnDraft, found: IdentifierOrder) -> ColumnDraft:
-    """Describe an identifier whose numbers ascend with other columns."""
-    by: list[TomlScalar] = list(found.sorted_by)
-    own = (replace(each, comment="") if each.key == "format" else each for each in attribute.fields)
-    fields = (
-        *own,
-        DraftField("sorted_by", by, "its numbers ascend with this, in nearly all rows"),
-        DraftField("min", found.low, FROM_DATA_ROUNDED),
-        DraftField("max", found.high, FROM_DATA_ROUNDED),
-    )
-    names = ", then ".join(map(write_value, found.sorted_by))
-    note = Note(
-        f"its numbers ascend with {names}, and those of the records will, too, from min to max. If "
-        "this order is not public, delete sorted_by, min and max",
-        priority=3,
-    )
-    return replace(attribute.plus(notes=(note,)), fields=fields)
 
 
 def _as_computed(attribute: ColumnDraft, fields: list[DraftField], note: Note) -> ColumnDraft:

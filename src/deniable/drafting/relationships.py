@@ -16,7 +16,6 @@ from deniable.drafting.dependencies import Dependency, find_dependencies, spread
 from deniable.drafting.description import ColumnGuess
 from deniable.drafting.empty_regions import Exclusion
 from deniable.drafting.exclusions import find_exclusions
-from deniable.drafting.identifier_orders import IdentifierOrder, find_identifier_orders
 from deniable.drafting.value_orders import ValueOrder, find_value_orders
 
 _SAMPLE_ROWS = 1_000
@@ -30,7 +29,7 @@ _MAX_CANDIDATES_CHECKED = 400
 
 @dataclass(frozen=True, kw_only=True)
 class Relationships:
-    """Relationships found between columns; each holds in every row, unless stated.
+    """Relationships found between columns; each holds in every row.
 
     Attributes:
         formulas: Columns that equal another, or a sum, product, line or quotient of others.
@@ -38,7 +37,6 @@ class Relationships:
         orders: Pairs of columns whose first never exceeds the second, and whether they are
             never equal.
         exclusions: Combinations of two columns that no row has.
-        identifier_orders: Identifiers whose numbers ascend with other columns, in nearly all rows.
         value_orders: Lists of values that are sorted by a number that follows from the value.
     """
 
@@ -46,7 +44,6 @@ class Relationships:
     dependencies: list[Dependency] = field(default_factory=list)
     orders: list[tuple[str, str, bool]] = field(default_factory=list)
     exclusions: list[Exclusion] = field(default_factory=list)
-    identifier_orders: list[IdentifierOrder] = field(default_factory=list)
     value_orders: list[ValueOrder] = field(default_factory=list)
 
 
@@ -58,10 +55,8 @@ def find_relationships(
     A column that is computed from others takes no part in further relationships.
     """
     modelled = [j for j, guess in enumerate(guesses) if guess.draft.is_modelled]
-    if columns[0].rows < _MIN_SUPPORT_ROWS or not modelled:
+    if columns[0].rows < _MIN_SUPPORT_ROWS or len(modelled) < 2:
         return Relationships()
-    if len(modelled) == 1:
-        return Relationships(identifier_orders=find_identifier_orders(columns, guesses, modelled))
     formulas = find_formulas(columns, guesses)
     computed = {formula.column for formula in formulas}
     axes = [
@@ -73,9 +68,7 @@ def find_relationships(
     dependencies = find_dependencies(axes)
     computed |= {dependency.target for dependency in dependencies}
     others = [j for j in modelled if columns[j].name not in computed]
-    identifier_orders = find_identifier_orders(columns, guesses, others)
-    sorted_by = {name for each in identifier_orders for name in each.sorted_by}
-    value_orders = find_value_orders(axes, dependencies, without=sorted_by)
+    value_orders = find_value_orders(axes, dependencies)
     lists = {each.column for each in value_orders}
     orders = _find_orders(columns, guesses, [j for j in others if columns[j].name not in lists])
     exclusions = find_exclusions(
@@ -91,7 +84,6 @@ def find_relationships(
         dependencies=dependencies,
         orders=orders,
         exclusions=exclusions,
-        identifier_orders=identifier_orders,
         value_orders=value_orders,
     )
 

@@ -315,7 +315,7 @@ def _guess_numbers(
     if numbers.is_integral:
         ends = (numbers.low, numbers.high)
         if identifier := describe_identifier(column.name, seen, rows=column.rows, ends=ends):
-            return ColumnGuess(draft=identifier, numbers=by_value)
+            return ColumnGuess(draft=identifier)
     draft, codes = describe_numbers(column.name, numbers, missing, texts=texts)
     if numbers.is_integral and seen.is_nearly_unique:
         draft = draft.plus(notes=(_NEARLY_UNIQUE_NOTE,))

@@ -6,7 +6,7 @@ still there after they are merged.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,14 +46,13 @@ class ValueOrder:
 
 
 def find_value_orders(
-    axes: Sequence[ColumnAxis], dependencies: Sequence[Dependency], *, without: Collection[str]
+    axes: Sequence[ColumnAxis], dependencies: Sequence[Dependency]
 ) -> list[ValueOrder]:
     """Find better orders for long lists of values.
 
     Args:
         axes: The columns.
         dependencies: The columns that follow from another.
-        without: Columns whose order has to stay.
     """
     by_name = {axis.name: axis for axis in axes}
     found, tried = [], 0
@@ -67,7 +66,7 @@ def find_value_orders(
         # Whole numbers may be codes; others are amounts, and have the order of their size.
         is_code = all(type(label) in (str, int) for label in source.labels)
         is_long = is_code and source.is_closed and source.values >= _MIN_VALUES
-        if not targets or not is_long or source.name in without:
+        if not targets or not is_long:
             continue
         others = [
             axis for axis in axes if axis.is_ordered and axis.name not in (source.name, *followers)

@@ -321,15 +321,7 @@ def decode_blocks(
     progress("records", 0, records.number)
     for number, block in enumerate(records.blocks()):
         rng = randomness.at("values", number)
-        yield decode_records(
-            codec,
-            block,
-            rng,
-            first_record=done + 1,
-            total=records.number,
-            block=BLOCK,
-            salt=salt,
-        )
+        yield decode_records(codec, block, rng, first_record=done + 1, salt=salt)
         done += len(block)
         progress("records", done, records.number)
     if done != records.number:

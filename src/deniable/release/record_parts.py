@@ -65,8 +65,6 @@ class PartDecoder:
             codes,
             self.randomness.at("values", part),
             first_record=first + 1,
-            total=self.records.number,
-            block=BLOCK,
             salt=self.randomness.at("identifiers").words(2).tobytes(),
         )
 

@@ -26,7 +26,6 @@ from deniable.schema.unmodelled_columns import (
     Identifier,
     SchemaColumn,
     require_formulas,
-    require_sorted_by,
 )
 
 SCHEMA_FORMAT = 1
@@ -88,8 +87,6 @@ class Schema:
             raise SchemaError("rows_max_confirmed must be true or false")
         if any(isinstance(column, Computed) for column in self.columns):
             require_formulas(self.columns)
-        if any(isinstance(column, Identifier) for column in self.columns):
-            require_sorted_by(self.columns)
         self._require_unit()
         object.__setattr__(self, "target", _checked_target(self.columns, self.target))
 

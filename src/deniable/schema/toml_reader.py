@@ -185,18 +185,10 @@ def _parse_identifier(table: _Table, place: str) -> Identifier:
     text = table.get("format", "number")
     if type(text) is not str:
         raise SchemaError(f'{place}: format must be "number", "uuid" or a text such as "P{{:08d}}"')
-    ends = [table.get(key) for key in ("min", "max")]
-    if not (ends == [None, None] or all(type(end) is int for end in ends)):
-        raise SchemaError(f"{place}: min and max must be whole numbers, both or neither")
-    sorted_by = parse_list(table.get("sorted_by", []), f"{place}: sorted_by")
-    if not all(type(name) is str for name in sorted_by):
-        raise SchemaError(f"{place}: sorted_by must list names of columns")
     return Identifier(
         name=table["name"],
         release=table.get("release", "fresh"),
         format=text,
-        sorted_by=tuple(sorted_by),
-        numbers=None if ends == [None, None] else range(table["min"], table["max"] + 1),
         missing=_parse_missing(table, place),
         outside=_parse_outside(table, place),
         confirmed=_parse_confirmed(table, place),
@@ -277,7 +269,7 @@ _ATTRIBUTE_PARSERS: dict[str, tuple[Callable[[_Table, str], Attribute], tuple[st
     "text": (_parse_text, ("values", "other")),
 }
 _UNMODELLED_PARSERS: dict[str, tuple[Callable[[_Table, str], SchemaColumn], tuple[str, ...]]] = {
-    "identifier": (_parse_identifier, ("release", "format", "sorted_by", "min", "max")),
+    "identifier": (_parse_identifier, ("release", "format")),
     "constant": (_parse_constant, ("value",)),
     "computed": (_parse_computed, ("formula", "from", "map", "steps", "decimals")),
 }

@@ -158,10 +158,6 @@ def _write_identifier(column: Identifier) -> list[str]:
     lines = [f'release = "{column.release}"'] if column.release != "fresh" else []
     if column.format != "number":
         lines.append(f"format = {write_value(column.format)}")
-    if column.sorted_by:
-        lines.append(f"sorted_by = {write_value(column.sorted_by)}")
-    if column.numbers is not None:
-        lines += [f"min = {column.numbers[0]}", f"max = {column.numbers[-1]}"]
     return lines
 
 

@@ -25,7 +25,6 @@ IdentifierRelease = Literal["fresh", "omit"]
 ConstantValue = str | int | float | bool
 
 _MAX_CONSTANT_DECIMALS = 15
-MAX_IDENTIFIER_NUMBER = 10**18
 # Content of the braces in an identifier's format: the number of digits, padded with zeros.
 _DIGITS_SPEC = re.compile(r"(0(?P<digits>[1-9]\d?))?d?")
 
@@ -38,9 +37,6 @@ class Identifier:
         name: The column's name in the table.
         release: ``"fresh"``: each record gets a new identifier. ``"omit"``: no column is released.
         format: ``"number"``, ``"uuid"``, or a text with one ``{}`` such as ``"P{:08d}"``.
-        sorted_by: Learnt columns along which the numbers ascend, the most important first.
-        numbers: With ``sorted_by``, the numbers among which those of the records are spread evenly;
-            None for 1, 2, 3, …
         missing: The texts that mean missing; used if the column is the schema's ``unit``.
         outside: Treatment of a missing cell of the unit: raise an error, or drop its record.
         confirmed: Whether a person has confirmed that this description is public.
@@ -50,33 +46,17 @@ class Identifier:
     name: str
     release: IdentifierRelease = "fresh"
     format: str = "number"
-    sorted_by: tuple[str, ...] = ()
-    numbers: range | None = None
     missing: tuple[str, ...] = ()
     outside: Outside = "error"
     confirmed: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing", tuple(self.missing))
-        object.__setattr__(self, "sorted_by", tuple(self.sorted_by))
         if self.release not in ("fresh", "omit"):
             raise self._error('release must be "fresh" or "omit"')
         _require_error_or_drop(self.name, self.outside)
         if self.format not in ("number", "uuid"):
             _ = self.format_parts
-        self._require_order()
-
-    def _require_order(self) -> None:
-        if len(set(self.sorted_by)) < len(self.sorted_by):
-            raise self._error("sorted_by names a column twice")
-        if self.sorted_by and (self.format == "uuid" or self.release == "omit"):
-            raise self._error("sorted_by is for identifiers with numbers, and not for omitted ones")
-        if self.numbers is None:
-            return
-        if not self.sorted_by:
-            raise self._error("min and max need sorted_by; other identifiers are 1, 2, 3, …")
-        if not (self.numbers and 0 <= self.numbers[0] <= self.numbers[-1] <= MAX_IDENTIFIER_NUMBER):
-            raise self._error("min and max must be from 0 to 10^18, and min not above max")
 
     @property
     def format_parts(self) -> tuple[str, int, str]:
@@ -239,18 +219,6 @@ def in_order_of_computation(columns: Sequence[SchemaColumn]) -> list[Computed]:
     """List the computed columns: value maps, which need learnt columns only, then formulas."""
     computed = [column for column in columns if isinstance(column, Computed)]
     return sorted(computed, key=lambda column: not isinstance(column.rule, ValueMap))
-
-
-def require_sorted_by(columns: Sequence[SchemaColumn]) -> None:
-    """Check that identifiers are sorted by learnt columns."""
-    learnt = {column.name for column in columns if isinstance(column, Attribute)}
-    for column in columns:
-        others = set(column.sorted_by) - learnt if isinstance(column, Identifier) else set()
-        if others:
-            raise SchemaError(
-                f'attribute "{column.name}": sorted_by must name learnt columns of the schema, not '
-                f'"{min(others)}"'
-            )
 
 
 def require_formulas(columns: Sequence[SchemaColumn]) -> None:

@@ -40,8 +40,6 @@ FORM_KEYS: dict[str, tuple[str, ...]] = {
 }
 # Keys that a change of the type keeps, where the new type has them too.
 _KEPT = ("name", "type", "missing", "outside", "confirmed")
-# Keys of an identifier that ascends with other columns: not for one that is left out, or a UUID.
-_ORDER_KEYS = ("sorted_by", "min", "max")
 OUTSIDE = {
     "error": "stop with an error",
     "drop": "drop the row",
@@ -135,8 +133,6 @@ class ColumnForm:
         found["confirmed"] = self.confirmed
         if self.kind in ("constant", "computed"):
             found.pop("outside")
-        if found.get("release") == "omit" or found.get("format") == "uuid":
-            found |= {key: None for key in _ORDER_KEYS if key in column}
         return found
 
     def _parse(self, key: str, column: Mapping[str, Any]) -> object:
@@ -165,7 +161,7 @@ def summarize(column: Mapping[str, Any]) -> str:
     if kind in _LISTED:
         return _summarize_list(column)
     if kind == "identifier":
-        return _summarize_identifier(column)
+        return "left out" if column.get("release") == "omit" else "new ones are made up"
     if kind == "constant":
         return str(column.get("value", ""))
     if "from" not in column:
@@ -174,13 +170,6 @@ def summarize(column: Mapping[str, Any]) -> str:
     more = f" and {len(pairs) - _MAX_PAIRS} more" if len(pairs) > _MAX_PAIRS else ""
     shown = f": {', '.join(pairs[:_MAX_PAIRS])}{more}" if pairs else ""
     return f"from {column['from']}{shown}"
-
-
-def _summarize_identifier(column: Mapping[str, Any]) -> str:
-    if column.get("release") == "omit":
-        return "left out"
-    by = ", ".join(column.get("sorted_by", []))
-    return f"new ones are made up, in the order of {by}" if by else "new ones are made up"
 
 
 def _summarize_list(column: Mapping[str, Any]) -> str:

@@ -51,10 +51,6 @@ _PLAIN_WORDS: tuple[tuple[str, str], ...] = (
     (r"make it categorical", "edit it, and choose categories"),
     (r"make it a range \(min, max\)", "edit it, and choose a whole number or one with decimals"),
     (r"make it an integer \(min, max\)", "edit it, and choose a whole number"),
-    (
-        r", from min to max\. If this order is not public, delete sorted_by, min and max\.?$",
-        ". Is this order public?",
-    ),
     (r": choose decimals", ": edit it to keep more, or fewer"),
     (r"\?\.$", "?"),
 )

@@ -158,13 +158,6 @@ _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
         (Answer("keep", "Quantities, or in this order"), Answer("codes", "Codes without an order")),
     ),
     (
-        "its numbers ascend with",
-        (
-            Answer("keep", "Keep the order"),
-            Answer("unsorted", "Make up numbers without it"),
-        ),
-    ),
-    (
         _RARE,
         (Answer("keep", "The whole list is public"), Answer("frequent", "Gather the rare values")),
     ),
@@ -226,8 +219,6 @@ def apply_answer(
     if name in ("identifier", "unit", "omit"):
         omitted = {"release": "omit", "missing": None} if name == "omit" else {}
         return {**drop, **omitted, "type": "identifier", "confirmed": True}
-    if name == "unsorted":
-        return {"sorted_by": None, "min": None, "max": None, "confirmed": True}
     if name in ("categorical", "codes"):
         listed = {**drop, "values": _codes(column)} if name == "codes" else {}
         clip = {"outside": None} if column.get("outside") == "clip" else {}

@@ -96,9 +96,7 @@ def _check_forms(
     for at, file in enumerate(files):
         first = at * BLOCK
         part = codes[first : first + BLOCK]
-        exact &= check_written_form(
-            file, part, schema, writer=writer, first_record=first + 1, total=len(codes)
-        )
+        exact &= check_written_form(file, part, schema, writer=writer, first_record=first + 1)
     require_distinct_uuids(files, schema)
     return exact
 

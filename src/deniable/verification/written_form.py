@@ -21,12 +21,10 @@ from deniable.data.complete_records import (
     released_columns,
 )
 from deniable.data.csv_reader import CsvFile
-from deniable.data.sorted_numbers import SortedNumbers, number_along_columns
 from deniable.data.table_io import write_table
 from deniable.errors import InvariantError, VerificationError
 from deniable.randomness import Keyed
 from deniable.release.atomic_files import file_hash, parquet_writer
-from deniable.release.generation import BLOCK
 from deniable.schema.attribute import Attribute, summarize_values
 from deniable.schema.schema import Schema
 from deniable.schema.unmodelled_columns import Identifier
@@ -48,13 +46,7 @@ def undetermined_cells(schema: Schema) -> tuple[str, ...]:
 
 
 def check_written_form(
-    file: Path,
-    codes: Codes,
-    schema: Schema,
-    *,
-    writer: str | None,
-    first_record: int = 1,
-    total: int | None = None,
+    file: Path, codes: Codes, schema: Schema, *, writer: str | None, first_record: int = 1
 ) -> bool:
     """Require the exact form that deniable writes; return whether all bytes were compared.
 
@@ -64,11 +56,7 @@ def check_written_form(
         schema: Their schema.
         writer: The writer of a Parquet file according to the manifest.
         first_record: The number of the first record in it, among those of all parts.
-        total: The number of records of all parts; by default, the file has all of them.
     """
-    numbers = number_along_columns(
-        codes, schema, first_record=first_record, total=total or len(codes), block=BLOCK
-    )
     dtypes = record_dtypes(schema.columns)
     if file.suffix == ".parquet":
         same = list(pl.read_parquet_schema(file).items()) == list(dtypes.items())
@@ -80,8 +68,7 @@ def check_written_form(
         source = csv.scan({name: pl.String() for name in csv.names})
     with TemporaryDirectory() as folder:
         again = Path(folder) / file.name
-        frames = _written_again(source, codes, schema, first_record, numbers)
-        write_table(again, frames, schema)
+        write_table(again, _written_again(source, codes, schema, first_record), schema)
         return require_same_file(file, again, writer=writer)
 
 
@@ -141,11 +128,7 @@ def _read_cells(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
 
 
 def _written_again(
-    source: pl.LazyFrame,
-    codes: Codes,
-    schema: Schema,
-    first_record: int,
-    numbers: SortedNumbers,
+    source: pl.LazyFrame, codes: Codes, schema: Schema, first_record: int
 ) -> Iterator[pl.DataFrame]:
     """Yield the records as deniable writes them; values in bins and UUIDs are those of the file."""
     codec, dtypes, binned = Codec(schema), source.collect_schema(), _binned(schema)
@@ -157,8 +140,7 @@ def _written_again(
         block = codes[done : done + batch.height]
         positions = _positions_in_bins(codec, block, batch)
         frame = codec.values(block, positions)
-        own = {name: each[done : done + batch.height] for name, each in numbers.items()}
-        frame = add_unmodelled_columns(frame, schema, first_record=first_record + done, numbers=own)
+        frame = add_unmodelled_columns(frame, schema, first_record=first_record + done)
         if uuids:
             seen.append(_require_uuids(batch, uuids))
         yield frame.with_columns(batch.get_column(name) for name in uuids)
