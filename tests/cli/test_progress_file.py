@@ -2,8 +2,10 @@
 
 import json
 import os
+import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +38,23 @@ def test_reports_go_to_the_file_also_if_nothing_is_printed(file, capsys):
         {"stage": "read", "done": 3, "of": 3},
     ]
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("mode_before", [None, 0o644, 0o666])
+def test_only_the_owner_can_read_the_file_also_if_it_was_there(file, mode_before):
+    if mode_before is not None:
+        file.touch()
+        file.chmod(mode_before)
+    append_line(pid=1)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert lines(file) == [{"pid": 1}]
+
+
+def test_a_device_keeps_its_mode(monkeypatch):
+    monkeypatch.setenv("DENIABLE_PROGRESS", os.devnull)
+    before = Path(os.devnull).stat().st_mode
+    append_line(pid=1)
+    assert Path(os.devnull).stat().st_mode == before
 
 
 def test_many_reports_of_a_stage_are_thinned_out(file):

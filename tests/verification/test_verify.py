@@ -261,6 +261,30 @@ def test_missing_and_unlisted_files_are_detected(tmp_path):
     assert failing(verify(folder)) == ["schema.toml"]
 
 
+@pytest.mark.parametrize(
+    "name", ["a folder/", "artefact/a folder/", ".DS_Store", "_SUCCESS", "artefact/.DS_Store"]
+)
+def test_a_file_or_an_empty_folder_that_does_not_belong_there_is_named(tmp_path, name):
+    """A name alone can say something; and what is not listed in the manifest is not verified."""
+    folder = make(tmp_path)
+    added = folder / name
+    if name.endswith("/"):
+        added.mkdir()
+    else:
+        added.write_bytes(b"")
+    report = verify(folder)
+    assert failing(report) == ["files"]
+    [explanation] = [check.explanation for check in report.failed]
+    assert name.strip("/") in explanation
+
+
+def test_an_artefact_may_have_no_folder_either(tmp_path):
+    home = make(tmp_path) / "artefact"
+    assert verify(home).passed
+    (home / "a folder").mkdir()
+    assert failing(verify(home)) == ["files"]
+
+
 # Incomplete and invalid releases
 
 

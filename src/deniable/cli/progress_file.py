@@ -1,11 +1,13 @@
 """Progress for other programs: JSON lines, appended to the file that DENIABLE_PROGRESS names.
 
 The first line has the process ID, then one line for each report of a stage, and the last one has
-the exit code. Nothing in it is a cell of the table.
+the exit code. Nothing in it is a cell of the table. Only its owner can read the file: how fast a
+run gets on says something about the rows.
 """
 
 import json
 import os
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,8 +25,16 @@ def append_line(**content: Any) -> None:
     path = os.environ.get(VARIABLE)
     if not path:
         return
-    with suppress(OSError), Path(path).open("a", encoding="utf-8") as file:
+    with suppress(OSError), os.fdopen(_open_private(path), "a", encoding="utf-8") as file:
         file.write(json.dumps(content) + "\n")
+
+
+def _open_private(path: str) -> int:
+    """Open a file that only its owner can read, also if it was there before; a device as it is."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        Path(path).chmod(0o600)
+    return file
 
 
 def file_progress() -> Callable[[str, int, int], None] | None:

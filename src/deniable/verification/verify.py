@@ -5,7 +5,7 @@ generated again. Files are not signed: a consistent rewrite of all of them goes 
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -282,12 +282,9 @@ def _read_schema(folder: Path) -> tuple[Check, Schema | None]:
 
 def _check_files(folder: Path, claims: ManifestClaims) -> str:
     """Check that the folder has exactly the files of its mode, with the manifest's hashes."""
-    found = {
-        path.relative_to(folder).as_posix(): path
-        for path in sorted(folder.rglob("*"))
-        if path.is_symlink() or not path.is_dir()
-    }
-    require(not any(path.is_symlink() for path in found.values()), "a file is a symbolic link")
+    present = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
+    require(not any(path.is_symlink() for path in present.values()), "a file is a symbolic link")
+    found = {name: path for name, path in present.items() if not path.is_dir()}
     found.pop(MANIFEST_FILE)
     if claims.subject == "artefact":
         expected = set(ARTEFACT_FILES)
@@ -300,8 +297,21 @@ def _check_files(folder: Path, claims: ManifestClaims) -> str:
         expected = {"schema.toml", *tables}
         if claims.mode in ARTEFACT_MODES:
             expected |= {f"artefact/{name}" for name in (*ARTEFACT_FILES, MANIFEST_FILE)}
-    require(set(found) == expected, "missing or unexpected files")
+    folders = {name for name, path in present.items() if path.is_dir()}
+    expected_folders = {name.rpartition("/")[0] for name in expected if "/" in name}
+    _require_exactly(found.keys() | folders, expected | expected_folders)
     return check_hashes(claims.document, found)
+
+
+def _require_exactly(found: Collection[str], expected: Collection[str]) -> None:
+    """Refuse what is missing, and what does not belong there, a desktop's own files included."""
+    missing, unexpected = set(expected) - set(found), set(found) - set(expected)
+    require(not missing, f"missing: {summarize_values(sorted(missing))}")
+    require(
+        not unexpected,
+        f"not part of a release: {summarize_values(sorted(unexpected))}; if it is known where this "
+        "comes from (a desktop's .DS_Store, a cluster's _SUCCESS), delete it",
+    )
 
 
 def _check_schema(document: Mapping[str, Any], schema: Schema) -> str:
