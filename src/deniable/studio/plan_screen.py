@@ -124,7 +124,6 @@ def _start(call: Call) -> Reply:
         steps=_steps(table, given, form, out),
         table_size=path.stat().st_size,
         table_hash=table_hash(path),
-        ledger=tuple(found.report["stages"]),
         epsilon=found.report["cost"]["epsilon"],
         delta=found.report["cost"]["delta"],
         mode=found.report["mode"],

@@ -1,24 +1,13 @@
-"""The fourth screen: a run as it goes, its ledger as it fills, and how to cancel it."""
+"""The fourth screen: a run as it goes, and how to cancel it."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from deniable.errors import ConfigError
 from deniable.studio.equivalent_command import paste_text
 from deniable.studio.made_output import owns_output
 from deniable.studio.run_store import RunRecord, StepStatus
-from deniable.studio.stage_words import findings
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
-# The stage of the progress after which a spend of the ledger is made, by what it counts.
-LEDGER_STAGES = (
-    ("values of ", "count single columns"),
-    ("interactions", "count pairs of columns"),
-    ("three-way interactions", "count pairs in detail"),
-    ("pairs of attributes", "count pairs in detail"),
-    ("seed prefixes", "count shared combinations"),
-)
-_LAST_STAGE = "learn the model"
 TITLES = {
     "draft": "Draft of a schema",
     "release": "Release",
@@ -72,7 +61,6 @@ def _content(call: Call, run: RunRecord) -> dict[str, Any]:
         "state": state,
         "failed": failed,
         "message": "" if failed is None else failure_message(failed, is_made=is_made),
-        "ledger": _ledger(run, statuses[0]),
         "obstacle": call.space.control.obstacle(run) if state == "running" else "",
         "is_made": is_made,
         "is_cancelled": call.space.store.is_cancelled(run),
@@ -121,31 +109,6 @@ def _stages(status: StepStatus) -> list[dict[str, Any]]:
         {"name": name, "done": done, "of": of, "is_done": done >= of}
         for name, (done, of) in status.stages.items()
     ]
-
-
-def _ledger(run: RunRecord, status: StepStatus) -> list[dict[str, Any]]:
-    """The planned costs, each with whether it is spent."""
-    found = []
-    for entry in run.ledger:
-        try:
-            what, epsilon = str(entry["what"]), float(entry["epsilon"])
-        except (KeyError, TypeError, ValueError):
-            raise ConfigError("the file of this run has changed; delete the run") from None
-        found.append(
-            {
-                "what": what,
-                "finds": findings(what),
-                "epsilon": f"{epsilon:.4f}",
-                "spent": _is_spent(what, status),
-            }
-        )
-    return found
-
-
-def _is_spent(what: str, status: StepStatus) -> bool:
-    names = (*(stage for start, stage in LEDGER_STAGES if what.startswith(start)), _LAST_STAGE)
-    stages = [status.stages.get(name, (0, 1)) for name in names]
-    return status.state == "done" or any(done >= of for done, of in stages)
 
 
 def _next_page(run: RunRecord) -> str:

@@ -59,7 +59,6 @@ class RunRecord:
         started: When it was started (UTC, ISO 8601).
         table_size: Bytes of the table.
         table_hash: SHA-256 of the table, once it is known.
-        ledger: The planned costs, stage by stage, as in the manifest.
         epsilon: The ε of the plan; of a private draft, its own.
         delta: The δ of the plan.
         mode: The mode of a release.
@@ -75,7 +74,6 @@ class RunRecord:
     started: str
     table_size: int = 0
     table_hash: str = ""
-    ledger: tuple[Mapping[str, Any], ...] = ()
     epsilon: float | str | None = None
     delta: float | None = None
     mode: str = ""
@@ -197,7 +195,7 @@ class RunStore:
                 Step(name=each["name"], arguments=tuple(each["arguments"]))
                 for each in found["steps"]
             )
-            return RunRecord(**{**facts, "steps": steps, "ledger": tuple(found.get("ledger", ()))})
+            return RunRecord(**{**facts, "steps": steps})
         except (ArtefactError, AttributeError, KeyError, TypeError):
             raise ConfigError("there is no such run; it was deleted, or its file changed") from None
 
