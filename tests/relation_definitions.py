@@ -110,7 +110,6 @@ def figures(learnt: Columns, reference: Columns, other: Columns) -> dict[str, fl
     gaps = group_gaps(numbers, real, table)
     return {
         "pairs": fmean(distance(real, table, pair) for pair in pairs),
-        "triples": fmean(distance(real, table, three) for three in combinations(learnt, 3)),
         "association_error": fmean(abs(a - b) for a, b in v),
         "associations_kept": fmean(kept(b / a) for a, b in v if a > 0.15),
         "correlation_error": fmean(abs(a - b) for a, b in rho),

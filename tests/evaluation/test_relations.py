@@ -188,7 +188,7 @@ def test_a_table_without_numbers_has_associations_only(compared):
     assert len(found.associations) == 1
     released_figures = asdict(found.released)
     assert [name for name, value in released_figures.items() if value is None] == [
-        *("triples", "correlation_error", "correlations_kept", "gap_error", "gaps_kept")
+        *("correlation_error", "correlations_kept", "gap_error", "gaps_kept")
     ]
     by_real_rows = found.reals.associations_kept
     assert by_real_rows is not None

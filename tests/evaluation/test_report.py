@@ -8,10 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from deniable.evaluation.audit_link import AUDIT_FORMAT
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.evaluate import evaluate
-from deniable.evaluation.report import render, write_report
+from deniable.evaluation.report import render
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 
@@ -88,19 +87,6 @@ def test_a_failed_verification_is_a_warning(internal):
     text = render(failed)
     assert "Verification passed" not in text
     assert "<li>cost: ε is too small</li>" in text
-
-
-def test_an_audit_next_to_the_report_is_linked(internal, tmp_path):
-    metrics, _ = internal
-    (tmp_path / "audit").mkdir()
-    (tmp_path / "audit" / "audit.html").write_text("", encoding="utf-8")
-    document = f'{{"format": "{AUDIT_FORMAT}", "edition": "internal"}}'
-    (tmp_path / "audit" / "audit.json").write_text(document, encoding="utf-8")
-    write_report(metrics, tmp_path / "report")
-    text = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
-    assert '<a href="../audit/audit.html">' in text
-    assert text.index("../audit/audit.html") < text.index("<footer>")
-    assert "audit.html" not in render(metrics)
 
 
 def test_records_without_a_manifest_are_treated_as_confidential(internal):

@@ -10,7 +10,6 @@ from deniable.evaluation.svg_plots import (
     RELEASED_FILL,
     draw_box_plots,
     draw_dots,
-    draw_heatmap,
     draw_lines,
     draw_marginal,
     ticks,
@@ -39,8 +38,6 @@ PICTURES = {
     "bars": draw_marginal(marginal(number=False, labels=4)),
     "stairs": draw_marginal(marginal(number=True, labels=30)),
     "boxes": draw_box_plots({"Released": FIVE, "Real": FIVE}),
-    "heat": draw_heatmap(["a", "b", "c"], {("a", "b"): 0.1, ("a", "c"): 0.2, ("b", "c"): 0.4}),
-    "large heat": draw_heatmap([f"c{i}" for i in range(20)], {("c0", "c1"): 0.1}),
     "lines": draw_lines({"x": [(0, 0), (1, 2)], "y": [(0, 1)]}, across="k", up="share"),
     "points": draw_lines({"x": [(5, 3)]}, across="n", up="s", points_only=True),
     "dots": draw_dots(["a", "b"], {"x": [0.1, -0.2], "y": [0.3, 0.4], "z": [0.0, 0.1]}),
@@ -80,14 +77,6 @@ def test_marks_differ_in_their_shapes():
     shapes = set(re.findall(r"circle|l5,5|h8 v8|l8,8|v12", text))
     assert len(shapes) == 5
     assert 'fill="#fff"' in text
-
-
-def test_a_cell_of_the_heat_map_has_its_number_in_ink_that_can_be_read():
-    root = parsed(PICTURES["heat"])
-    numbers = {t.text: t.get("fill") for t in root.iter(f"{SVG}text") if t.text[0].isdigit()}
-    assert set(numbers) == {"10.0", "20.0", "40.0"}
-    assert numbers["40.0"] == "#fff"
-    assert numbers["10.0"] != "#fff"
 
 
 @pytest.mark.parametrize("high", [0.003, 0.2, 1.0, 7, 12_345])

@@ -70,7 +70,6 @@ def test_the_rules_are_printed_with_the_limits_of_the_grades():
 def figures(kept, *, pairs=0.05, impossible=0.0):
     return RelationFigures(
         pairs=pairs,
-        triples=None,
         association_error=0.1,
         associations_kept=kept,
         correlation_error=None,

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from deniable.audit.standards import Standard, standards_section
 from deniable.errors import VerificationError
-from deniable.evaluation.audit_link import AUDIT_DOCUMENT, AUDIT_FORMAT, AUDIT_PAGE
 from deniable.evaluation.checkpoints import write_atomically
 from deniable.evaluation.html import Markup, paragraph, section, table, tag
 from deniable.evaluation.metrics import Edition
@@ -20,6 +19,9 @@ from deniable.evaluation.report import html_page
 from deniable.release.atomic_files import as_output_error, encode_json
 
 AuditSubject = Literal["mechanism", "table", "release"]
+
+AUDIT_FORMAT = "deniable audit 1"
+AUDIT_PAGE, AUDIT_DOCUMENT = "audit.html", "audit.json"
 
 _TITLES: Mapping[AuditSubject, str] = {
     "mechanism": "Audit of the mechanism",

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from deniable.audit.attack_success import allowed_advantage
-from deniable.audit.audit_report import AuditReport, AuditSection, AuditTable, write_audit
+from deniable.audit.audit_report import (
+    AUDIT_DOCUMENT,
+    AUDIT_FORMAT,
+    AuditReport,
+    AuditSection,
+    AuditTable,
+    write_audit,
+)
 from deniable.audit.trade_off import (
     AllowedRates,
     allowed_by_guarantee,
@@ -22,7 +29,6 @@ from deniable.audit.trade_off import (
 )
 from deniable.config import Config
 from deniable.errors import ArtefactError, ConfigError
-from deniable.evaluation.audit_link import AUDIT_DOCUMENT, AUDIT_FORMAT
 from deniable.evaluation.html import Markup, figure
 from deniable.evaluation.svg_plots import draw_lines
 from deniable.files import as_path

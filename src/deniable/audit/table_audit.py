@@ -16,7 +16,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from deniable.arrays import Codes, Indices
-from deniable.audit.audit_report import AuditReport, write_audit
+from deniable.audit.audit_report import AUDIT_FORMAT, AuditReport, write_audit
 from deniable.audit.exposure import AuditTargets, choose_targets, measure_exposure
 from deniable.audit.holdout_rows import require_disjoint, set_aside
 from deniable.audit.inference_attacks import (
@@ -42,7 +42,6 @@ from deniable.config import Config, Options
 from deniable.counting.local import local_codes
 from deniable.data.dataframes import FrameKind
 from deniable.errors import ConfigError, DataError
-from deniable.evaluation.audit_link import AUDIT_FORMAT
 from deniable.evaluation.checkpoints import CheckpointFolder, code_fingerprint
 from deniable.evaluation.classifiers import require_scikit_learn
 from deniable.pipeline.api import SchemaSource, read_rows

@@ -1,4 +1,4 @@
-"""Learners of the evaluation: decision tree, random forest, AdaBoost, logistic or ridge regression.
+"""Learners: random forest, logistic or ridge regression; for the paper, decision tree and AdaBoost.
 
 Trees use the codes as features; linear models use a one-hot encoding of them. A missing cell has a
 code of its own.
@@ -19,15 +19,10 @@ from deniable.workers import count_cores, map_in_order
 
 Task = Literal["classification", "regression"]
 
-# In the order they are reported: the paper's three, then a linear model.
-LEARNERS = ("tree", "forest", "ada", "linear")
+# Of a report, in this order.
+LEARNERS = ("forest", "linear")
 # Names in the report.
-LEARNER_TITLES = {
-    "tree": "Tree",
-    "forest": "Random forest",
-    "ada": "AdaBoost",
-    "linear": "Logistic regression",
-}
+LEARNER_TITLES = {"forest": "Random forest", "linear": "Logistic regression"}
 _LOGISTIC_MAX_ITERATIONS = 300
 # Training rows times trees from which a forest uses all cores; below, starting threads takes longer
 # than training.
@@ -45,7 +40,7 @@ def fit_predict(
     """Fit a learner to training rows and predict the labels of test rows.
 
     Args:
-        name: One of ``LEARNERS``.
+        name: One of ``LEARNERS``, or "tree" or "ada".
         task: Classification if labels are classes, regression if they are numbers.
         train: Training features.
         labels: Training labels, one per row.
@@ -73,7 +68,7 @@ def fit_predict_each(
     forest is large; by tables otherwise.
 
     Args:
-        name: One of ``LEARNERS``.
+        name: One of ``LEARNERS``, or "tree" or "ada".
         task: Classification if labels are classes, regression if they are numbers.
         training: Features and labels of each table.
         test: Test features.

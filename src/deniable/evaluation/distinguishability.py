@@ -1,4 +1,4 @@
-"""Distinguishability: accuracy of a classifier that separates released from real records.
+"""Distinguishability: accuracy of a random forest that separates released from real records.
 
 This is the distinguishing game of the paper (Sec. 6.4, Table 5). Random guessing has accuracy 0.5,
 which is the best result for a release. The control compares real rows with other real rows; its
@@ -17,7 +17,6 @@ from deniable.evaluation.intervals import Interval, wilson_interval
 from deniable.evaluation.reference_tables import EvaluationTables, shuffled_indices
 from deniable.randomness import Keyed
 
-DISTINGUISHERS = ("forest", "tree")
 COMPARED_WITH_REAL = ("released", "marginals", "reals")
 
 
@@ -33,31 +32,28 @@ class ClassifierRound:
 
 @dataclass(frozen=True, kw_only=True)
 class Distinguishability:
-    """Accuracies by classifier and compared table.
+    """Accuracies of a random forest, by compared table.
 
     Attributes:
-        rounds: By classifier, then by table: ``rounds["forest"]["released"]``.
+        rounds: By table: ``rounds["released"]``.
         held_out: Whether the real rows are held out, that is, not used to learn the release.
     """
 
-    rounds: Mapping[str, Mapping[str, ClassifierRound]]
+    rounds: Mapping[str, ClassifierRound]
     held_out: bool
 
     def document(self) -> dict[str, object]:
         """Return the JSON form used in metrics.json."""
         return {
             "against": "holdout" if self.held_out else "real",
-            **{
-                classifier: {
-                    table: {
-                        "accuracy": result.accuracy,
-                        "interval": list(result.interval),
-                        "trained_on": result.trained_on,
-                        "tested_on": result.tested_on,
-                    }
-                    for table, result in rounds.items()
+            "forest": {
+                table: {
+                    "accuracy": result.accuracy,
+                    "interval": list(result.interval),
+                    "trained_on": result.trained_on,
+                    "tested_on": result.tested_on,
                 }
-                for classifier, rounds in self.rounds.items()
+                for table, result in self.rounds.items()
             },
         }
 
@@ -68,21 +64,18 @@ def measure_distinguishability(
     *,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> Distinguishability:
-    """Train each classifier to separate real rows from each compared table."""
+    """Train a random forest to separate real rows from each compared table."""
     ceiling_first, ceiling_second = tables.ceiling
     compared: dict[str, tuple[Codes, Codes]] = {
         "released": (tables.reference, tables.released),
         "marginals": (tables.reference, tables.marginals),
         "reals": (ceiling_second, ceiling_first),
     }
-    rounds: dict[str, dict[str, ClassifierRound]] = {name: {} for name in DISTINGUISHERS}
-    of, done = len(DISTINGUISHERS) * len(compared), 0
-    for table, (real, other) in compared.items():
-        for classifier in DISTINGUISHERS:
-            progress(done, of)
-            rounds[classifier][table] = distinguish(classifier, real, other, effort)
-            done += 1
-    progress(of, of)
+    rounds = {}
+    for done, (table, (real, other)) in enumerate(compared.items()):
+        progress(done, len(compared))
+        rounds[table] = distinguish("forest", real, other, effort)
+    progress(1, 1)
     return Distinguishability(rounds=rounds, held_out=tables.held_out)
 
 

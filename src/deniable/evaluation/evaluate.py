@@ -11,7 +11,6 @@ from deniable.arrays import Codes
 from deniable.data.part_files import read_parts
 from deniable.data.table_io import file_reader, read_codes
 from deniable.errors import ConfigError, DataError
-from deniable.evaluation.claim_process import reading_claim
 from deniable.evaluation.classifiers import require_scikit_learn
 from deniable.evaluation.distances import Distances, compare_tables
 from deniable.evaluation.distinguishability import measure_distinguishability
@@ -31,19 +30,17 @@ from deniable.release.atomic_files import require_free
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, no_progress
 
-# Marginals to compare, by name: attributes per marginal, and the maximum number of marginals.
-_WIDTHS = {"attributes": (1, 10**9), "pairs": (2, 10**9), "triples": (3, 50)}
 # Progress of the whole report: the stages of an evaluation, and about how much of its time each
 # takes, of 100. Learning takes most of the time, above all for a target with many classes.
 WHOLE_REPORT = "whole report"
 _STAGE_SHARES = {
-    "read the tables": 8,
-    "relations": 6,
-    "distances": 10,
-    "learning": 52,
-    "distinguishability": 12,
-    "small groups": 7,
-    "verify the release": 5,
+    "read the tables": 5,
+    "relations": 7,
+    "distances": 3,
+    "learning": 42,
+    "distinguishability": 20,
+    "small groups": 3,
+    "verify the release": 20,
 }
 # Strongest associations within the released records that are listed.
 _MAX_STRONGEST = 10
@@ -153,19 +150,18 @@ def _evaluate_internal(
     progress: Progress,
 ) -> Metrics:
     """Measure the release against real rows."""
-    with reading_claim(synthetic) as wait_for_claim:
-        progress("read the tables", 0, 1)
-        codes, released = _read_rows(real, schema), _read_released(synthetic, schema)
-        other = None if holdout is None else _read_rows(holdout, schema)
-        tables = EvaluationTables.of(codes, released, other, key=effort.key)
-        progress("read the tables", 1, 1)
-        rows = {"real": len(codes), **({} if other is None else {"holdout": len(other)})}
-        findings = _measure_findings(
-            tables, codes, schema, rows=rows, target=target, effort=effort, progress=progress
-        )
-        progress("verify the release", 0, 1)
-        claim = wait_for_claim()
-        progress("verify the release", 1, 1)
+    progress("read the tables", 0, 1)
+    codes, released = _read_rows(real, schema), _read_released(synthetic, schema)
+    other = None if holdout is None else _read_rows(holdout, schema)
+    tables = EvaluationTables.of(codes, released, other, key=effort.key)
+    progress("read the tables", 1, 1)
+    rows = {"real": len(codes), **({} if other is None else {"holdout": len(other)})}
+    findings = _measure_findings(
+        tables, codes, schema, rows=rows, target=target, effort=effort, progress=progress
+    )
+    progress("verify the release", 0, 1)
+    claim = read_claim(synthetic)
+    progress("verify the release", 1, 1)
     return Metrics(
         edition="internal",
         records=len(released),
@@ -195,9 +191,7 @@ def _measure_findings(
         schema.attributes, tables, real, skipped=schema.roundness_names, key=effort.key
     )
     progress("relations", 1, 1)
-    distances = distances_by_width(
-        schema, tables, key=effort.key, progress=_stage_progress(progress, "distances")
-    )
+    distances = distances_by_width(schema, tables, progress=_stage_progress(progress, "distances"))
     learning = None
     if len(schema.names) > 1:
         learning = measure_ml_efficacy(
@@ -226,7 +220,6 @@ def distances_by_width(
     schema: Schema,
     tables: EvaluationTables,
     *,
-    key: int,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> dict[str, dict[str, Distances]]:
     """Measure distances from real rows: of the release, independent columns and other real rows."""
@@ -235,21 +228,9 @@ def distances_by_width(
         "marginals": (tables.marginals, tables.reference),
         "reals": tables.ceiling,
     }
-    widths = {
-        name: (width, max_marginals)
-        for name, (width, max_marginals) in _WIDTHS.items()
-        if width <= len(schema.attributes)
-    }
-    found: dict[str, dict[str, Distances]] = {}
-    for at, (name, (width, max_marginals)) in enumerate(widths.items()):
-        found[name] = compare_tables(
-            schema.attributes,
-            compared,
-            width=width,
-            max_marginals=max_marginals,
-            key=key,
-            progress=_part_progress(progress, at, len(widths)),
-        )
+    found = {"attributes": compare_tables(schema.attributes, compared, width=1)}
+    if len(schema.attributes) > 1:
+        found["pairs"] = compare_tables(schema.attributes, compared, width=2, progress=progress)
     progress(1, 1)
     return found
 
@@ -289,10 +270,3 @@ def _with_whole_report(progress: Progress) -> Progress:
         progress(stage, done, of)
 
     return report
-
-
-def _part_progress(
-    progress: Callable[[int, int], None], at: int, parts: int
-) -> Callable[[int, int], None]:
-    """Report the progress of one of several equal parts."""
-    return lambda done, of: progress(at * of + done, parts * of)

@@ -74,6 +74,6 @@ def paragraph(*content: Content, class_: str | None = None) -> Markup:
     return tag("p", *content, class_=class_)
 
 
-def figure(picture: Markup, caption: str, *, class_: str | None = None) -> Markup:
+def figure(picture: Markup, caption: str) -> Markup:
     """Build a figure with a caption."""
-    return tag("figure", picture, tag("figcaption", caption), class_=class_)
+    return tag("figure", picture, tag("figcaption", caption))

@@ -1,17 +1,13 @@
-"""95 % confidence intervals: Wilson for rates, jackknife for distances."""
+"""95 % confidence intervals of rates, by Wilson."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from deniable.arrays import Reals
-
 Interval = tuple[float, float]
 
 # The 97.5 % quantile of the standard normal distribution.
 NORMAL_95 = 1.959963984540054
-# Rows are assigned to this many groups, and each group is left out once.
-JACKKNIFE_GROUPS = 10
 
 
 def wilson_interval(rate: float, trials: int) -> Interval:
@@ -25,19 +21,6 @@ def wilson_interval(rate: float, trials: int) -> Interval:
     centre = (rate + z2 / 2) / (1 + z2)
     half = NORMAL_95 * np.sqrt(rate * (1 - rate) / trials + z2 / (4 * trials)) / (1 + z2)
     return max(0.0, float(centre - half)), min(1.0, float(centre + half))
-
-
-def jackknife_interval(estimate: float, left_out: Sequence[float] | Reals) -> Interval:
-    """Compute an interval from estimates that each leave out one group of rows.
-
-    Leaving rows out biases a distance upwards by nearly the same amount each time. The differences
-    between the estimates therefore still show its sampling error.
-    """
-    values = np.asarray(left_out, dtype=np.float64)
-    groups = len(values)
-    variance = (groups - 1) / groups * ((values - values.mean()) ** 2).sum()
-    half = NORMAL_95 * float(np.sqrt(variance))
-    return estimate - half, estimate + half
 
 
 def spread(values: Sequence[float]) -> Interval:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.arrays import Codes, Counts, Indices
-from deniable.evaluation.private_erm import NUMERIC_KINDS
 from deniable.schema.attribute import Attribute
 
 # Limits for a readable chart: numbers are binned, the rarest categories are combined.
@@ -57,7 +56,7 @@ def measure_marginals(
 
 
 def _marginal(attribute: Attribute, released: Codes, real: Codes | None) -> Marginal:
-    is_number = attribute.kind in NUMERIC_KINDS
+    is_number = attribute.is_numeric
     basis = np.bincount(released if real is None else real, minlength=attribute.size)
     if is_number:
         bars, labels = _numeric_bars(attribute)

@@ -7,16 +7,9 @@ import numpy as np
 
 from deniable.arrays import Codes, Reals
 from deniable.errors import ConfigError
-from deniable.evaluation import private_erm
 from deniable.evaluation.classifiers import LEARNERS, Task, fit_predict_each
 from deniable.evaluation.effort import Effort
-from deniable.evaluation.intervals import (
-    JACKKNIFE_GROUPS,
-    Interval,
-    jackknife_interval,
-    spread,
-    wilson_interval,
-)
+from deniable.evaluation.intervals import Interval, spread, wilson_interval
 from deniable.evaluation.reference_tables import EvaluationTables, sample_rows, split_rows
 from deniable.randomness import Keyed
 from deniable.schema.schema import Schema
@@ -26,10 +19,8 @@ _MAX_NUMERIC_CLASSES = 20
 # A forest stores the share of every class in every leaf, so the rarest classes are merged.
 _MAX_CLASSES = 50
 # Random streams of the key, apart from those of the reference tables and of distinguishability.
-_TEST_STREAM, _ROWS_STREAM, _NOISE_STREAM = 99, 100, 10_000
+_TEST_STREAM, _ROWS_STREAM = 99, 100
 
-# Entries of a private classifier's results that are not accuracies (Table 4).
-PRIVATE_PARAMETERS = ("epsilon", "penalty")
 # What a learner is trained on.
 TRAINING_SOURCES = ("real", "half", "released", "marginals")
 
@@ -40,14 +31,14 @@ class Score:
 
     Attributes:
         value: Accuracy; for regression the coefficient of determination R².
-        interval: Confidence interval with respect to the choice of test rows.
+        interval: Confidence interval of an accuracy, for the choice of test rows; None for R².
         spread: The worst and the best run.
         agreement: Share of predictions that equal those of the same learner trained on real rows;
             for regression the correlation of the two predictions.
     """
 
     value: float
-    interval: Interval
+    interval: Interval | None
     spread: Interval
     agreement: float
 
@@ -61,8 +52,6 @@ class MlEfficacy:
         task: Classification or regression.
         scores: By learner, then by training source: ``scores["forest"]["released"]``.
         baseline: Score of always predicting the most common value.
-        private: By loss, then by method: ``private["logistic"]["objective perturbation"]``. Empty
-            unless the target has two classes.
         rows: Maximum number of training rows.
         test_rows: Number of test rows; the intervals are for the choice of these rows.
         runs: Number of runs.
@@ -73,7 +62,6 @@ class MlEfficacy:
     task: Task
     scores: Mapping[str, Mapping[str, Score]]
     baseline: float
-    private: Mapping[str, Mapping[str, float]]
     rows: int
     test_rows: int
     runs: int
@@ -97,18 +85,6 @@ class MlEfficacy:
                 }
                 for learner, scores in self.scores.items()
             },
-            "private": {
-                loss: self._private_document(found) for loss, found in self.private.items()
-            },
-        }
-
-    def _private_document(self, found: Mapping[str, float]) -> dict[str, object]:
-        """Return the Table 4 results of one loss: parameters, and accuracies with intervals."""
-        return {
-            name: value
-            if name in PRIVATE_PARAMETERS
-            else {"accuracy": value, "interval": list(wilson_interval(value, self.test_rows))}
-            for name, value in found.items()
         }
 
 
@@ -141,21 +117,17 @@ def measure_ml_efficacy(
     tables = replace(tables, test=sample_rows(tables.test, effort.test_rows, rng))
     learning_task = LearningTask.of(tables, schema, column, effort)
     scores: dict[str, dict[str, Score]] = {}
-    # The private classifiers of Table 4 take about as long as one more learner.
-    of = (len(LEARNERS) + 1) * effort.runs
+    of = len(LEARNERS) * effort.runs
     for at, learner in enumerate(LEARNERS):
         scores[learner] = learning_task.score_learner(
             learner, _offset_progress(progress, at * effort.runs, of)
         )
-    progress(len(LEARNERS) * effort.runs, of)
-    private = measure_private_erm(tables, schema, effort, target=schema.names[column])
     progress(of, of)
     return MlEfficacy(
         target=schema.names[column],
         task=learning_task.task,
         scores=scores,
         baseline=learning_task.baseline(),
-        private=private,
         rows=min(effort.rows, max(len(tables.train), len(tables.released))),
         test_rows=len(learning_task.truth),
         runs=effort.runs,
@@ -210,9 +182,7 @@ class LearningTask:
     ) -> "LearningTask":
         """Set up the prediction of one attribute."""
         attribute = schema.attributes[column]
-        as_number = (
-            attribute.kind in private_erm.NUMERIC_KINDS and attribute.size > _MAX_NUMERIC_CLASSES
-        )
+        as_number = attribute.is_numeric and attribute.size > _MAX_NUMERIC_CLASSES
         classes = _merge_rare_classes(tables.train[:, column], attribute.size)
         if as_number:
             classes = np.arange(attribute.size, dtype=np.uint16)
@@ -275,13 +245,14 @@ class LearningTask:
 
     def score(self, predictions: Sequence[Reals], reference: Sequence[Reals]) -> Score:
         """Score the predictions of several runs, and their agreement with ``reference``."""
-        values = [self._value(predicted, self.truth) for predicted in predictions]
+        by_class = self.task == "classification"
+        values = [self._value(predicted) for predicted in predictions]
         value = float(np.mean(values))
         pairs = zip(predictions, reference, strict=True)
         agreements = [self._agreement(predicted, expected) for predicted, expected in pairs]
         return Score(
             value=value,
-            interval=self._interval(value, predictions[0]),
+            interval=wilson_interval(value, len(self.truth)) if by_class else None,
             spread=spread(values),
             agreement=float(np.mean(agreements)),
         )
@@ -292,23 +263,14 @@ class LearningTask:
             return 0.0
         return float(np.unique(self.truth, return_counts=True)[1].max() / len(self.truth))
 
-    def _value(self, predicted: Reals, truth: Reals) -> float:
+    def _value(self, predicted: Reals) -> float:
+        truth = self.truth
         if not len(truth):
             return 0.0
         if self.task == "classification":
             return float(np.mean(predicted == truth))
         total = float(((truth - truth.mean()) ** 2).sum())
         return 1 - float(((truth - predicted) ** 2).sum()) / total if total else 0.0
-
-    def _interval(self, value: float, predicted: Reals) -> Interval:
-        if self.task == "classification":
-            return wilson_interval(value, len(self.truth))
-        group = np.arange(len(self.truth)) % JACKKNIFE_GROUPS
-        left_out = [
-            self._value(predicted[group != g], self.truth[group != g])
-            for g in range(JACKKNIFE_GROUPS)
-        ]
-        return jackknife_interval(value, left_out)
 
     def _agreement(self, predicted: Reals, reference: Reals) -> float:
         if self.task == "classification":
@@ -325,67 +287,3 @@ def _merge_rare_classes(codes: Codes, size: int) -> Codes:
         common = np.argsort(-np.bincount(codes, minlength=size), kind="stable")
         classes[common[_MAX_CLASSES - 1 :]] = common[_MAX_CLASSES - 1]
     return classes
-
-
-def measure_private_erm(
-    tables: EvaluationTables, schema: Schema, effort: Effort, *, target: str, epsilon: float = 1.0
-) -> dict[str, dict[str, float]]:
-    """Compare private linear classifiers with ones trained on the release (Table 4).
-
-    The result is empty unless the target has two classes: the mechanisms are binary classifiers.
-    """
-    column = target_column(schema, target)
-    if schema.attributes[column].size != 2:
-        return {}
-    others = tuple(a for j, a in enumerate(schema.attributes) if j != column)
-    rng = Keyed(effort.key).at("records", _ROWS_STREAM)
-    rows = {
-        "released": sample_rows(tables.released, effort.rows, rng),
-        "marginals": sample_rows(tables.marginals, effort.rows, rng),
-        "real": sample_rows(tables.train, effort.rows, rng),
-        "test": tables.test,
-    }
-    features = {
-        name: private_erm.linear_features(others, np.delete(codes, column, axis=1))
-        for name, codes in rows.items()
-    }
-    labels = {name: np.where(codes[:, column] == 1, 1.0, -1.0) for name, codes in rows.items()}
-    return {
-        loss: _linear_accuracies(loss, features, labels, effort, epsilon)
-        for loss in private_erm.LOSSES
-    }
-
-
-def _linear_accuracies(
-    loss: private_erm.Loss,
-    features: Mapping[str, object],
-    labels: Mapping[str, Reals],
-    effort: Effort,
-    epsilon: float,
-) -> dict[str, float]:
-    """Compute the accuracy of one kind of linear classifier, by training method."""
-    test, truth = features["test"], labels["test"]
-    best = {
-        name: private_erm.best_penalty(
-            features[name], labels[name], loss, test=test, test_labels=truth
-        )
-        for name in ("real", "released", "marginals")
-    }
-    problem, without_noise = best["real"]
-    found = {"epsilon": epsilon, "penalty": problem.penalty, "not private": without_noise}
-    for at, (name, perturb) in enumerate(
-        {
-            "output perturbation": private_erm.output_perturbation,
-            "objective perturbation": private_erm.objective_perturbation,
-        }.items()
-    ):
-        streams = [
-            Keyed(effort.key).at("records", _NOISE_STREAM + 2 * run + at)
-            for run in range(effort.runs)
-        ]
-        scores = [
-            private_erm.accuracy(perturb(problem, epsilon=epsilon, rng=rng), test, truth)
-            for rng in streams
-        ]
-        found[name] = float(np.mean(scores))
-    return found | {name: best[name][1] for name in ("released", "marginals")}

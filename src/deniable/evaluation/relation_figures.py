@@ -15,7 +15,6 @@ from deniable.randomness import Rng
 
 # Bounds of the cost: sets of columns that are compared. If there are more, they are sampled.
 MAX_PAIRS = 400  # also a definition: the more pairs, the more impossible combinations
-_MAX_TRIPLES = 100
 _MAX_GROUPINGS = 60
 # A relation is strong, and its loss counts, above this strength in the reference.
 MIN_ASSOCIATION = 0.15
@@ -32,7 +31,6 @@ class RelationFigures:
 
     Attributes:
         pairs: Mean total variation distance of pairs of columns, in groups.
-        triples: The same for triples of columns.
         association_error: Mean absolute difference of Cramér's V.
         associations_kept: Mean share of V that was kept, where it is strong in the reference.
         correlation_error: Mean absolute difference of Spearman's rank correlations.
@@ -44,7 +42,6 @@ class RelationFigures:
     """
 
     pairs: float
-    triples: float | None
     association_error: float
     associations_kept: float | None
     correlation_error: float | None
@@ -60,12 +57,10 @@ class ColumnSets:
 
     Attributes:
         pairs: Pairs of columns.
-        triples: Triples of columns.
         groupings: Columns by whose groups numbers are compared.
     """
 
     pairs: list[tuple[int, ...]]
-    triples: list[tuple[int, ...]]
     groupings: list[int]
 
     @classmethod
@@ -73,7 +68,6 @@ class ColumnSets:
         """Choose all sets of columns, or a random sample if there are many."""
         return cls(
             pairs=choose_sets(columns, 2, limit=MAX_PAIRS, rng=rng),
-            triples=choose_sets(columns, 3, limit=_MAX_TRIPLES, rng=rng),
             groupings=[at for (at,) in choose_sets(columns, 1, limit=_MAX_GROUPINGS, rng=rng)],
         )
 
@@ -121,7 +115,6 @@ def compare_relations(
     gap_error, gaps_kept = _compare_gaps(sets.groupings, reference, other, known)
     figures = RelationFigures(
         pairs=float(distances.mean()),
-        triples=_mean([total_variation(reference.count(s), other.count(s)) for s in sets.triples]),
         association_error=float(np.abs(strengths[:, 0] - strengths[:, 1]).mean()),
         associations_kept=_mean_kept(strengths, MIN_ASSOCIATION),
         correlation_error=_mean(np.abs(correlations[:, 0] - correlations[:, 1])),

@@ -103,7 +103,6 @@ def _figures_table(relations: Relations) -> Markup:
             ("Gaps between groups kept", "gaps_kept"),
             ("Records with an impossible combination", "impossible"),
             ("Mean distance of pairs, in groups", "pairs"),
-            ("Mean distance of triples, in groups", "triples"),
         )
     ]
     return table(["", "Released records", "Independent columns", "Other real rows"], rows)

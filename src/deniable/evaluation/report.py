@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from deniable.evaluation.audit_link import audit_section, find_audit
 from deniable.evaluation.estimates_section import estimates_section
 from deniable.evaluation.html import Markup, paragraph, section, table, tag
 from deniable.evaluation.metrics import DISCLOSURE, Metrics
@@ -14,7 +13,6 @@ from deniable.evaluation.report_sections import (
     distinguishability_section,
     method_section,
     ml_efficacy_section,
-    pairs_section,
     subgroups_section,
 )
 from deniable.evaluation.svg_plots import draw_marginal
@@ -33,16 +31,15 @@ def write_report(metrics: Metrics, folder: Path) -> None:
     An internal edition is accessible to its owner only.
     """
     confidential = metrics.edition == "internal"
-    page = render(metrics, audit=find_audit(Path(folder), metrics.edition))
+    page = render(metrics)
     with staged_folder(Path(folder), confidential=confidential) as stage:
         write_files(stage, {"report.html": page.encode()})
         write_json(stage / "metrics.json", metrics.document())
 
 
-def render(metrics: Metrics, *, audit: Path | None = None) -> str:
-    """Render the report as an HTML page, with a link to the audit page, if there is one."""
-    body = [*_report_body(metrics), *([] if audit is None else [audit_section(audit)])]
-    return html_page(_TITLE, [*body, _footer(metrics)])
+def render(metrics: Metrics) -> str:
+    """Render the report as an HTML page."""
+    return html_page(_TITLE, [*_report_body(metrics), _footer(metrics)])
 
 
 def html_page(title: str, body: Sequence[Markup]) -> str:
@@ -86,7 +83,6 @@ def _report_body(metrics: Metrics) -> list[Markup]:
         ),
         _guarantee_section(metrics.claim),
         distances_section(found),
-        *([pairs_section(found.distances)] if "pairs" in found.distances else []),
         _columns_section(metrics),
         *([ml_efficacy_section(found.learning)] if found.learning is not None else []),
         distinguishability_section(found.game),

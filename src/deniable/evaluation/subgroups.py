@@ -1,4 +1,4 @@
-"""Utility for rare combinations and small subgroups.
+"""Utility for small groups of rows.
 
 A deniability test suppresses rare values, and noise hides small counts. Both affect small groups
 first, which a mean over all records does not show.
@@ -20,8 +20,6 @@ from deniable.evaluation.reference_tables import EvaluationTables
 from deniable.schema.attribute import Attribute
 from deniable.workers import count_cores
 
-# Ranges [least, below) of how often a pair of values occurs in the reference.
-_RARITY_BANDS = ((0, 1), (1, 10), (10, 50), (50, 200), (200, 1_000), (1_000, None))
 # Groups are reported if they have enough reference rows and their attribute has few values.
 MIN_GROUP_ROWS = 50
 _MAX_GROUP_VALUES = 40
@@ -29,25 +27,6 @@ _MAX_GROUP_VALUES = 40
 _MAX_CELLS_PER_BATCH = 2**22
 # Standard errors; large enough that no group of a wide table is called lost by chance.
 _LOST_Z_SCORE = 4.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class RarityBand:
-    """Pairs of values grouped by how often they occur in the reference.
-
-    Attributes:
-        least: Minimum number of occurrences.
-        below: Exclusive maximum; None: no maximum.
-        reference: Share of reference rows that have such a pair, averaged over pairs of attributes.
-        reals: The same share of other real rows; differs from ``reference`` by chance only.
-        released: The same share of released records.
-    """
-
-    least: int
-    below: int | None
-    reference: float
-    reals: float
-    released: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +63,8 @@ class Subgroup:
 
 @dataclass(frozen=True, kw_only=True)
 class SubgroupFindings:
-    """Rarity bands, and subgroups sorted by loss, largest first."""
+    """Subgroups sorted by loss, largest first."""
 
-    bands: tuple[RarityBand, ...]
     subgroups: tuple[Subgroup, ...]
 
     @property
@@ -97,33 +75,24 @@ class SubgroupFindings:
 
     def document(self) -> dict[str, object]:
         """Return the JSON form used in metrics.json."""
-        return {
-            "bands": [asdict(band) for band in self.bands],
-            "subgroups": [asdict(group) for group in self.subgroups],
-        }
+        return {"subgroups": [asdict(group) for group in self.subgroups]}
 
 
 def measure_subgroups(
     attributes: Sequence[Attribute], tables: EvaluationTables
 ) -> SubgroupFindings:
-    """Measure how well rare pairs of values and small groups are represented.
-
-    Everything follows from the two-way tables of all pairs of columns, which are counted once.
-    """
+    """Measure how well small groups are represented, from two-way tables of pairs of columns."""
     distances = {
         column: _GroupDistances.empty(attribute.size)
         for column, attribute in enumerate(attributes)
         if attribute.size <= _MAX_GROUP_VALUES
     }
-    shares = np.zeros((3, len(_RARITY_BANDS)))
-    pairs = list(combinations(range(len(attributes)), 2))
+    pairs = [
+        pair
+        for pair in combinations(range(len(attributes)), 2)
+        if not distances.keys().isdisjoint(pair)
+    ]
     for pair, counts in _count_pairs(attributes, tables, pairs):
-        reference, released, first, second = counts
-        shares[0] += _band_shares(reference, reference)
-        shares[1] += _band_shares(second, first)
-        shares[2] += _band_shares(reference, released)
-        if not any(column in distances for column in pair):
-            continue
         dense = [table.dense() for table in counts]
         for axis, column in enumerate(pair):
             if column in distances:
@@ -134,8 +103,7 @@ def measure_subgroups(
         for group in _subgroups_of(attributes[column], tables, column, measured)
     ]
     found.sort(key=lambda group: group.loss, reverse=True)
-    bands = _rarity_bands(shares / max(1, len(pairs)))
-    return SubgroupFindings(bands=bands, subgroups=tuple(found))
+    return SubgroupFindings(subgroups=tuple(found))
 
 
 def _count_pairs(
@@ -155,34 +123,6 @@ def _count_pairs(
         }
         for at, pair in enumerate(chosen):
             yield pair, [counted[id(codes)][at] for codes in compared]
-
-
-def _rarity_bands(shares: Reals) -> tuple[RarityBand, ...]:
-    return tuple(
-        RarityBand(
-            least=least,
-            below=below,
-            reference=float(shares[0, at]),
-            reals=float(shares[1, at]),
-            released=float(shares[2, at]),
-        )
-        for at, (least, below) in enumerate(_RARITY_BANDS)
-    )
-
-
-def _band_shares(reference: ContingencyTable, rows: ContingencyTable) -> Reals:
-    """Compute the share of ``rows`` in each band, by the count of their cell in ``reference``."""
-    occurrences = _occurrences(reference, rows.cells)
-    band = np.searchsorted([least for least, _ in _RARITY_BANDS], occurrences, side="right") - 1
-    counts = np.bincount(band, weights=rows.counts, minlength=len(_RARITY_BANDS))
-    shares: Reals = counts / max(1, rows.records)
-    return shares
-
-
-def _occurrences(reference: ContingencyTable, cells: Counts) -> Counts:
-    """Look up how often each cell occurs in ``reference``."""
-    place = np.minimum(np.searchsorted(reference.cells, cells), len(reference.cells) - 1)
-    return np.where(reference.cells[place] == cells, reference.counts[place], 0)
 
 
 @dataclass(frozen=True)

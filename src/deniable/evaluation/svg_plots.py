@@ -1,4 +1,4 @@
-"""SVG plots of a report: bar charts, box plots, heatmaps, line charts and dot plots.
+"""SVG plots of a report: bar charts, box plots, line charts and dot plots.
 
 Plots are readable without colour: real is an outline or a dark line, released is filled. Sizes are
 in pixels for the width of a phone; CSS scales a plot with its column. No scripts, no web fonts.
@@ -29,7 +29,6 @@ def svg_image(content: Sequence[Markup], *, width: float, height: float, label: 
         aria_label=label,
         font_family=_FONT,
         font_size=11,
-        style=f"--width:{width:g}px",
     )
 
 
@@ -192,52 +191,6 @@ def _draw_box(five: tuple[float, ...], y: float, *, filled: bool) -> list[Markup
         line(high, y - 5, high, y + 5),
         tag("rect", x=q1, y=y - 8, width=max(q3 - q1, 1.0), height=16, fill=fill, stroke=INK),
         line(median, y - 8, median, y + 8, stroke=mark, stroke_width=2.5),
-    ]
-
-
-def draw_heatmap(names: Sequence[str], values: Mapping[tuple[str, str], float]) -> Markup:
-    """Draw a heatmap of the distances of all pairs: darker is larger, with the number in a cell."""
-    cell, left = 38.0 if len(names) <= 16 else 20.0, _label_width(names[1:], 18)
-    high = max(values.values(), default=0.0) or 1.0
-    # Lower triangle: the first name has no row, the last has no column.
-    below = 0.65 * _label_width(names[:-1], 16)
-    width, height = left + cell * (len(names) - 1) + below, cell * (len(names) - 1) + below + 12
-    drawn = []
-    for row, name in enumerate(names[1:], start=1):
-        y = cell * (row - 1)
-        drawn.append(text(left - 6, y + cell / 2 + 4, _truncate(name, 18), text_anchor="end"))
-        for column in range(row):
-            other = names[column]
-            found = values.get((other, name), values.get((name, other), 0.0))
-            drawn += _draw_heatmap_cell(
-                (left + cell * column, y, cell), found, high, f"{other} × {name}"
-            )
-    base = cell * (len(names) - 1) + 10
-    for column, name in enumerate(names[:-1]):
-        x = left + cell * (column + 0.5)
-        rotation = f"rotate(40 {x:.1f} {base:.1f})"
-        drawn.append(text(x, base, _truncate(name, 16), transform=rotation))
-    return svg_image(drawn, width=width, height=height, label="Distances of all pairs of columns")
-
-
-def _draw_heatmap_cell(
-    square: tuple[float, float, float], value: float, high: float, name: str
-) -> list[Markup]:
-    x, y, size = square
-    share = value / high
-    # Linear from white to dark blue.
-    colour = "#" + "".join(f"{round(255 + (end - 255) * share):02x}" for end in (8, 48, 107))
-    drawn = tag(
-        "rect", tag("title", f"{name}: {short_percent(round(value, 4))}"),
-        x=x, y=y, width=size - 1, height=size - 1, fill=colour, stroke="#bbb", stroke_width=0.5,
-    )  # fmt: skip
-    if size < 30:
-        return [drawn]
-    ink = "#fff" if share > 0.45 else INK
-    number = f"{100 * value:.1f}"
-    return [
-        drawn,
-        text(x + size / 2, y + size / 2 + 4, number, text_anchor="middle", fill=ink),
     ]
 
 

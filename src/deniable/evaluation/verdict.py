@@ -305,7 +305,7 @@ def _about_learning(learning: MlEfficacy, learner: str, lost: float) -> str:
 
 
 def _about_game(game: Distinguishability) -> str:
-    rate = game.rounds["forest"]["released"].accuracy
+    rate = game.rounds["released"].accuracy
     limits = [(0.55, "rarely"), (0.65, "sometimes"), (0.8, "often")]
     frequency = next((word for limit, word in limits if rate <= limit), "nearly always")
     return (

@@ -15,14 +15,14 @@ import polars as pl
 
 from deniable.arrays import Codes, Reals
 from deniable.data.codec import Codec
-from deniable.evaluation import private_erm
-from deniable.evaluation.distances import measure_distances
-from deniable.evaluation.distinguishability import DISTINGUISHERS, distinguish
+from deniable.evaluation.distances import compare_tables
+from deniable.evaluation.distinguishability import distinguish
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.ml_efficacy import LearningTask, target_column
 from deniable.evaluation.reference_tables import EvaluationTables, disjoint_samples, sample_rows
 from deniable.pipeline.api import synthesize
 from deniable.randomness import Keyed
+from deniable.reproduction import private_erm
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 
@@ -39,6 +39,7 @@ OMEGA_ROWS: dict[str, tuple[int, int]] = {
 }
 RELEASE_ROWS = ("marginals", *OMEGA_ROWS)
 PAPER_LEARNERS = ("tree", "forest", "ada")
+_DISTINGUISHERS = ("forest", "tree")
 _PERTURBATION_METHODS = {
     "output perturbation": private_erm.output_perturbation,
     "objective perturbation": private_erm.objective_perturbation,
@@ -229,19 +230,12 @@ class ExperimentBench:
         return self._predictions(first), self._predictions(second)
 
     def _distinguishability(self, real: Codes, other: Codes) -> list[float]:
-        return [distinguish(name, real, other, self._effort).accuracy for name in DISTINGUISHERS]
+        return [distinguish(name, real, other, self._effort).accuracy for name in _DISTINGUISHERS]
 
     def _boxes(self, first: Codes, second: Codes) -> dict[str, list[float]]:
         return {
             name: list(
-                measure_distances(
-                    self.schema.attributes,
-                    first,
-                    second,
-                    width=width,
-                    max_marginals=10**9,
-                    key=self.run,
-                ).box
+                compare_tables(self.schema.attributes, {"": (first, second)}, width=width)[""].box
             )
             for name, width in (("attributes", 1), ("pairs", 2))
             if width <= len(self.schema.attributes)

@@ -21,7 +21,6 @@ from deniable.counting.prefix_counts import PrefixCounts
 from deniable.evaluation.classifiers import fit_predict
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.intervals import Interval, spread, wilson_interval
-from deniable.evaluation.private_erm import NUMERIC_KINDS
 from deniable.evaluation.reference_tables import sample_rows
 from deniable.model.bayesian_network import Network
 from deniable.model.protocol import GenerativeModel
@@ -71,7 +70,7 @@ class TableFacts:
 
 def table_facts(schema: Schema, codes: Codes) -> TableFacts:
     """Count records, attributes and unique records of a table."""
-    numerical = sum(attribute.kind in NUMERIC_KINDS for attribute in schema.attributes)
+    numerical = sum(attribute.is_numeric for attribute in schema.attributes)
     return TableFacts(
         records=len(codes),
         numerical=numerical,

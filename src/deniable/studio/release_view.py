@@ -1,14 +1,13 @@
 """A release as its page shows it: certificate, first records, distributions, what checks found."""
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from deniable.audit.audit_report import AUDIT_DOCUMENT, AUDIT_FORMAT, AUDIT_PAGE
 from deniable.errors import ArtefactError, DataError, DeniableError
-from deniable.evaluation.audit_link import AUDIT_DOCUMENT, AUDIT_FORMAT, AUDIT_PAGE
 from deniable.evaluation.html import Markup
 from deniable.evaluation.marginals import Marginal
 from deniable.evaluation.svg_plots import draw_marginal
@@ -20,8 +19,6 @@ from deniable.studio.run_store import RunRecord, StepStatus
 from deniable.studio.table_facts import TableHead, table_facts
 from deniable.studio.workspace import Workspace
 
-# An attribute that only pages with inline styles can have; ours refuse them.
-_STYLE = re.compile(r' style="[^"<>]*"')
 # Modes whose records are covered by ε; in mode "tested", ε covers the model alone.
 _COVERED = ("one-shot", "seedless", "randomized")
 _MODEL = "artefact.json"
@@ -122,7 +119,7 @@ class ReleaseView:
 
 
 def plot(table: Mapping[str, Any]) -> Markup:
-    """Draw a distribution of metrics.json, without the style that our pages refuse."""
+    """Draw a distribution of metrics.json."""
     real = table.get("real")
     marginal = Marginal(
         name=str(table["attribute"]),
@@ -131,7 +128,7 @@ def plot(table: Mapping[str, Any]) -> Markup:
         released=tuple(map(float, table["released"])),
         real=None if real is None else tuple(map(float, real)),
     )
-    return Markup(_STYLE.sub("", draw_marginal(marginal)))
+    return draw_marginal(marginal)
 
 
 def _is_ordered(labels: Sequence[str]) -> bool:

@@ -6,8 +6,9 @@ from scipy import optimize, sparse, stats
 from sklearn.linear_model import LogisticRegression
 
 from deniable.errors import ConfigError
-from deniable.evaluation import private_erm
-from deniable.evaluation.private_erm import (
+from deniable.randomness import Keyed
+from deniable.reproduction import private_erm
+from deniable.reproduction.private_erm import (
     ErmProblem,
     accuracy,
     best_penalty,
@@ -17,7 +18,6 @@ from deniable.evaluation.private_erm import (
     output_perturbation,
     spherical_noise,
 )
-from deniable.randomness import Keyed
 
 
 @pytest.fixture(scope="module")

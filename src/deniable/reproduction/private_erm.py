@@ -24,8 +24,6 @@ from deniable.schema.attribute import Attribute
 
 Loss = Literal["logistic", "huber"]
 LOSSES: tuple[Loss, ...] = ("logistic", "huber")
-# Names in the report.
-LOSS_TITLES = {"logistic": "Logistic regression", "huber": "Support vector machine"}
 
 # Values of λ that the paper tries. It keeps the one with the best accuracy without noise.
 PENALTIES = (1e-3, 1e-4, 1e-5, 1e-6)
@@ -34,9 +32,6 @@ _HUBER_WIDTH = 0.5
 # Upper bound of the second derivative of a loss: c in the work above.
 _MAX_CURVATURE: dict[Loss, float] = {"logistic": 0.25, "huber": 1 / (2 * _HUBER_WIDTH)}
 _LBFGS_MAX_ITERATIONS = 200
-
-# Attribute types with one numeric feature; other types are one-hot encoded.
-NUMERIC_KINDS = frozenset({"integer", "real", "date", "datetime"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +67,7 @@ def _feature_columns(attribute: Attribute, codes: Codes) -> Any:
     from scipy import sparse  # noqa: PLC0415
 
     rows = np.arange(len(codes))
-    if attribute.kind not in NUMERIC_KINDS:
+    if not attribute.is_numeric:
         return sparse.csr_matrix(
             (np.ones(len(codes)), (rows, codes.astype(np.int64))),
             shape=(len(codes), attribute.size),
