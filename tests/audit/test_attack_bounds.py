@@ -13,7 +13,6 @@ from deniable.audit.attack_bounds import (
     best_threshold,
     epsilon_lower_bound,
     estimate_area,
-    measured_curve,
     mu_lower_bound,
     mu_of_area,
 )
@@ -140,18 +139,6 @@ def test_dependent_targets_widen_the_interval_of_the_area():
 def test_one_target_of_each_run_is_measured_in_rotation():
     scores = RunScores(np.arange(12.0).reshape(4, 3), np.zeros((4, 3), dtype=bool))
     assert scores.one_per_run()[0].tolist() == [0.0, 4.0, 8.0, 9.0]
-
-
-def test_the_measured_curve_is_within_simultaneous_bounds_of_the_true_one():
-    """With 95 % confidence for all points together; the key is fixed."""
-    first, second = simulated(9, 4_000).halves()
-    points = measured_curve(first, second)
-    assert len(points) == 25
-    for point in points:
-        above, below = point.false_positives[1], point.true_positives[1]
-        assert below <= stats.norm.cdf(stats.norm.ppf(above) + MU)
-        assert point.false_positives[0] <= above
-        assert point.true_positives[0] >= below
 
 
 def test_without_one_of_the_sides_nothing_is_known():

@@ -13,7 +13,6 @@ from deniable.audit.likelihood_ratio import (
     NoisyTable,
     TailProbabilities,
     charged_stages,
-    combine_parts,
     law_ratios,
     noisy_tables,
 )
@@ -73,14 +72,6 @@ def test_a_table_shows_its_noise_and_the_part_of_it_along_a_row(is_centred):
         shift = centred(row) if is_centred else row
         assert table.projections(found, np.array([cell]))[0] == pytest.approx((shift * noise).sum())
         assert table.squared_shift == pytest.approx((shift**2).sum())
-
-
-def test_a_split_has_the_ratio_of_a_mixture():
-    ratios = {"structure": np.array([0.5]), "parameters": np.array([-0.2])}
-    fractions = {"structure": 0.3, "parameters": 0.6}
-    expected = math.log(0.1 + 0.3 * math.exp(0.5) + 0.6 * math.exp(-0.2))
-    assert combine_parts(ratios, fractions)[0] == pytest.approx(expected)
-    assert combine_parts(ratios, None)[0] == pytest.approx(0.3)
 
 
 def test_a_prefix_is_hidden_with_the_probability_of_low_noise():

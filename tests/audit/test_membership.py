@@ -34,7 +34,7 @@ def ratio(run, present):
     weights = np.ones(len(codes))
     weights[3] = present
     evidence, graph = measure_only(rows, run)
-    return evidence_ratios(evidence, graph, known_rows(codes, weights, TARGET, run), run)[0]
+    return evidence_ratios(evidence, graph, known_rows(codes, weights, TARGET, run.plan), run)[0]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_gaussian_table_has_the_ratio_of_two_normal_densities(is_present, copi
 def test_tables_of_a_graph_have_the_ratio_of_their_law():
     run = run_of(mode="seedless", estimator="norm-sub", graph={"size": ["colour"]}, delta=1e-3)
     evidence, graph = measure_only(codes_of(TABLE), run)
-    known = known_rows(codes_of(TABLE), np.ones(600), TARGET, run)
+    known = known_rows(codes_of(TABLE), np.ones(600), TARGET, run.plan)
     found = evidence_ratios(evidence, graph, known, run)
     colour, size, place = codes_of(TABLE)[3]
     alike = [TABLE.filter(pl.col("colour") == COLOURS[colour])]
@@ -126,7 +126,7 @@ def test_three_way_interactions_add_the_ratio_of_their_densities():
     """Against the definition: normal densities of tables centred with and without the target."""
     run, codes = run_of(epsilon=20.0, delta=1e-3, mode="seedless"), codes_of(TABLE)
     evidence, graph = measure_only(codes, run)
-    known = known_rows(codes, np.ones(len(codes)), TARGET, run)
+    known = known_rows(codes, np.ones(len(codes)), TARGET, run.plan)
     more = [
         evidence_ratios(each, graph, known, run)[0]
         for each in (evidence, replace(evidence, three_way=None))
@@ -151,8 +151,8 @@ def test_a_coin_that_was_not_seen_adds_to_the_uncertainty():
     run = run_of(epsilon=3.0, delta=1e-3, mode="seedless")
     codes = codes_of(TABLE)
     evidence, graph = measure_only(codes, run)
-    sure = known_rows(codes, np.ones(len(codes)), TARGET, run)
-    unsure = known_rows(codes, np.full(len(codes), 0.5), TARGET, run)
+    sure = known_rows(codes, np.ones(len(codes)), TARGET, run.plan)
+    unsure = known_rows(codes, np.full(len(codes), 0.5), TARGET, run.plan)
     scale = [abs(evidence_ratios(evidence, graph, known, run)[0]) for known in (sure, unsure)]
     others, unknown = unsure.others(codes[:, 0].astype(np.intp), 4)
     same = int((codes[:, 0] == codes[3, 0]).sum()) - 1
@@ -164,7 +164,7 @@ def test_the_histogram_ratio_is_that_of_the_law():
     codes = codes_of(TABLE)
     run = run_of(epsilon=1.0, k=20)
     law, order = truncated_geometric(1.0, 4), (0, 1, 2)
-    known = known_rows(codes, np.ones(len(codes)), TARGET, run)
+    known = known_rows(codes, np.ones(len(codes)), TARGET, run.plan)
     count = int((codes[:, 0] == codes[3, 0]).sum())
     weights = law.table.probabilities()
 
@@ -186,7 +186,7 @@ def test_a_prefix_at_the_limit_gives_the_row_away():
     codes = codes_of(TABLE)
     count = int((codes[:, 0] == codes[3, 0]).sum())
     run = run_of(epsilon=math.inf, k=count)
-    known = known_rows(codes, np.ones(len(codes)), TARGET, run)
+    known = known_rows(codes, np.ones(len(codes)), TARGET, run.plan)
     level = KeptPrefixes(
         prefixes=codes[TARGET][:, :1], counts=np.array([count]), records=len(codes)
     )
@@ -202,7 +202,7 @@ def test_released_prefixes_give_away_the_row_that_makes_them_pass():
     rarest = np.argmin(np.where(np.bincount(codes[:, column]) >= 100, 1, np.inf))
     of_prefix = np.flatnonzero(codes[:, column] == rarest)
     run = run_of(mode="tested", omega="2", k=len(of_prefix), epsilon=math.inf)
-    known = known_rows(codes, np.ones(len(codes)), of_prefix[:1], run)
+    known = known_rows(codes, np.ones(len(codes)), of_prefix[:1], run.plan)
     passes = pass_probability(run)
     released = codes[of_prefix[:30]]
     assert released_prefix_ratios(released, made.model, known, passes)[0] > 50

@@ -24,7 +24,7 @@ def test_all_modes_have_cases():
 def test_a_mode_or_a_data_use_restricts_the_cases():
     assert {case.mode for case in all_cases({**OPTIONS, "mode": "one-shot"})} == {"one-shot"}
     of_split = all_cases({**OPTIONS, "data_use": "split"})
-    assert [case.name for case in of_split] == ["random split", "random split of many rows"]
+    assert [case.name for case in of_split] == ["random split"]
     with pytest.raises(ConfigError, match="leave one of them out"):
         all_cases({**OPTIONS, "mode": "tested", "data_use": "split"})
     with pytest.raises(BudgetError, match="no case"):
@@ -60,11 +60,16 @@ def test_diagonal_rows_share_no_value():
 
 def test_kept_prefixes_are_kept_whatever_the_noise():
     """Without a target k + 2 r + 1 rows share its prefix: more than noise can hide."""
-    for name in ("kept prefix", "two prefix lengths"):
-        case = CASES[name]
-        rows = (case.base == case.targets[0]).all(axis=1).sum()
-        assert rows == 50 + 2 * case.plan.privacy.seeds.radius + 1
-    assert CASES["two prefix lengths"].plan.privacy.spends[-1].l0_sensitivity == 2
+    case = CASES["kept prefix"]
+    rows = (case.base == case.targets[0]).all(axis=1).sum()
+    assert rows == 50 + 2 * case.plan.privacy.seeds.radius + 1
+
+
+def test_a_split_has_no_default_estimator_and_keeps_another():
+    assert CASES["random split"].plan.fractions is not None
+    assert CASES["random split"].options["estimator"] == "norm-sub"
+    (case,) = all_cases({**OPTIONS, "data_use": "split", "estimator": "clip"})
+    assert case.options["estimator"] == "clip"
 
 
 def test_at_the_threshold_one_row_is_missing():

@@ -3,16 +3,14 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from deniable.audit.neighbours import find_case, make_schema
+from deniable.audit.neighbours import find_case
 from deniable.audit.planted_faults import (
     FAULT_WORDS,
     parse_fault,
     planted_plan,
     planted_randomness,
-    planted_schema,
 )
 from deniable.errors import ConfigError
 from deniable.privacy.noise_laws import discrete_laplace, truncated_discrete_gaussian
@@ -28,7 +26,9 @@ def test_unknown_faults_are_refused():
         parse_fault("no-noise")
 
 
-@pytest.mark.parametrize("name", ["many targets", "kept prefix", "alone in its cells"])
+@pytest.mark.parametrize(
+    "name", ["many targets", "kept prefix", "alone in its cells", "random split"]
+)
 def test_half_of_the_noise_is_half_in_every_stage(name):
     plan = find_case(name, OPTIONS).plan
     halved = planted_plan("half-noise", plan)
@@ -38,7 +38,10 @@ def test_half_of_the_noise_is_half_in_every_stage(name):
         if before.law.name.startswith("truncated"):
             assert share < 0.5  # it keeps its bound, which cuts the wider law off more
         else:
-            assert share == pytest.approx(1 / 4, abs=0.005)
+            rounding = 0.005 if before.law.name == "rounded_gaussian" else 0.02
+            assert share == pytest.approx(1 / 4, abs=rounding)
+    if plan.privacy.pairs is None:
+        return
     mu = plan.privacy.pairs.mu_interactions
     assert halved.privacy.pairs.mu_interactions == pytest.approx(2 * mu)
     # Infinite in tables of two columns, which have no triples.
@@ -70,11 +73,3 @@ def test_a_fixed_seed_is_the_same_in_every_run():
     one, two = (planted_randomness("fixed-seed", Secret()).at("noise") for _ in range(2))
     assert (one.words(3) == two.words(3)).all()
     assert planted_randomness(None, Keyed(3)) == Keyed(3)
-
-
-def test_domains_of_the_data_have_the_values_that_occur():
-    schema = make_schema(2, 4)
-    rows = np.array([[0, 3], [1, 1]], dtype=np.uint16)
-    planted = planted_schema("data-domain", schema, rows)
-    assert planted.sizes == (2, 3)
-    assert planted_schema("row-count", schema, rows) is schema

@@ -3,38 +3,23 @@
 import numpy as np
 import pytest
 
-from deniable.arrays import CODE
-from deniable.audit.likelihood_ratio import NoisyTable
-from deniable.audit.membership import KnownRows
 from deniable.audit.split_counts import SPLIT_STAGE, PartCount, split_numbers
+from deniable.privacy.noise_laws import rounded_gaussian
 
-SHARES = {"structure": 0.3, "parameters": 0.6}
+SHARES = {"seeds": 0.3, "parameters": 0.6}
 ROWS, OTHERS, SIGMA, RUNS = 400, 30, 5.0, 3_000
-
-
-def known(share):
-    """Many rows of the value 1, and others of the value 0."""
-    codes = np.repeat([[1], [0]], [ROWS, OTHERS], axis=0).astype(CODE)
-    weights = np.full(len(codes), share)
-    return KnownRows(codes=codes, weights=weights, targets=np.array([0]), shares=SHARES)
+LAW = rounded_gaussian(SIGMA)
+# Many rows of the value 1, and others of the value 0.
+CELLS = np.repeat([1, 0], [ROWS, OTHERS])
 
 
 def numbers_of(rng, parts):
     """The numbers of one run, given the part of each row: a row of a table is drawn once."""
     counts = {}
     for part, share in SHARES.items():
-        released = np.bincount(np.repeat([1, 0], [ROWS, OTHERS])[parts[part]], minlength=2)
+        released = np.bincount(CELLS[parts[part]], minlength=2)
         noisy = released + SIGMA * rng.standard_normal(2)
-        table = NoisyTable(
-            name=part,
-            part=part,
-            numbers=noisy,
-            attributes=(0,),
-            bins=(np.arange(2),),
-            variance=SIGMA**2,
-        )
-        expected = share * np.array([OTHERS, ROWS])
-        counts[part] = PartCount.of(table, known(share), table.noise(expected))
+        counts[part] = PartCount.of(noisy, CELLS, np.full(len(CELLS), share), LAW)
     return dict(split_numbers(counts))
 
 
@@ -47,7 +32,7 @@ def runs_of(draw):
 
 def draw_honest(rng):
     uniform = rng.random(ROWS + OTHERS)
-    return {"structure": uniform < 0.3, "parameters": (uniform >= 0.3) & (uniform < 0.9)}
+    return {"seeds": uniform < 0.3, "parameters": (uniform >= 0.3) & (uniform < 0.9)}
 
 
 def draw_each_part_alone(rng):
@@ -66,6 +51,6 @@ def test_numbers_of_an_honest_split_have_mean_zero_and_variance_one():
 
 def test_rows_that_serve_two_parts_make_their_difference_vary_less():
     found = runs_of(draw_each_part_alone)
-    alone, difference = found["split: rows that serve structure"], list(found.values())[-1]
+    alone, difference = found["split: rows that serve seeds"], list(found.values())[-1]
     assert alone.var() == pytest.approx(1, abs=5 * np.sqrt(2 / RUNS))
     assert difference.var() < 0.7

@@ -10,7 +10,6 @@ from deniable.audit.trade_off import (
     allowed_by_guarantee,
     allowed_by_loss,
     allowed_by_mu,
-    allowed_by_split,
     allowed_sentence,
     area_below,
 )
@@ -73,38 +72,3 @@ def test_the_area_of_mu_has_a_closed_form():
 def test_the_sentence_is_rounded_up():
     words = allowed_sentence(0.01, lambda rates: allowed_by_guarantee(rates, epsilon=1, delta=0))
     assert words == "An attacker who allows 1 % false alarms finds at most 2.72 % of the rows."
-
-
-SOME_RATES = np.array([0.001, 0.01, 0.1, 0.3, 0.5, 0.8, 0.99])
-
-
-def test_a_split_with_one_certain_part_is_gaussian():
-    found = allowed_by_split([(1.0, 0.7)])(SOME_RATES)
-    assert found == pytest.approx(allowed_by_mu(SOME_RATES, mu=0.7), abs=1e-4)
-
-
-def test_the_curve_of_a_split_is_that_of_simulated_ratios():
-    """2 million draws of each kind: a standard error of 0.0004 or less, and a fixed key."""
-    parts, rng, number = [(0.3, 1.0), (0.5, 1.6)], np.random.default_rng(5), 2_000_000
-
-    def ratios(own):
-        shifts = [np.zeros(2), np.array([1.0, 0.0]), np.array([0.0, 1.6])]
-        drawn = rng.standard_normal((number, 2)) + np.array(shifts)[own]
-        terms = [p * np.exp(mu * drawn[:, i] - mu * mu / 2) for i, (p, mu) in enumerate(parts)]
-        return 0.2 + np.sum(terms, axis=0)
-
-    absent = ratios(np.zeros(number, dtype=int))
-    present = ratios(rng.choice(3, size=number, p=[0.2, 0.3, 0.5]))
-    thresholds = np.quantile(absent, 1 - SOME_RATES)
-    added = np.array([(present > threshold).mean() for threshold in thresholds])
-    reverse = np.quantile(present, SOME_RATES)
-    removed = np.array([(absent <= threshold).mean() for threshold in reverse])
-    expected = np.maximum(added, removed)
-    assert allowed_by_split(parts)(SOME_RATES) == pytest.approx(expected, abs=0.002)
-
-
-def test_a_secret_draw_allows_less_than_all_parts_together():
-    parts = [(0.3, 0.5), (0.7, 0.5)]
-    area = area_below(allowed_by_split(parts))
-    assert area_below(lambda rates: allowed_by_mu(rates, mu=0.37)) < area
-    assert area < area_below(lambda rates: allowed_by_mu(rates, mu=0.5))

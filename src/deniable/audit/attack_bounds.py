@@ -1,4 +1,4 @@
-"""Lower bounds on ε, on μ and on the trade-off curve, from the scores of an attack.
+"""Lower bounds on ε and on μ, from the scores of an attack.
 
 An attack gives every release a score: the larger, the more likely the row was in the table. Counts
 above a threshold bound the rates of false and of true positives (Clopper and Pearson), and each
@@ -15,9 +15,8 @@ from scipy.special import ndtri
 from deniable.arrays import Counts, Mask, Reals
 from deniable.audit.binomial_bounds import CONFIDENCE, lower_rates, upper_rates
 
-# Thresholds tried by ``best_threshold``, and points of a measured curve.
+# Thresholds tried by ``best_threshold``.
 _THRESHOLDS = 200
-CURVE_POINTS = 25
 
 
 @dataclass(frozen=True)
@@ -170,39 +169,6 @@ def _log_ratios(hits: Counts, of: int, false_hits: Counts, others: int, delta: f
             below > 0, np.log(np.maximum(below, 1e-300)) - np.log(above), -np.inf
         )
     return ratios
-
-
-@dataclass(frozen=True)
-class CurvePoint:
-    """One threshold of a measured trade-off curve, with simultaneous bounds.
-
-    Attributes:
-        false_positives: Observed rate, and its upper bound.
-        true_positives: Observed rate, and its lower bound.
-    """
-
-    false_positives: tuple[float, float]
-    true_positives: tuple[float, float]
-
-
-def measured_curve(
-    choosing: RunScores, measuring: RunScores, *, confidence: float = CONFIDENCE
-) -> list[CurvePoint]:
-    """Measure the trade-off curve at thresholds that other runs have chosen.
-
-    All bounds hold together with the given confidence: each point has its share of the error.
-    """
-    values, _ = choosing.one_per_run()
-    thresholds = np.unique(np.quantile(values, np.linspace(0, 1, CURVE_POINTS + 2)[1:-1]))
-    each = 1 - (1 - confidence) / max(len(thresholds), 1)
-    points = []
-    for threshold in thresholds[::-1]:
-        rates = measuring.rates_at(float(threshold))
-        above, below = rates.bounds(confidence=each)
-        points.append(
-            CurvePoint((rates.false_positives, above), (rates.true_positives, below)),
-        )
-    return points
 
 
 @dataclass(frozen=True)

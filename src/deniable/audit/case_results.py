@@ -17,13 +17,11 @@ from scipy.special import ndtri
 from deniable.arrays import Mask
 from deniable.audit.attack_bounds import (
     AreaEstimate,
-    CurvePoint,
     Rates,
     RunScores,
     best_threshold,
     epsilon_lower_bound,
     estimate_area,
-    measured_curve,
 )
 from deniable.audit.likelihood_ratio import charged_stages
 from deniable.audit.neighbours import NeighbourCase
@@ -34,13 +32,12 @@ from deniable.audit.trade_off import (
     allowed_by_guarantee,
     allowed_by_loss,
     allowed_by_mu,
-    allowed_by_split,
     area_below,
 )
 from deniable.config import Config
 from deniable.privacy.accountant import GaussianLoss, LaplaceLoss, ShiftedTableLoss
 from deniable.privacy.discrete_losses import DiscreteLoss
-from deniable.privacy.ledger import Part, Spend, privacy_losses
+from deniable.privacy.ledger import Spend, privacy_losses
 
 # Probability that an audit of a promise that is kept exceeds it somewhere.
 FALSE_ALARM_PROBABILITY = 1e-3
@@ -89,17 +86,13 @@ def _guaranteed(epsilon: float, delta: float) -> CasePromise:
 
 def _with_losses(stated: CasePromise, case: NeighbourCase) -> CasePromise:
     """Add the exact losses of a plan, where they are those of the tables that are compared."""
-    spends, allowed = case.plan.privacy.spends, stated.allowed
+    spends = case.plan.privacy.spends
     gaussian = {
         spend.what: spend.mu * case.used for spend in spends if spend.law.name == "rounded_gaussian"
     }
     stated = replace(stated, gaussian=gaussian)
-    if (fractions := case.plan.fractions) is not None:
-        parts = [(share, losses_of(_of_part(spends, part))) for part, share in fractions.items()]
-        if any(discrete is not None for _, (_, discrete) in parts):
-            return stated
-        allowed = allowed_by_split([(share, mu) for share, (mu, _) in parts])
-        return replace(stated, allowed=allowed, is_exact=True)
+    if case.plan.fractions is not None:  # no row serves every stage
+        return stated
     mu, discrete = losses_of(spends)
     if discrete is None:
         total = mu * case.used
@@ -108,10 +101,6 @@ def _with_losses(stated: CasePromise, case: NeighbourCase) -> CasePromise:
     if case.used > 1:  # exact losses are those of one row
         return stated
     return replace(stated, allowed=allowed_by_loss(mu=mu, discrete=discrete), is_exact=True)
-
-
-def _of_part(spends: Sequence[Spend], part: Part) -> list[Spend]:
-    return [spend for spend in spends if spend.part == part]
 
 
 def losses_of(spends: Sequence[Spend]) -> tuple[float, DiscreteLoss | None]:
@@ -141,7 +130,6 @@ class CaseResult:
         runs: Runs with and without the target, together.
         rates: The likelihood ratio at the chosen threshold, on the measuring half.
         area: The area below its curve, over all runs and targets.
-        curve: The measured curve.
         fact: The most revealing fact, with its rates on the measuring half.
         stages: The measured noise of each stage.
         correlation: The largest correlation between stages, in standard errors.
@@ -154,7 +142,6 @@ class CaseResult:
     runs: int
     rates: Rates | None
     area: AreaEstimate | None
-    curve: Sequence[CurvePoint]
     fact: tuple[FactTest, Rates] | None
     stages: Sequence[StageNoise]
     correlation: float
@@ -216,14 +203,12 @@ def summarize_case(
         runs=len(scores.scores),
         rates=rates,
         area=estimate_area(scores) if has_scores else None,
-        curve=measured_curve(first, second) if has_scores else (),
         fact=_measure_fact(case, blocks),
         stages=stage_noises(blocks, charged_stages(promise.gaussian)),
         correlation=correlation_score(blocks, columns=len(case.schema.names)),
         undeniable=sum(block["undeniable"] for block in blocks),
     )
-    strict = measured_curve(first, second, confidence=confidence) if has_scores else []
-    return _with_verdict(result, strict, confidence)
+    return _with_verdict(result, confidence)
 
 
 def _measure_fact(
@@ -247,7 +232,7 @@ def _measure_fact(
     return test, Rates.of(test.calls(measured), here[second])
 
 
-def _with_verdict(result: CaseResult, curve: Sequence[CurvePoint], confidence: float) -> CaseResult:
+def _with_verdict(result: CaseResult, confidence: float) -> CaseResult:
     """Compare every bound with the promise, at the confidence of the verdict."""
     promise, found = result.promise, []
     tests = [("the likelihood ratio", result.rates)]
@@ -273,7 +258,6 @@ def _with_verdict(result: CaseResult, curve: Sequence[CurvePoint], confidence: f
             found.append(
                 f"the likelihood ratio has an area of {area:.4f} or more; {most:.4f} is allowed"
             )
-    found += _curve_excess(curve, promise)
     found += [words for stage in result.stages for words in stage.excess(confidence=confidence)]
     found += _noise_excess(result, confidence)
     if result.undeniable:
@@ -281,18 +265,6 @@ def _with_verdict(result: CaseResult, curve: Sequence[CurvePoint], confidence: f
             f"{result.undeniable:,} records have fewer than k = {promise.k} plausible seeds"
         )
     return replace(result, exceeded=tuple(found))
-
-
-def _curve_excess(curve: Sequence[CurvePoint], promise: CasePromise) -> list[str]:
-    if math.isinf(promise.epsilon):
-        return []
-    for point in curve:
-        above, below = point.false_positives[1], point.true_positives[1]
-        if below > float(promise.allowed(np.array([above]))[0]):
-            return [
-                f"the trade-off curve is above the allowed one at {100 * above:.3g} % false alarms"
-            ]
-    return []
 
 
 def _noise_excess(result: CaseResult, confidence: float) -> list[str]:

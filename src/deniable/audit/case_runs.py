@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deniable.arrays import Codes, Mask, Reals
-from deniable.audit.likelihood_ratio import NoisyTable, combine_parts, noisy_tables
+from deniable.audit.likelihood_ratio import MAX_LOG_RATIO, NoisyTable, noisy_tables
 from deniable.audit.membership import (
     KnownRows,
     conditional_ratios,
     gaussian_ratios,
+    known_rows,
     prefix_ratios,
 )
 from deniable.audit.neighbours import NeighbourCase
@@ -24,10 +25,9 @@ from deniable.audit.planted_faults import (
     planted_artefact,
     planted_plan,
     planted_randomness,
-    planted_schema,
 )
 from deniable.audit.released_facts import artefact_facts, draft_facts, record_facts
-from deniable.audit.split_counts import PartCount, split_numbers
+from deniable.audit.split_counts import part_counts, split_numbers
 from deniable.config import Config
 from deniable.counting.local import LocalRows
 from deniable.counting.rows import Rows
@@ -43,8 +43,7 @@ from deniable.pipeline.api import (
     synthesize,
 )
 from deniable.pipeline.learn_model import learn_model, measure_counts
-from deniable.pipeline.run_plan import Run, RunPlan, plan_run, resolve_options
-from deniable.privacy.ledger import PARTS, Part
+from deniable.pipeline.run_plan import Run, RunPlan, resolve_options
 from deniable.privacy.pairwise_budget import PairNoise
 from deniable.randomness import Keyed, Randomness, Secret
 from deniable.release.artefact import Artefact
@@ -114,10 +113,10 @@ def measure_block(
         elif case.records is not None:
             scores = _record_run(found, case, present, noise, at=at)
         else:
-            # Which rows of a person are used is a part of the mechanism, and domains of a fault.
-            reads_cells = number < 2 * case.runs or case.copies > 1 or fault is not None
+            # Which rows of a person are used is a part of the mechanism.
+            reads_cells = number < 2 * case.runs or case.copies > 1
             one = _ArtefactRun(case, plan, present, noise, fault, reads_cells)
-            scores = one.score(found, at, is_complete=is_complete, own=own)
+            scores = one.score(found, at, is_complete=is_complete)
         found.present.append(present.astype(int).tolist())
         found.scores.append([round(float(score), 5) for score in scores])
     return found
@@ -148,119 +147,93 @@ class _ArtefactRun:
     fault: Fault | None
     reads_cells: bool = True
 
-    def score(self, found: RunBlock, at: int, *, is_complete: bool, own: Randomness) -> Reals:
+    def score(self, found: RunBlock, at: int, *, is_complete: bool) -> Reals:
         """Run, add what is found to the block, and return the score of each target."""
         rows = self.case.rows(self.present)
         if not is_complete and self.plan.mode == "seedless" and self.plan.privacy.pairs is not None:
-            evidence = self._counts(rows)
-            if tuple(map(len, evidence.values)) != self.case.schema.sizes:
-                return self._unscored()
-            ratios = self._pair_ratios(found, evidence)
-            return combine_parts(ratios, self.plan.fractions)
-        artefact = self._artefact(rows)
-        artefact = planted_artefact(self.fault, artefact, len(rows), own.at("values"))
-        found.facts[str(at)] = dict(artefact_facts(artefact))
-        if artefact.schema.sizes != self.case.schema.sizes:
-            return self._unscored()
-        return self._score_artefact(found, artefact)
+            ratios = self._pair_ratios(found, self._counts(rows))
+        else:
+            artefact = planted_artefact(self.fault, self._artefact(), len(rows))
+            found.facts[str(at)] = dict(artefact_facts(artefact))
+            ratios = self._score_artefact(found, artefact)
+        return np.clip(ratios, -MAX_LOG_RATIO, MAX_LOG_RATIO)
 
-    def _run(self, rows: Codes) -> Run:
-        schema = planted_schema(self.fault, self.case.schema, rows)
-        config = resolve_options(Config.assemble(dict(self.case.options)), schema)
-        plan = self.plan if schema is self.case.schema else plan_run(schema, config)
+    def _run(self) -> Run:
         return Run(
-            schema=schema,
-            config=config,
-            plan=planted_plan(self.fault, plan),
+            schema=self.case.schema,
+            config=resolve_options(Config.assemble(dict(self.case.options)), self.case.schema),
+            plan=planted_plan(self.fault, self.plan),
             randomness=self.noise,
         )
 
     def _counts(self, rows: Codes) -> PairwiseMeasurements:
         """Read the table and measure its counts: the shipped path, up to the fit."""
-        run = self._run(rows)
+        run = self._run()
         present: Rows = LocalRows(rows)
         if self.reads_cells:
             present = read_rows(self.case.frame(self.present), run).rows
         return measure_counts(partition_rows(present, run), run, _laws_of_pairs(run.plan))[0]
 
-    def _artefact(self, rows: Codes) -> Artefact:
+    def _artefact(self) -> Artefact:
         """Learn the artefact: by the API, or with a planted fault by its steps."""
         frame = self.case.frame(self.present)
         if self.fault is None:
             return learn(frame, self.case.schema, noise=self.noise, **self.case.options)
-        run = self._run(rows)
+        run = self._run()
         table = read_rows(frame, run)
         parts = partition_rows(table.rows, run)
         learnt = learn_model(parts, run)
         omegas = resolve_omegas(learnt, run)
         return make_artefact(learnt, omegas, parts["seeds"], table.kind, run)
 
-    def _unscored(self) -> Reals:
-        """No score: the domains are not the schema's, and their likelihood is unknown."""
-        return np.zeros(len(self.present))
-
-    def _known(self, share: float = 1.0) -> KnownRows:
-        """What the attacker knows: all rows but the target; of a split, the share of a part."""
+    def _known(self) -> KnownRows:
+        """What the attacker knows: all rows but the target."""
         case, number = self.case, len(self.case.targets)
         weights = np.ones(len(case.base) + number)
         weights[len(case.base) :] = case.used * self.present
-        return KnownRows(
-            codes=np.concatenate([case.base, case.targets]),
-            weights=share * weights,
-            targets=len(case.base) + np.arange(number),
-            shares=dict.fromkeys(PARTS, 1.0),
+        return known_rows(
+            np.concatenate([case.base, case.targets]),
+            weights,
+            len(case.base) + np.arange(number),
+            self.plan,
             copies=case.used,
         )
 
-    def _pair_ratios(self, found: RunBlock, evidence: PairwiseMeasurements) -> dict[Part, Reals]:
-        """Log ratios of the noisy counts, by part; add their noise to the block if it shows.
-
-        The draws of a split hide the noise of tables with rows, and show themselves.
-        """
-        ratios, first, counts = dict[Part, Reals](), list[float](), dict[Part, PartCount]()
-        shares = self.plan.fractions or dict.fromkeys(PARTS, 1.0)
-        known_to = {part: self._known(share) for part, share in shares.items()}
-        has_rows = bool(len(self.case.base)) or bool(self.present.any())
-        shows_noise = self.plan.fractions is None or not has_rows
+    def _pair_ratios(self, found: RunBlock, evidence: PairwiseMeasurements) -> Reals:
+        """Log ratios of the noisy counts; add their noise to the block."""
+        ratios, first, known = np.zeros(len(self.present)), list[float](), self._known()
         for table in noisy_tables(evidence, self.case.schema.names, _laws_of_pairs(self.plan)):
-            known = known_to[table.part]
             own, noise = gaussian_ratios(table, known)
-            if not (table.is_centred or table.part in counts):
-                counts[table.part] = PartCount.of(table, known, noise)
-            ratios[table.part] = ratios.get(table.part, np.zeros(len(own))) + own
+            ratios += own
             scaled = noise / np.sqrt(table.variance)
             first.append(round(float(scaled[0]), 4))
-            if shows_noise:
-                found.add_noise(table.name, scaled, _information(table, known))
-        if shows_noise:
-            found.first.append(first)
-        elif len(self.case.base):
-            for name, number in split_numbers(counts):
-                found.add_noise(name, np.array([number]))
+            found.add_noise(table.name, scaled, _information(table, known))
+        found.first.append(first)
         return ratios
 
     def _score_artefact(self, found: RunBlock, artefact: Artefact) -> Reals:
-        plan, known, ratios = self.plan, self._known(), dict[Part, Reals]()
+        noise, known = self.plan.privacy, self._known()
         if isinstance(artefact.evidence, PairwiseMeasurements):
             ratios = self._pair_ratios(found, artefact.evidence)
         else:
-            ratios["parameters"] = conditional_ratios(
+            ratios = conditional_ratios(
                 artefact.evidence,
                 artefact.network.graph,
                 artefact.schema.attributes,
                 known,
-                law=plan.privacy.counts,
+                law=noise.counts,
             )
-        law = plan.privacy.seeds
-        if law is not None and plan.fractions is None:
+        if self.plan.fractions is not None:
+            for name, number in split_numbers(part_counts(artefact, known, noise)):
+                found.add_noise(name, np.array([number]))
+        if noise.seeds is not None:
             k = Config.assemble(dict(self.case.options)).k
-            ratios["seeds"] = np.zeros(len(self.present))
-            for level in artefact.histogram.levels:
-                own, noise = prefix_ratios(level, artefact.network.order, known, k=k, law=law)
-                ratios["seeds"] += own
-                if len(noise) and law.variance > 0:  # not Gaussian: it has no μ
-                    found.add_noise(SEEDS_STAGE, noise / np.sqrt(law.variance))
-        return combine_parts(ratios, plan.fractions)
+            (level,) = artefact.histogram.levels
+            own, errors = prefix_ratios(level, artefact.network.order, known, k=k, law=noise.seeds)
+            ratios += own
+            if len(errors) and noise.seeds.variance > 0:  # not Gaussian: it has no μ
+                found.add_noise(SEEDS_STAGE, errors / np.sqrt(noise.seeds.variance))
+        return ratios
 
 
 def _information(table: NoisyTable, known: KnownRows) -> float:

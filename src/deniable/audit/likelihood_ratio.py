@@ -213,23 +213,3 @@ def _log_ratio(one: float, other: float) -> float:
     if one <= 0 or other <= 0:
         return -MAX_LOG_RATIO if one <= 0 else MAX_LOG_RATIO
     return math.log(one) - math.log(other)
-
-
-def combine_parts(ratios: Mapping[Part, Reals], fractions: Mapping[Part, float] | None) -> Reals:
-    """Combine the log ratios of all parts: a sum, or a mixture if each row serves one part.
-
-    With a split, the row was in part j with probability p_j, in none with the rest:
-    the ratio is p_0 + Σ p_j e^(ratio_j).
-    """
-    if fractions is None:
-        total: Reals = np.sum(list(ratios.values()), axis=0)
-        return np.clip(total, -MAX_LOG_RATIO, MAX_LOG_RATIO)
-    some = next(iter(ratios.values()))
-    unused = max(1 - sum(fractions.values()), 1e-300)
-    terms = [np.full_like(some, math.log(unused))]
-    terms += [
-        math.log(share) + np.clip(ratios.get(part, np.zeros_like(some)), -MAX_LOG_RATIO, None)
-        for part, share in fractions.items()
-    ]
-    mixed: Reals = np.logaddexp.reduce(terms, axis=0)
-    return np.minimum(mixed, MAX_LOG_RATIO)

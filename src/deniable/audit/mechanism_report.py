@@ -15,10 +15,8 @@ from deniable.audit.audit_report import AuditReport, AuditSection, AuditTable
 from deniable.audit.case_results import FALSE_ALARM_PROBABILITY, CaseResult
 from deniable.audit.noise_checks import StageNoise
 from deniable.audit.planted_faults import FAULT_WORDS, Fault
-from deniable.audit.trade_off import allowed_by_guarantee, area_below
-from deniable.audit.trade_off_plot import draw_advantage, draw_trade_off
+from deniable.audit.trade_off import area_below
 from deniable.config import Config
-from deniable.evaluation.html import Markup, figure
 
 _READING = (
     "Each part below compares two made-up tables that differ in one row, or in one person. The "
@@ -173,7 +171,6 @@ def _case_section(result: CaseResult) -> AuditSection:
         title=f"{case.mode}: {case.name}",
         words=words,
         tables=tables,
-        figures=_figures(result),
         standards=("membership", "correctness"),
         within=result.within,
         results=case_document(result),
@@ -228,23 +225,6 @@ def _noise_table(result: CaseResult) -> AuditTable:
     )
 
 
-def _figures(result: CaseResult) -> list[Markup]:
-    if not result.curve or result.case.records is not None:
-        return []
-    promise = result.promise
-    allowed = {
-        f"allowed by ε = {promise.epsilon:.3g}, δ = {promise.delta:g}": lambda rates: (
-            allowed_by_guarantee(rates, epsilon=promise.epsilon, delta=promise.delta)
-        )
-    }
-    if promise.is_exact:
-        allowed = {"allowed by the accountant's exact losses": promise.allowed, **allowed}
-    return [
-        figure(draw_trade_off(result.curve, allowed), "Trade-off curve, with simultaneous bounds."),
-        figure(draw_advantage(result.curve, allowed), "The same, less the false positives."),
-    ]
-
-
 def case_document(result: CaseResult) -> dict[str, Any]:
     """The numbers of a case, for audit.json."""
     promise = result.promise
@@ -260,10 +240,6 @@ def case_document(result: CaseResult) -> dict[str, Any]:
         },
         "exceeded": list(result.exceeded),
         "noise": [_stage_document(stage) for stage in result.stages],
-        "curve": [
-            {"false_positives": list(p.false_positives), "true_positives": list(p.true_positives)}
-            for p in result.curve
-        ],
     }
     if result.rates is not None:
         document["likelihood_ratio"] = _rates_document(result.rates, promise.delta)

@@ -27,7 +27,8 @@ from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import TableCounts, table_query
 from deniable.model.seed_based import NetworkModel
-from deniable.pipeline.run_plan import Run
+from deniable.pipeline.run_plan import Run, RunPlan
+from deniable.privacy.ledger import PARTS
 from deniable.privacy.noise_laws import Law
 from deniable.release.artefact_arrays import Evidence
 from deniable.release.seed_histogram import KeptPrefixes
@@ -72,13 +73,15 @@ class KnownRows:
         return expected, variance[at] - spread[self.targets]
 
 
-def known_rows(codes: Codes, weights: Reals, targets: Indices, run: Run) -> KnownRows:
+def known_rows(
+    codes: Codes, weights: Reals, targets: Indices, plan: RunPlan, *, copies: int = 1
+) -> KnownRows:
     """Collect what the attacker knows; the shares of the parts are public."""
-    shares = {"structure": 1.0, "parameters": 1.0, "seeds": 1.0}
-    if run.plan.fractions is not None:
+    shares = dict.fromkeys(map(str, PARTS), 1.0)
+    if plan.fractions is not None:
         shares = dict.fromkeys(shares, 0.0)
-        shares |= {str(part): share for part, share in run.plan.fractions.items()}
-    return KnownRows(codes=codes, weights=weights, targets=targets, shares=shares)
+        shares |= {str(part): share for part, share in plan.fractions.items()}
+    return KnownRows(codes=codes, weights=weights, targets=targets, shares=shares, copies=copies)
 
 
 def evidence_ratios(evidence: Evidence, graph: Graph, known: KnownRows, run: Run) -> Reals:

@@ -233,45 +233,39 @@ def _unit(common: Mapping[str, Any]) -> NeighbourCase:
 
 
 def _split(common: Mapping[str, Any]) -> NeighbourCase:
-    return replace(
-        _empty_and_one(common),
-        name="random split",
-        words="A table without rows, and one with a single row, which serves one part by a secret "
-        "draw.",
-        options={**common, "mode": "seedless", "data_use": "split"},
-        runs=400,
-        complete=0.1,
-    )
-
-
-def _split_of_many(common: Mapping[str, Any]) -> NeighbourCase:
     case = _many_targets(common)
     values = len(case.targets)
     equal = np.full((_EQUAL_ROWS, 2), values, dtype=CODE)  # a value that no other row has
     return replace(
         case,
-        name="random split of many rows",
+        name="random split",
+        mode="one-shot",
         words=f"{case.words} Each row serves one part by a secret draw of its own.",
         schema=make_schema(2, values + 1),
-        options={**common, "mode": "seedless", "data_use": "split"},
+        options={
+            "estimator": "norm-sub",
+            **common,
+            "mode": "one-shot",
+            "data_use": "split",
+            "omega": "1",
+        },
         base=np.concatenate([case.base, equal]),
         runs=200,
-        complete=0.05,
+        complete=1.0,
     )
 
 
-def _prefix_case(common: Mapping[str, Any], *, targets: int, omega: str) -> NeighbourCase:
+def _prefix_case(common: Mapping[str, Any], *, targets: int) -> NeighbourCase:
     """Tables in which every target's prefix is certainly kept: k + 2 r rows share it."""
-    columns = 2 if omega == "1" else 3
     case = NeighbourCase(
         name="kept prefix",
         mode="one-shot",
         words=f"A table with or without each of {targets} rows, by independent coins, whose "
         "prefixes are always kept: the noisy count of each is released.",
-        schema=make_schema(columns, targets),
-        options={**common, "mode": "one-shot", "data_use": "whole", "omega": omega},
-        base=np.empty((0, columns), dtype=CODE),
-        targets=diagonal_rows(targets, columns),
+        schema=make_schema(2, targets),
+        options={**common, "mode": "one-shot", "data_use": "whole", "omega": "1"},
+        base=np.empty((0, 2), dtype=CODE),
+        targets=diagonal_rows(targets, 2),
         runs=300,
     )
     law = case.plan.privacy.seeds
@@ -281,18 +275,12 @@ def _prefix_case(common: Mapping[str, Any], *, targets: int, omega: str) -> Neig
 
 
 def _kept_prefix(common: Mapping[str, Any]) -> NeighbourCase:
-    return _prefix_case(common, targets=8, omega="1")
-
-
-def _two_lengths(common: Mapping[str, Any]) -> NeighbourCase:
-    case = _prefix_case(common, targets=4, omega="1-2")
-    words = case.words.replace("prefixes", "prefixes of two lengths")
-    return replace(case, name="two prefix lengths", words=words, runs=150)
+    return _prefix_case(common, targets=8)
 
 
 def _threshold(common: Mapping[str, Any]) -> NeighbourCase:
     """A row with which k rows share its prefix: it may be kept then, and never without."""
-    case = _prefix_case(common, targets=4, omega="1")
+    case = _prefix_case(common, targets=4)
     k = Config.assemble(dict(case.options)).k
     return replace(
         case,
@@ -357,8 +345,8 @@ def _draft(common: Mapping[str, Any]) -> NeighbourCase:
 
 
 _OF_MODE: Mapping[str, tuple[Callable[[Mapping[str, Any]], NeighbourCase], ...]] = {
-    "seedless": (_empty_and_one, _alone, _many_targets, _unit, _split, _split_of_many),
-    "one-shot": (_kept_prefix, _two_lengths, _threshold),
+    "seedless": (_empty_and_one, _alone, _many_targets, _unit),
+    "one-shot": (_kept_prefix, _threshold, _split),
     "tested": (_tested,),
     "randomized": (_randomized,),
     "draft": (_draft,),

@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-import numpy as np
-
-from deniable.arrays import Codes, Counts, HalfWords, Reals, Words
+from deniable.arrays import Counts, HalfWords, Reals, Words
 from deniable.errors import ConfigError
 from deniable.pipeline.run_plan import RunPlan
 from deniable.privacy import noise_laws
@@ -16,20 +14,14 @@ from deniable.privacy.pairwise_budget import gaussian_sigma
 from deniable.privacy.plan import Plan
 from deniable.randomness import Keyed, Randomness, Rng, Stage
 from deniable.release.artefact import Artefact
-from deniable.schema.attribute import Attribute
-from deniable.schema.schema import Schema
 
-Fault = Literal["half-noise", "fixed-seed", "shared-noise", "row-count", "data-domain", "uncharged"]
+Fault = Literal["half-noise", "fixed-seed", "shared-noise", "row-count"]
 FAULT_WORDS: Mapping[Fault, str] = {
     "half-noise": "all noise has half of the standard deviation that is charged",
     "fixed-seed": "the noise of every run comes from one fixed seed",
     "shared-noise": "all tables of a run get the same noise",
     "row-count": "the manifest has the exact number of rows",
-    "data-domain": "the domains of the columns are read off the table",
-    "uncharged": "the manifest has a noisy number of rows that no ledger entry pays for",
 }
-# Noise of the uncharged number of rows.
-_UNCHARGED_SIGMA = 0.5
 _FIXED_KEY = 15
 
 
@@ -101,6 +93,8 @@ def _with_half_noise(plan: Plan) -> Plan:
     return replace(
         plan,
         pairs=pairs,
+        entropy=_halved(plan.entropy),
+        records=_halved(plan.records),
         counts=_halved(plan.counts),
         seeds=None if plan.seeds is None else _halved(plan.seeds),
         spends=tuple(
@@ -125,29 +119,10 @@ def _halved(law: Law) -> Law:
     return law
 
 
-def planted_artefact(fault: Fault | None, artefact: Artefact, rows: int, rng: Rng) -> Artefact:
+def planted_artefact(fault: Fault | None, artefact: Artefact, rows: int) -> Artefact:
     """The artefact with a number of rows that it must not have."""
-    extra: dict[str, Any] = {}
-    if fault == "row-count":
-        extra = {"rows": rows}
-    elif fault == "uncharged":
-        extra = {"rows": rows + int(rounded_gaussian(_UNCHARGED_SIGMA).table.draw(rng, 1)[0])}
-    if not extra:
+    if fault != "row-count":
         return artefact
     certificate = artefact.certificate
-    parameters = {**certificate.parameters, **extra}
+    parameters = {**certificate.parameters, "rows": rows}
     return replace(artefact, certificate=replace(certificate, parameters=parameters))
-
-
-def planted_schema(fault: Fault | None, schema: Schema, rows: Codes) -> Schema:
-    """The schema with the domains that occur in the table, where that is the fault."""
-    if fault != "data-domain":
-        return schema
-    columns = list(schema.columns)
-    for i, attribute in enumerate(schema.attributes):
-        seen = np.union1d(rows[:, i], [0, 1])  # a column has at least two values
-        values = tuple(attribute.values[int(v)] for v in seen)
-        columns[columns.index(attribute)] = Attribute(
-            name=attribute.name, kind=attribute.kind, values=values
-        )
-    return replace(schema, columns=tuple(columns))

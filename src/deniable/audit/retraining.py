@@ -77,7 +77,7 @@ class AuditedTable:
         """What an attacker knows: all other rows, and the targets with these weights."""
         every = np.ones(len(self.codes))
         every[targets] = weights
-        return known_rows(self.codes, every, targets, self.run)
+        return known_rows(self.codes, every, targets, self.run.plan)
 
 
 @dataclass(frozen=True, kw_only=True)

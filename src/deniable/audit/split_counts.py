@@ -12,10 +12,16 @@ from itertools import combinations
 
 import numpy as np
 
-from deniable.arrays import Reals
-from deniable.audit.likelihood_ratio import NoisyTable
+from deniable.arrays import Indices, Reals
+from deniable.audit.holdout_rows import packed_rows
 from deniable.audit.membership import KnownRows
+from deniable.counting.contingency import cell_indices
+from deniable.model.paper.moments import Moments
+from deniable.model.paper.parameters import TableCounts, table_query
 from deniable.privacy.ledger import Part
+from deniable.privacy.noise_laws import Law
+from deniable.privacy.plan import Plan
+from deniable.release.artefact import Artefact
 
 # Names of the numbers begin with this, among those of the stages.
 SPLIT_STAGE = "split: "
@@ -36,13 +42,34 @@ class PartCount:
     weights: Reals = field(repr=False)
 
     @classmethod
-    def of(cls, table: NoisyTable, known: KnownRows, noise: Reals) -> "PartCount":
-        """Take the fullest cell of a table, whose noise was measured by the expected counts."""
-        cells, weights = table.cells(known.codes), known.weights
+    def of(cls, released: Reals, cells: Indices, weights: Reals, law: Law) -> "PartCount":
+        """Take the fullest cell of the released counts, given the cell of each known row."""
         fullest = int(np.bincount(cells, weights=weights).argmax())
         own = np.where(cells == fullest, weights, 0.0)
-        variance = table.variance + float((own * (1 - own)).sum())
-        return cls(float(noise[fullest]), variance, own)
+        variance = law.variance + float((own * (1 - own)).sum())
+        return cls(float(released[fullest] - own.sum()), variance, own)
+
+
+def part_counts(artefact: Artefact, known: KnownRows, noise: Plan) -> dict[Part, PartCount]:
+    """Collect the counts of both parts that publish some: a table of the model, and prefixes."""
+    evidence, network, counts = artefact.evidence, artefact.network, dict[Part, PartCount]()
+    if isinstance(evidence, TableCounts) and not isinstance(evidence.tables[0], Moments):
+        cells = cell_indices(artefact.schema.attributes, known.codes, table_query(network.graph, 0))
+        weights = known.shares["parameters"] * known.weights
+        counts["parameters"] = PartCount.of(
+            evidence.tables[0].ravel().astype(np.float64), cells, weights, noise.counts
+        )
+    if noise.seeds is not None:
+        (level,) = artefact.histogram.levels
+        columns = list(network.order[: level.length])
+        both = np.concatenate([known.codes[:, columns], level.prefixes])
+        _, numbers = np.unique(packed_rows(both), return_inverse=True)
+        cells, of_prefixes = np.split(numbers, [len(known.codes)])
+        released = np.zeros(int(numbers.max()) + 1)
+        released[of_prefixes] = level.counts
+        weights = known.shares["seeds"] * known.weights
+        counts["seeds"] = PartCount.of(released, cells, weights, noise.seeds)
+    return counts
 
 
 def split_numbers(counts: Mapping[Part, PartCount]) -> Iterator[tuple[str, float]]:

@@ -6,7 +6,7 @@ positives): for (ε, δ), for Gaussian differential privacy, and for any privacy
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -20,8 +20,6 @@ AllowedRates = Callable[[Reals], Reals]
 # Values of ε at which δ(ε) bounds the curve of a loss distribution, and their largest size.
 _LOSS_POINTS = 801
 _MAX_LOSS = 40.0
-# Grid of normal numbers of all parts together, and the largest of them.
-_GRID_POINTS, _NORMAL_REACH = 200_000, 9.0
 
 
 def allowed_by_guarantee(false_positives: Reals, *, epsilon: float, delta: float) -> Reals:
@@ -67,41 +65,6 @@ def allowed_by_loss(*, mu: float, discrete: DiscreteLoss) -> AllowedRates:
         return bounds
 
     return allowed
-
-
-def allowed_by_split(parts: Sequence[tuple[float, float]]) -> AllowedRates:
-    """The curve of a row that serves one part, by a secret draw: p_j and μ_j of each part.
-
-        likelihood ratio  =  p_0 + Σ p_j e^(μ_j x_j - μ_j²/2),  x standard normal without the row
-
-    Whatever a part reveals can be made from its x_j alone, so no attack has a higher curve. Here on
-    a grid of x. Adding and removing the row have different curves: the larger one is returned.
-    """
-    axis = np.linspace(-_NORMAL_REACH, _NORMAL_REACH, round(_GRID_POINTS ** (1 / len(parts))) | 1)
-    density = np.exp(-(axis**2) / 2)
-    absent, ratio = np.ones(1), np.full(1, 1 - math.fsum(share for share, _ in parts))
-    for share, mu in parts:
-        own = share * np.exp(mu * axis - mu * mu / 2)
-        ratio = (ratio[:, None] + own[None, :]).ravel()
-        absent = (absent[:, None] * density[None, :]).ravel()
-    order = np.argsort(-ratio, kind="stable")
-    false_positives = _cumulative(absent[order])
-    true_positives = _cumulative((absent * ratio)[order])
-
-    def allowed(rates: Reals) -> Reals:
-        added = np.interp(rates, false_positives, true_positives)
-        removed = np.interp(rates, 1 - true_positives[::-1], 1 - false_positives[::-1])
-        curve: Reals = np.maximum(added, removed)
-        return curve
-
-    return allowed
-
-
-def _cumulative(weights: Reals) -> Reals:
-    """Cumulative shares of weights, from 0 to 1."""
-    sums = np.concatenate([[0.0], np.cumsum(weights)])
-    shares: Reals = sums / sums[-1]
-    return shares
 
 
 def area_below(allowed: AllowedRates) -> float:

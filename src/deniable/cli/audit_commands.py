@@ -65,7 +65,7 @@ Plant = Annotated[
     typer.Option(
         metavar="<fault>",
         help="With --mechanism: plant a fault, which the audit must find: half-noise, fixed-seed, "
-        "shared-noise, row-count, data-domain or uncharged.",
+        "shared-noise or row-count.",
         rich_help_panel="Common",
     ),
 ]
