@@ -18,7 +18,6 @@ from deniable.drafting.description import (
 )
 from deniable.drafting.relationships import Relationships
 from deniable.drafting.toml_text import comment_lines, commented_line
-from deniable.drafting.value_orders import ValueOrder
 from deniable.schema.toml_writer import write_constraint, write_value
 
 _KEPT_KEYS = ("missing",)
@@ -34,15 +33,12 @@ def add_computed_columns(
     """Describe as computed the columns that follow from others."""
     formulas = {formula.column: formula for formula in related.formulas}
     dependencies = {each.target: each for each in related.dependencies}
-    value_orders = {each.column: each for each in related.value_orders}
     drafted = []
     for attribute in attributes:
         if attribute.name in formulas:
             drafted.append(_computed_by_formula(attribute, formulas[attribute.name]))
         elif attribute.name in dependencies:
             drafted.append(_computed_by_map(attribute, dependencies[attribute.name]))
-        elif attribute.name in value_orders:
-            drafted.append(_list_by_number(attribute, value_orders[attribute.name]))
         else:
             drafted.append(_group_values(attribute, related.dependencies))
     return tuple(drafted)
@@ -126,20 +122,6 @@ def _as_computed(attribute: ColumnDraft, fields: list[DraftField], note: Note) -
         notes=(*(each for each in attribute.notes if "mean missing" in each), note),
         origin=attribute.origin,
     )
-
-
-def _list_by_number(attribute: ColumnDraft, found: ValueOrder) -> ColumnDraft:
-    """List values in the order of a number that follows from them, as an ordered column."""
-    values: list[TomlScalar] = list(found.values)
-    fields = tuple(
-        replace(each, value=values) if each.key == "values" else each for each in attribute.fields
-    )
-    note = Note(
-        f'its values are listed in the order of {write_value(found.by)}, and are "ordered": where '
-        "noise hides them one by one, those with similar numbers are treated alike",
-        priority=7,
-    )
-    return replace(attribute.plus(notes=(note,)), kind="ordered", fields=fields)
 
 
 def _group_values(attribute: ColumnDraft, dependencies: Sequence[Dependency]) -> ColumnDraft:

@@ -4,7 +4,7 @@ Each candidate is tested on a sample of rows first; all rows are read only if th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from deniable.drafting.dependencies import Dependency, find_dependencies, spread
 from deniable.drafting.description import ColumnGuess
 from deniable.drafting.empty_regions import Exclusion
 from deniable.drafting.exclusions import find_exclusions
-from deniable.drafting.value_orders import ValueOrder, find_value_orders
 
 _SAMPLE_ROWS = 1_000
 # Rows that must support an order.
@@ -37,14 +36,12 @@ class Relationships:
         orders: Pairs of columns whose first never exceeds the second, and whether they are
             never equal.
         exclusions: Combinations of two columns that no row has.
-        value_orders: Lists of values that are sorted by a number that follows from the value.
     """
 
     formulas: list[ColumnFormula] = field(default_factory=list)
     dependencies: list[Dependency] = field(default_factory=list)
     orders: list[tuple[str, str, bool]] = field(default_factory=list)
     exclusions: list[Exclusion] = field(default_factory=list)
-    value_orders: list[ValueOrder] = field(default_factory=list)
 
 
 def find_relationships(
@@ -68,15 +65,9 @@ def find_relationships(
     dependencies = find_dependencies(axes)
     computed |= {dependency.target for dependency in dependencies}
     others = [j for j in modelled if columns[j].name not in computed]
-    value_orders = find_value_orders(axes, dependencies)
-    lists = {each.column for each in value_orders}
-    orders = _find_orders(columns, guesses, [j for j in others if columns[j].name not in lists])
+    orders = _find_orders(columns, guesses, others)
     exclusions = find_exclusions(
-        [
-            replace(axis, numbers=None) if axis.name in lists else axis
-            for axis in axes
-            if axis.name not in computed
-        ],
+        [axis for axis in axes if axis.name not in computed],
         without=frozenset(frozenset(order[:2]) for order in orders),
     )
     return Relationships(
@@ -84,7 +75,6 @@ def find_relationships(
         dependencies=dependencies,
         orders=orders,
         exclusions=exclusions,
-        value_orders=value_orders,
     )
 
 
