@@ -1,6 +1,7 @@
 """The first screen: tables are found, looked at and drafted; what is in them is inert."""
 
 import re
+import shutil
 
 import pytest
 
@@ -121,17 +122,14 @@ def test_the_table_that_the_studio_was_started_with_is_first(folder):
     assert str(studio.client.get("/").url).endswith("/table?path=table.csv")
 
 
-def test_only_schemas_of_this_table_are_offered(studio, folder):
-    text = (folder / "schema.toml").read_text()
-    (folder / "other.toml").write_text(text.replace('"pet"', '"fish"'))
-    (folder / "fewer.toml").write_text(text.partition("[[attribute]]")[0])
-    (folder / "config.toml").write_text("[tool]\nx = 1\n")
-    (folder / "list.toml").write_text("attribute = 3\n")
+def test_files_next_to_the_table_can_be_picked_as_its_schema(studio, folder):
     (folder / "broken.toml").write_text("= [\n")
-    (folder / "bytes.toml").write_bytes(b"\xff\xfe")
+    (folder / "below").mkdir()
+    shutil.copy(folder / "table.csv", folder / "below")
     page = studio.get("/table", path="table.csv")
-    offered = page.partition("A schema is here already")[2].partition("</ul>")[0]
-    assert "schema.toml" in offered
-    assert offered.count("<li>") == 1
-    (folder / "schema.toml").unlink()
-    assert "A schema is here already" not in studio.get("/table", path="table.csv")
+    offered = page.partition("Is it described already?")[2].partition("</ul>")[0]
+    assert re.findall('schema=([^"]*)', offered) == ["broken.toml", "schema.toml"]
+    picked = studio.client.get("/schema", params={"table": "table.csv", "schema": "broken.toml"})
+    assert picked.status_code == 200
+    assert "bug" not in picked.text
+    assert "described already" not in studio.get("/table", path="below/table.csv")

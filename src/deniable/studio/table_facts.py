@@ -4,7 +4,6 @@ import os
 import stat
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -16,7 +15,6 @@ from deniable.data.polars_errors import polars_errors_as
 from deniable.drafting.column_profile import open_table
 from deniable.drafting.text_columns import MIN_FREQUENT_ROWS
 from deniable.errors import DataError
-from deniable.files import parse_toml
 from deniable.studio.run_process import hash_table
 
 _SHOWN_ROWS = 5
@@ -25,8 +23,6 @@ _SHOWN_CHARACTERS = 40
 _SHOWN_COLUMNS = 60
 # Facts of files that are remembered.
 _MAX_KEPT = 256
-# Bytes of a file that may be a schema; a larger one is none that a page can show.
-_MAX_SCHEMA_BYTES = 2**22
 
 Fact = TypeVar("Fact")
 _FIX = "Its message is not shown, as it may quote cells. Check the file."
@@ -135,19 +131,6 @@ def frequent_texts(path: Path, column: str) -> frozenset[str]:
             .collect()
         )
     return frozenset(each for each in counted["text"].to_list() if each is not None)
-
-
-def described_columns(path: Path) -> frozenset[str]:
-    """The columns that a schema file names; none if it is no schema."""
-    return _REMEMBERED.get(path, _read_described)
-
-
-def _read_described(path: Path) -> frozenset[str]:
-    with suppress(ValueError, KeyError, TypeError):
-        if path.stat().st_size <= _MAX_SCHEMA_BYTES:
-            columns = parse_toml(path.read_text(encoding="utf-8-sig"))["attribute"]
-            return frozenset(str(each["name"]) for each in columns)
-    return frozenset()
 
 
 def _read_head(path: Path) -> TableHead:

@@ -1,26 +1,22 @@
 """The first screen: choose a table, view it, name the person column, and draft its schema."""
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from deniable.errors import ConfigError, DeniableError
+from deniable.errors import ConfigError
 from deniable.studio.equivalent_command import init_command, paste_text
 from deniable.studio.root_folder import TABLE_SUFFIXES, RootFolder
 from deniable.studio.run_store import Step
 from deniable.studio.spent_budget import spent_on
 from deniable.studio.table_facts import (
     count_rows,
-    described_columns,
     size_text,
     table_facts,
     table_hash,
 )
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
-# Files of a folder that are looked at, whether they are schemas of its table.
-_MAX_SCHEMAS = 50
 DRAFT_EPSILON = "0.3"
 # The default of ``init --draft-delta``.
 DRAFT_DELTA = 1e-10
@@ -55,7 +51,7 @@ def _table_page(call: Call, given: Mapping[str, str], *, error: str = "") -> Pag
             "facts": facts,
             "size": size_text(facts.size),
             "rows": count_rows(path) if "count" in given else None,
-            "schemas": _schemas_next_to(call.space.root, table, facts.columns),
+            "schemas": _schemas_next_to(call.space.root, table),
             "spent": spent_on(call.space, table),
             "error": error,
             "given": {"draft_epsilon": DRAFT_EPSILON, "max_rows_per_unit": "1", **given},
@@ -142,16 +138,7 @@ def draft_path(root: RootFolder, table: str) -> str:
     raise ConfigError(f"there are too many schemas next to {table}; delete some")
 
 
-def _schemas_next_to(root: RootFolder, table: str, columns: Sequence[str]) -> list[str]:
-    """The schemas in the folder of a table that have its columns."""
+def _schemas_next_to(root: RootFolder, table: str) -> list[str]:
+    """The schema files in the folder of a table; a run says so if one does not fit it."""
     folder = PurePosixPath(table).parent.as_posix().removeprefix(".")
-    listed = [each.path for each in root.entries(folder) if each.kind == "schema"]
-    return [path for path in listed[:_MAX_SCHEMAS] if _describes(root, path, columns)]
-
-
-def _describes(root: RootFolder, path: str, columns: Sequence[str]) -> bool:
-    """Whether a file is a schema of a table with these columns: it names no other."""
-    with suppress(DeniableError, OSError):
-        names = described_columns(root.locate(path))
-        return bool(names) and names <= set(columns)
-    return False
+    return [each.path for each in root.entries(folder) if each.kind == "schema"]
