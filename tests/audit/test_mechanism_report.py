@@ -22,8 +22,10 @@ def result_of(name, *, mu, runs=400):
     shape = (runs, len(case.targets))
     present = np.broadcast_to((np.arange(runs) % 2 == 1)[:, None], shape)
     scores = mu * (rng.standard_normal(shape) + mu * present)
-    # Noise of a stage as claimed; modes that release records only show none.
+    # Noise of a stage as claimed, or draws of a split; modes that release records show none.
     stages = {"values of column_1": [400.0, 0.0, 400.0, 1_200.0, 0.001]}
+    if name == "random split":
+        stages = {"split: rows that serve seeds": [400.0, 0.0, 400.0, 1_200.0, 0.0]}
     block = {
         "present": present.astype(int).tolist(),
         "scores": scores.tolist(),
