@@ -32,8 +32,7 @@ def test_options_that_do_not_go_together_are_refused(rich, rich_folder, tmp_path
     ("name", "value"),
     [
         ("inference", {"method": "exact", "more": 1}),
-        ("inference", {"method": "exact", "smoothed_cases": 0}),
-        ("given", {"columns": ["age"], "public": False, "records_each": 1}),
+        ("given", {"columns": ["age"], "public": False, "records_each": 1, "more": 1}),
         ("balance", {"grade": [0.5, 0.4, 0.3]}),
     ],
 )

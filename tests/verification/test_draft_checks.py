@@ -192,8 +192,6 @@ SELECTED = {"method": "selected states", "total_variation": 0.01}
         ("inference", {"method": "nearly exact", "cuts_constrained_bins": 1}, False),
         ("inference", SELECTED, True),
         ("inference", SELECTED | {"total_variation": 1.5}, False),
-        ("inference", SELECTED | {"smoothed_cases": 2}, True),
-        ("inference", SELECTED | {"smoothed_cases": 0}, False),
         ("inference", SELECTED | {"method": "guessed"}, False),
     ],
 )

@@ -14,15 +14,14 @@ import polars as pl
 from deniable.answers.case_evidence import CaseEvidence
 from deniable.answers.conditional_draw import ConditionalDraw
 from deniable.answers.conditional_records import InferenceTally
-from deniable.answers.conflict import find_conflict
 from deniable.answers.given_rows import GivenBlock, GivenRows
 from deniable.answers.inference import infer, split_cases
-from deniable.answers.released_law import ReleasedLaw, joint_index
+from deniable.answers.released_law import joint_index
 from deniable.arrays import Codes, Counts, Indices
 from deniable.data.complete_records import add_unmodelled_columns, released_columns
 from deniable.errors import ConfigError, DataError, InputError
 from deniable.model.bayesian_network import empty_codes
-from deniable.randomness import Keyed, Randomness, Rng
+from deniable.randomness import Randomness, Rng
 from deniable.schema.attribute import summarize_values
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, count_cores, map_in_order
@@ -49,8 +48,6 @@ class CompletedRecords:
         given: The given rows.
         records_each: How often each row is completed.
         is_public: Whether the user declares that the given rows are public.
-        smooth_impossible: Whether rows to which the model gives probability 0 are completed with
-            a smoothed model; otherwise they are an error.
         randomness: Addressed by a key.
         workers: Threads; None: one for each core.
     """
@@ -59,7 +56,6 @@ class CompletedRecords:
     given: GivenRows = field(repr=False)
     records_each: int
     is_public: bool
-    smooth_impossible: bool = False
     randomness: Randomness = field(repr=False)
     workers: int | None = None
 
@@ -85,7 +81,6 @@ class CompletedRecords:
             "columns": list(self.given.names),
             "public": self.is_public,
             "records_each": self.records_each,
-            "smooth_impossible": self.smooth_impossible,
             **rows,
         }
         return found
@@ -196,27 +191,24 @@ class _Group:
         drawn = drawn_codes, drawn_positions
         for numbers, part in split_cases(draw.law, cases, times):
             job = _Job(part, numbers, first[numbers], case_of, positions, times)
-            self._draw_job(draw.law, job, drawn, rng, tally)
+            self._draw_job(job, drawn, rng, tally)
         return drawn
 
     def _draw_job(
-        self,
-        law: ReleasedLaw,
-        job: "_Job",
-        drawn: tuple[Codes, Counts],
-        rng: Rng,
-        tally: InferenceTally,
+        self, job: "_Job", drawn: tuple[Codes, Counts], rng: Rng, tally: InferenceTally
     ) -> None:
-        """Draw the records of some cases; of impossible ones with the smoothed law, if asked to."""
+        """Draw the records of some cases; with more states for cases without a state left."""
+        law = self.records.draw.law
         posterior = infer(law, job.evidence, rng, shared=job.needs_more, times=job.times)
-        impossible = np.flatnonzero(posterior.log_likelihoods == -np.inf)
-        if len(impossible):
-            possible = np.flatnonzero(posterior.log_likelihoods > -np.inf)
-            if len(possible):
-                self._draw_job(law, job.take(possible), drawn, rng, tally)
-            self._draw_impossible(
-                law, job.take(impossible), drawn, rng, tally, is_exact=posterior.is_exact
-            )
+        is_possible = posterior.log_likelihoods > -np.inf
+        if not is_possible.all():
+            if posterior.is_exact or job.needs_more:
+                row = int(job.rows[np.argmin(is_possible)])
+                raise self._impossible(row, is_exact=posterior.is_exact)
+            if is_possible.any():
+                self._draw_job(job.take(np.flatnonzero(is_possible)), drawn, rng, tally)
+            more = job.take(np.flatnonzero(~is_possible))._replace(needs_more=True)
+            self._draw_job(more, drawn, rng, tally)
             return
         cut = self.records.draw.cuts_constrained(self.given)
         tally.add(InferenceTally.of(posterior, cuts_constrained=cut))
@@ -232,54 +224,29 @@ class _Group:
             partial(self._infeasible_case, job.rows),
         )
 
-    def _draw_impossible(
-        self,
-        law: ReleasedLaw,
-        job: _Job,
-        drawn: tuple[Codes, Counts],
-        rng: Rng,
-        tally: InferenceTally,
-        *,
-        is_exact: bool,
-    ) -> None:
-        """Draw records of cases without a state left: with more states, or the smoothed law."""
-        if not (is_exact or job.needs_more):
-            self._draw_job(law, job._replace(needs_more=True), drawn, rng, tally)
-        elif law.floor or not self.records.smooth_impossible:
-            raise self._impossible(job.evidence.take(np.zeros(1, dtype=np.intp)), int(job.rows[0]))
-        else:
-            tally.smoothed += len(job.rows)
-            self._draw_job(law.smoothed, job._replace(needs_more=False), drawn, rng, tally)
-
-    def _impossible(self, evidence: CaseEvidence, row: int) -> InputError:
-        found = find_conflict(self.records.draw.law, evidence)
-        listed = self._columns(found)
-        exact = infer(self.records.draw.law, evidence, Keyed(0).at("candidates")).is_exact
-        gives = f"the model gives {'' if exact else 'little or no '}probability{' 0' * exact}"
-        several = "these values together" if len(found) > 1 else "this value"
-        more = ", or complete such rows with --smooth-impossible (smooth_impossible=True)"
-        if self.records.smooth_impossible:
-            more = ": the constraints of the schema exclude it"
-        return self._error(row, f"{gives} to {several}, of {listed}", more)
+    def _impossible(self, row: int, *, is_exact: bool) -> InputError:
+        gives = f"the model gives {'' if is_exact else 'little or no '}probability{' 0' * is_exact}"
+        return self._error(row, f"{gives} to a record with its {self._given_columns()}")
 
     def _infeasible_case(self, rows: Indices, case: int) -> InputError:
         row = int(rows[case])
-        listed = self._columns(tuple(sorted(self.given)))
         return self._error(
-            row, f"the constraints of the schema exclude nearly all records with its {listed}"
+            row,
+            "the constraints of the schema exclude nearly all records with its "
+            f"{self._given_columns()}",
         )
 
-    def _columns(self, attributes: tuple[int, ...]) -> str:
+    def _given_columns(self) -> str:
         names = self._schema.names
         plain = [
             names[i + 1] if names[i] in self._schema.roundness_names else names[i]
-            for i in attributes
+            for i in sorted(self.given)
         ]
         return f"column {summarize_values(list(dict.fromkeys(plain)))}"
 
-    def _error(self, row: int, what: str, more: str = "") -> InputError:
+    def _error(self, row: int, what: str) -> InputError:
         place = self.records.given.row_text(self.rows.first_row + int(self.own[row]))
-        return DataError(f"{place}: {what}. Correct the row, leave cells empty, or remove it{more}")
+        return DataError(f"{place}: {what}. Correct the row, leave cells empty, or remove it")
 
 
 def _distinct_cases(evidence: CaseEvidence) -> tuple[Indices, Indices]:

@@ -16,7 +16,6 @@ import polars as pl
 from deniable.answers.balance import Balance
 from deniable.answers.case_evidence import CaseEvidence
 from deniable.answers.conditional_draw import ConditionalDraw
-from deniable.answers.conflict import find_conflict
 from deniable.answers.inference import Posterior, infer
 from deniable.arrays import CODE
 from deniable.data.complete_records import add_unmodelled_columns
@@ -56,7 +55,6 @@ class InferenceTally:
         cases: The number of cases.
         total_variation: The sum of the estimated errors of their distributions.
         is_exact: Whether all were exact.
-        smoothed: The number of cases to which the model gives probability 0.
         cuts_constrained: Whether the request cuts through bins of a column with a constraint, so
             that records are accepted by a number of trials, which is bounded.
     """
@@ -64,7 +62,6 @@ class InferenceTally:
     cases: int = 0
     total_variation: float = 0.0
     is_exact: bool = True
-    smoothed: int = 0
     cuts_constrained: bool = False
 
     def add(self, other: "InferenceTally") -> None:
@@ -72,7 +69,6 @@ class InferenceTally:
         self.cases += other.cases
         self.total_variation += other.total_variation
         self.is_exact &= other.is_exact
-        self.smoothed += other.smoothed
         self.cuts_constrained |= other.cuts_constrained
 
     @classmethod
@@ -85,9 +81,7 @@ class InferenceTally:
 
     def document(self) -> dict[str, Any]:
         """Describe the inference, for a manifest."""
-        more: dict[str, Any] = {"smoothed_cases": self.smoothed} if self.smoothed else {}
-        if self.cuts_constrained:
-            more["cuts_constrained_bins"] = True
+        more = {"cuts_constrained_bins": True} if self.cuts_constrained else {}
         if self.is_exact:
             method = "nearly exact" if self.cuts_constrained else "exact"
             return {"method": method, **more}
@@ -203,24 +197,22 @@ class SelectedRecords:
     def _require_possible(self, posterior: Posterior) -> Posterior:
         impossible = np.flatnonzero(posterior.log_likelihoods == -np.inf)
         if len(impossible):
-            case = int(impossible[0])
-            found = find_conflict(self.draw.law, self._evidence.take(np.array([case])))
             raise ConfigError(
-                f"the model gives {_probability(posterior)} to this request: "
-                f"{' excludes '.join(self._describe(found, case))}. Ask for other values"
+                f"the model gives {_probability(posterior)} to records with "
+                f"{self._describe(int(impossible[0]))}. Ask for other values"
             )
         return posterior
 
     def _infeasible(self, case: int) -> InputError:
-        everything = tuple(sorted(self._evidence.attributes))
         return ConfigError(
             "the constraints of the schema exclude nearly all records with "
-            f"{' and '.join(self._describe(everything, case))}. Ask for other values"
+            f"{self._describe(case)}. Ask for other values"
         )
 
-    def _describe(self, attributes: tuple[int, ...], case: int) -> list[str]:
-        """Describe what the request allows for some attributes, in the words of the schema."""
-        return list(dict.fromkeys(self._describe_one(i, case) for i in attributes))
+    def _describe(self, case: int) -> str:
+        """Describe what the request allows, in the words of the schema."""
+        attributes = sorted(self._evidence.attributes)
+        return " and ".join(dict.fromkeys(self._describe_one(i, case) for i in attributes))
 
     def _describe_one(self, i: int, case: int) -> str:
         schema, condition = self.draw.schema, self.draw.condition

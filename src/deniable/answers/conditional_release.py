@@ -156,7 +156,6 @@ def generate_conditional(
     given: object = None,
     records_each: int = 1,
     given_is_public: bool = False,
-    smooth_impossible: bool = False,
     where: str | None = None,
     balance: str | None = None,
     key: int | None = None,
@@ -170,8 +169,6 @@ def generate_conditional(
         given: Rows with some cells filled: a path, or a data frame.
         records_each: How often each given row is completed.
         given_is_public: Whether the given rows are public.
-        smooth_impossible: Whether given rows to which the model gives probability 0 are completed
-            with a smoothed model; otherwise they are an error.
         where: A condition on the records; see ``RecordCondition``.
         balance: Shares of the values of one column; see ``Balance``.
         key: Same key and request, same records; None: a fresh key.
@@ -200,12 +197,11 @@ def generate_conditional(
             given=GivenRows.read(given, artefact.schema),
             records_each=records_each,
             is_public=given_is_public,
-            smooth_impossible=smooth_impossible,
             randomness=keyed,
             workers=workers,
         )
     else:
-        _require_plain(records, records_each != 1 or given_is_public or smooth_impossible)
+        _require_plain(records, records_each != 1 or given_is_public)
         source = SelectedRecords(
             draw=draw,
             balance=None if balance is None else Balance.parse(balance, artefact.schema),
@@ -219,9 +215,7 @@ def generate_conditional(
 
 def _require_plain(records: Any, of_given: bool) -> None:
     if of_given:
-        raise ConfigError(
-            "records_each, given_is_public and smooth_impossible need given: rows to complete"
-        )
+        raise ConfigError("records_each and given_is_public need given: rows to complete")
     require_record_count(records)
 
 

@@ -59,7 +59,6 @@ def _frames(
         given=given if facts else None,
         records_each=facts["records_each"] if facts else 1,
         given_is_public=facts["public"] if facts else False,
-        smooth_impossible=facts["smooth_impossible"] if facts else False,
         where=parameters.get("where"),
         balance=_balance_text(balance) if balance else None,
         key=key.key,

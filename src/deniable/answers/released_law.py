@@ -20,8 +20,6 @@ from deniable.schema.pair_masks import PairMasks, allowed_codes
 
 # Kept prefixes whose probabilities under the model are computed at once.
 _PREFIXES_PER_BATCH = 2**14
-# The floor of the smoothed law: below every probability that a conditional distribution can have.
-_SMOOTHING_FLOOR = 2.0**-80
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,22 +50,11 @@ class ReleasedLaw:
 
     Attributes:
         records: The generated records, whose blocks have this distribution.
-        floor: Every conditional distribution is mixed with this share of a uniform one.
         frontiers: Results of ``find_frontiers``, by kind of evidence.
     """
 
     records: GeneratedRecords = field(repr=False)
-    floor: float = 0.0
     frontiers: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
-
-    @cached_property
-    def smoothed(self) -> "ReleasedLaw":
-        """The model without kept prefixes, in which no value has probability 0.
-
-        For evidence that has probability 0 otherwise: the limit of small floors. Pair masks still
-        exclude values.
-        """
-        return ReleasedLaw(self.records, floor=_SMOOTHING_FLOOR)
 
     @property
     def network(self) -> Network:
@@ -93,8 +80,6 @@ class ReleasedLaw:
     def starts(self) -> tuple[PrefixStart, ...]:
         """How records begin; the shares sum to 1."""
         m, omegas = len(self.order), self.records.omegas
-        if self.floor:
-            return (_model_start(1.0),)
         return tuple(
             start for omega in omegas for start in self._starts_of(m - omega, 1 / len(omegas))
         )
@@ -124,13 +109,7 @@ class ReleasedLaw:
         """
         i, masked = self.order[position], self.masked_with(position)
         allowed = allowed_codes(codes, i, masked, self.pair_masks) if masked else None
-        found = self.network.distribution(codes, i, allowed)
-        if not self.floor:
-            return found
-        plain = np.ones_like(found) if allowed is None else allowed.astype(np.float64)
-        plain /= np.maximum(plain.sum(axis=1, keepdims=True), 1.0)
-        mixed: Reals = found * (1 - self.floor) + self.floor * plain
-        return mixed
+        return self.network.distribution(codes, i, allowed)
 
     def allowed_by(self, codes: Codes, position: int, given: Collection[int]) -> Mask | None:
         """Mark the values at ``position`` of σ that the pair masks allow with later given codes.

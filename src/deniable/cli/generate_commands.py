@@ -87,14 +87,6 @@ GivenIsPublic = Annotated[
         rich_help_panel=_CONDITION_PANEL,
     ),
 ]
-SmoothImpossible = Annotated[
-    bool,
-    typer.Option(
-        "--smooth-impossible",
-        help="Complete given rows to which the model gives probability 0, with a smoothed model.",
-        rich_help_panel=_CONDITION_PANEL,
-    ),
-]
 Where = Annotated[
     str | None,
     typer.Option(
@@ -133,7 +125,6 @@ def generate(
     given: Given = None,
     records_each: RecordsEach = None,
     given_is_public: GivenIsPublic = False,
-    smooth_impossible: SmoothImpossible = False,
     where: Where = None,
     balance: BalanceShares = None,
     key: Key = None,
@@ -151,7 +142,7 @@ def generate(
     drawn: dict[str, Any] = {"key": key, "workers": workers}
     shown: dict[str, Any] = {"quiet": quiet, "as_json": as_json}
     if given is None:
-        _require_records(records, bool(records_each) or given_is_public or smooth_impossible)
+        _require_records(records, bool(records_each) or given_is_public)
     if engine == "local":
         _require_no_cluster(file_format, master, accept_open_cluster)
     if given is None and where is None and balance is None:
@@ -163,7 +154,6 @@ def generate(
     request: dict[str, Any] = {"given": given, "where": where, "balance": balance, **drawn}
     if given is not None:
         request |= {"records_each": records_each or 1, "given_is_public": given_is_public}
-        request |= {"smooth_impossible": smooth_impossible}
     _generate_conditional(artefact, records, out, request, **shown)
 
 
@@ -183,7 +173,7 @@ def _require_no_cluster(
 def _require_records(records: int | None, of_given: bool) -> None:
     """Refuse a request without given rows that has their options, or no number of records."""
     if of_given:
-        raise ConfigError("--records-each, --given-is-public and --smooth-impossible need --given")
+        raise ConfigError("--records-each and --given-is-public need --given")
     if records is None:
         raise ConfigError("give --records: the number of records to generate")
 
@@ -216,14 +206,13 @@ def _show_conditional(
         internal = release.is_internal
         print_json(records=number, file=str(path), internal=internal, inference=inference, **claim)
     elif not quiet:
-        error, smoothed = inference.get("total_variation"), inference.get("smoothed_cases", 0)
+        error = inference.get("total_variation")
         how = (
             _EXACT[inference["method"]]
             if error is None
             else "The model is too wide for exact inference: the distribution is approximate, with "
             f"an estimated total variation of {error:g}."
         )
-        how += f" Cases with probability 0 under the model: {smoothed:,}." if smoothed else ""
         print_text(count_records(number) + f" in {path}. {how}", release.guarantee)
     # Also with --quiet: the file has another name than the one that was asked for.
     if release.is_internal:

@@ -86,7 +86,6 @@ class MoreRequest:
             each = _number(self.texts.get("records_each", "1"), "each row, completed")
             options += ["--records-each", each] if each != "1" else []
             options += ["--given-is-public"] if "given_is_public" in self.texts else []
-            options += ["--smooth-impossible"] if "smooth_impossible" in self.texts else []
         else:
             records = _number(self.texts.get("records", DEFAULT_RECORDS), "records")
             options += [f"--balance={self.balance}"] if self.balance else []

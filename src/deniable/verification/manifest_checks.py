@@ -152,29 +152,25 @@ def _are_shares(shares: Any) -> bool:
 def _is_given(facts: Any) -> bool:
     """Whether these are facts about given rows: columns, and their number if they are public."""
     public = facts["public"]
-    expected = ["columns", "public", "records_each", "smooth_impossible"]
+    expected = ["columns", "public", "records_each"]
     expected += ["rows"] if public else []
     numbers = [facts["records_each"], *([facts["rows"]] if public else [])]
     names = facts["columns"]
     return (
         list(facts) == expected
         and type(public) is bool
-        and type(facts["smooth_impossible"]) is bool
         and all(map(_is_integer(1), numbers))
         and 0 < len(set(names)) == len(names)
     )
 
 
 def _is_inference(facts: Any) -> bool:
-    smoothed = ["smoothed_cases"] if "smoothed_cases" in facts else []
-    if smoothed and not _is_integer(1)(facts["smoothed_cases"]):
-        return False
-    more = [*smoothed, *(["cuts_constrained_bins"] if "cuts_constrained_bins" in facts else [])]
-    if len(more) > len(smoothed) and facts["cuts_constrained_bins"] is not True:
+    more = ["cuts_constrained_bins"] if "cuts_constrained_bins" in facts else []
+    if more and facts["cuts_constrained_bins"] is not True:
         return False
     if facts["method"] in ("exact", "nearly exact"):
         nearly = facts["method"] == "nearly exact"
-        return list(facts) == ["method", *more] and nearly == (len(more) > len(smoothed))
+        return list(facts) == ["method", *more] and nearly == bool(more)
     known = list(facts) == ["method", "total_variation", *more]
     known = known and facts["method"] == "selected states"
     return known and _is_real(0.0, 1.0)(facts["total_variation"])
