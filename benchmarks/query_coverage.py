@@ -90,8 +90,7 @@ class Study:
         """Measure the noisy counts of rows; return an artefact with them."""
         run = Run(schema=self.schema, config=self.config, plan=self.plan, randomness=Secret())
         laws = self.plan.privacy.pairs
-        rows = LocalRows(codes)
-        measured, _ = measure_counts({"structure": rows, "parameters": rows}, run, laws)
+        measured, _ = measure_counts(LocalRows(codes), run, laws)
         return replace(self.artefact, evidence=measured)
 
     def add(self, kind, *numbers):

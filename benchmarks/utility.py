@@ -46,7 +46,7 @@ def releases(names):
         "one-shot": {"mode": "one-shot"},
         "seedless": {"mode": "seedless"},
         "tested": {"mode": "tested"},
-        "split": {"mode": "one-shot", "data_use": "split"},
+        "split": {"mode": "one-shot", "estimator": "norm-sub", "data_use": "split"},
         "norm-sub": {"mode": "seedless", "estimator": "norm-sub"},
         "clip": {"mode": "seedless", "estimator": "clip"},
         "paper": {"mode": "seedless", "profile": "paper"},

@@ -242,11 +242,17 @@ WORLDS = {
 # World and options of each replay of a learnt artefact.
 LEARNT: dict[str, tuple[str, dict[str, Any]]] = {
     "omega chosen": ("few values", {"k": 20}),
-    "omega chosen, split": ("few values", {"k": 20, "data_use": "split", "epsilon": 4.0}),
+    "omega chosen, split": (
+        "few values",
+        {"k": 20, "epsilon": 4.0, "data_use": "split", "estimator": "norm-sub"},
+    ),
     "several omegas": ("few values", {"k": 20, "omega": "1-3", "epsilon": 3.0}),
     "seedless": ("few values", {"mode": "seedless"}),
     "numbers": ("numbers", {"k": 10, "epsilon": 3.0}),
-    "numbers, seedless, split": ("numbers", {"mode": "seedless", "data_use": "split"}),
+    "numbers, seedless, split": (
+        "numbers",
+        {"mode": "seedless", "data_use": "split", "estimator": "clip"},
+    ),
     "three-way interactions": ("few values", {"mode": "seedless", "epsilon": 30.0}),
     "pairs are chosen": ("many columns", {"mode": "seedless", "epsilon": 0.3}),
     "log-linear, a target": (
@@ -273,7 +279,10 @@ LEARNT: dict[str, tuple[str, dict[str, Any]]] = {
 # The paper's modes test real seeds; their model is learnt from noisy answers like any other.
 TESTED: dict[str, tuple[str, dict[str, Any]]] = {
     "tested": ("few values", {"mode": "tested", "k": 5}),
-    "tested, split": ("numbers", {"mode": "tested", "k": 5, "data_use": "split"}),
+    "tested, split": (
+        "numbers",
+        {"mode": "tested", "k": 5, "data_use": "split", "estimator": "norm-sub"},
+    ),
     "tested, the paper's": ("few values", {"mode": "tested", "profile": "paper", "omega": "2-4"}),
     "randomized": ("few values", {"mode": "randomized", "k": 300, "delta": 1e-5, "epsilon": 2.0}),
     "randomized, the paper's": (

@@ -228,9 +228,9 @@ FAULTS = [
         "as many pairs are measured as the exact number of rows affords",
         "pipeline/learn_model.py",
         "        weights = table_weights(measured, attributes, laws, targets=targets)",
-        "        from dataclasses import replace\n"
-        '        ratio = parts["parameters"].number / measured.records\n'
-        "        seen = replace(measured, ratio=ratio)\n"
+        "        scale = rows.number / measured.records\n"
+        "        values = tuple((own * scale).astype(own.dtype) for own in measured.values)\n"
+        "        seen = replace(measured, values=values)\n"
         "        weights = table_weights(seen, attributes, laws, targets=targets)",
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[pairs are chosen]",
     ),
@@ -351,7 +351,7 @@ FAULTS = [
     Fault(
         "bins and groups follow from the exact number of rows",
         "model/pairwise/measure.py",
-        "records=ratio * estimate_records(values, sigmas), targets=targets",
+        "records=estimate_records(values, sigmas), targets=targets",
         "records=max(1.0, float(count_values([(QueryAxis(0),)])[0].records)), targets=targets",
         "test_replay.py::test_an_artefact_follows_from_its_noisy_answers",
     ),
@@ -435,7 +435,7 @@ FAULTS = [
     Fault(
         "the number of seeds is at least the exact one",
         "pipeline/learn_model.py",
-        'seed_count=round(measured.records * run.plan.ratio("seeds", "structure")),',
+        "seed_count=round(measured.records),",
         'seed_count=max(parts["seeds"].number, round(measured.records)),',
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[several omegas]",
     ),

@@ -41,7 +41,8 @@ def wages():
 
 def test_heaps_survive_in_every_way_to_learn(wages):
     schema = Schema.parse(SCHEMA)
-    for options in ({}, {"mode": "seedless"}, {"data_use": "split"}, {"estimator": "norm-sub"}):
+    split = {"data_use": "split", "estimator": "norm-sub"}
+    for options in ({}, {"mode": "seedless"}, split, {"estimator": "norm-sub"}):
         made = deniable.synthesize(wages, schema, records=4_000, epsilon=2.0, **options)
         frame = made.frame()
         assert frame.columns == ["sex", "wage"]

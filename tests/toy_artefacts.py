@@ -58,8 +58,7 @@ def measure(key, codes=None):
     config, plan = _plan()
     run = Run(schema=SCHEMA, config=config, plan=plan, randomness=Keyed(key))
     rows = LocalRows(toy_codes() if codes is None else codes)
-    parts = {"structure": rows, "parameters": rows}
-    return measure_counts(parts, run, plan.privacy.pairs)[0]
+    return measure_counts(rows, run, plan.privacy.pairs)[0]
 
 
 def artefact_of(measured) -> Artefact:

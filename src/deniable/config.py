@@ -83,7 +83,9 @@ class Config:
         applies_to="one-shot, tested, randomized",
     )
     data_use: DataUse = option_field(
-        "whole", "whole: every row is used in every stage; split: each row in one.", "Privacy"
+        "whole",
+        "whole: every row is used in every stage; split: each row in one, with norm-sub or clip.",
+        "Privacy",
     )
     rows_max: int | None = option_field(
         None,

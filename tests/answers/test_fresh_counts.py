@@ -161,17 +161,15 @@ def test_integer_noise_that_is_mostly_zero_has_narrow_intervals_that_cover(epsil
 
 
 def test_a_manifest_that_hides_its_noise_or_part_is_refused():
-    artefact = toy_artefact()
-    certificate = artefact.certificate
-    parameters = {**certificate.parameters, "fractions": {"parameters": 0.0}}
-    hidden = replace(artefact, certificate=replace(certificate, parameters=parameters))
-    with pytest.raises(ArtefactError, match="fraction"):
-        measured_tables(hidden, [0])
     with pytest.raises(ArtefactError, match="unknown law"):
         noise_moments({"name": "cauchy"})
     frame = Codec(SCHEMA).decode(toy_codes())
     graph: dict[str, list[str]] = {name: [] for name in SCHEMA.names}
     paper = deniable.learn(frame, SCHEMA, epsilon=1.0, mode="seedless", graph=graph)
+    parameters = {**paper.certificate.parameters, "fractions": {"parameters": 0.0}}
+    hidden = replace(paper, certificate=replace(paper.certificate, parameters=parameters))
+    with pytest.raises(ArtefactError, match="fraction"):
+        measured_tables(hidden, [0])
     silent = replace(paper, certificate=replace(paper.certificate, spends=()))
     with pytest.raises(ArtefactError, match="noise of"):
         measured_tables(silent, [0])

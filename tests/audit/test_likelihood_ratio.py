@@ -55,7 +55,6 @@ def test_a_table_shows_its_noise_and_the_part_of_it_along_a_row(is_centred):
     counts, noise = rng.integers(0, 9, (3, 4)).astype(float), rng.normal(size=(3, 4))
     table = NoisyTable(
         name="x",
-        part="parameters",
         numbers=(centred(counts) if is_centred else counts) + noise,
         attributes=(2, 0),
         bins=(np.array([0, 1, 2, 2]), np.arange(4)),

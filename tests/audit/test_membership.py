@@ -42,7 +42,7 @@ def ratio(run, present):
     [
         {"mode": "seedless"},
         {"mode": "seedless", "estimator": "norm-sub"},
-        {"mode": "seedless", "data_use": "split"},
+        {"mode": "seedless", "estimator": "clip", "data_use": "split"},
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )
@@ -84,7 +84,6 @@ def test_a_gaussian_table_has_the_ratio_of_two_normal_densities(is_present, copi
     released = np.array([0.3, -1.0, 4.5])
     table = NoisyTable(
         name="x",
-        part="structure",
         numbers=released,
         attributes=(0,),
         bins=(np.arange(3),),
@@ -95,7 +94,7 @@ def test_a_gaussian_table_has_the_ratio_of_two_normal_densities(is_present, copi
         codes=rows,
         weights=weights,
         targets=np.array([2]),
-        shares={"structure": 1.0},
+        shares={},
         copies=copies,
     )
     densities = [

@@ -322,7 +322,7 @@ def test_plan_says_what_a_run_would_cost(deniable, small_files, estimator, stage
         [],
         ["--epsilon", "inf"],
         ["--epsilon", "inf", "--delta", "0"],
-        ["--mode", "seedless", "--data-use", "split"],
+        ["--mode", "seedless", "--data-use", "split", "--estimator", "clip"],
         ["--mode", "randomized", "--records", 3, "--k", 400, "--delta", 1e-6],
         ["--k", 1],
     ],

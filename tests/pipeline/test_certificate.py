@@ -95,7 +95,7 @@ def test_a_model_of_the_user_s_own_has_no_epsilon_and_no_spends(small_schema):
         ({}, {"k", "threshold", "omega_known"}, {"alpha", "fractions", "gamma", "unit", "t"}),
         ({"mode": "seedless"}, {"omega"}, {"k", "omega_known", "threshold"}),
         ({"estimator": "norm-sub"}, {"alpha", "parameters"}, {"fractions"}),
-        ({"data_use": "split"}, {"fractions"}, {"alpha"}),
+        ({"data_use": "split", "estimator": "norm-sub"}, {"fractions", "alpha"}, {"target"}),
         ({"mode": "tested", "omega": "2-3", "omega_known": False}, {"gamma"}, {"threshold"}),
         (
             {"mode": "randomized", "records": 3, "k": 400, "delta": 1e-6},

@@ -30,13 +30,12 @@ def forecast(schema, rows=None, **options):
 
 
 @pytest.mark.parametrize("target", [[], ["x1"]])
-@pytest.mark.parametrize("data_use", ["whole", "split"])
-def test_the_forecast_is_what_the_noisy_counts_show_afterwards(target, data_use):
+def test_the_forecast_is_what_the_noisy_counts_show_afterwards(target):
     """Values are about equally frequent, as the forecast assumes; 15 % covers noisy groups."""
     schema, n = schema_of(6, rows_max=10_000), 10_000
     codes = np.random.default_rng(3).integers(0, 4, size=(n, 6))
     table = {f"x{i}": [schema.attributes[i].values[c] for c in codes[:, i]] for i in range(6)}
-    options = {"target": target, "data_use": data_use, "mode": "seedless"}
+    options = {"target": target, "mode": "seedless"}
     found = deniable.learn(pl.DataFrame(table), schema, noise=NOISE, **options).kept.level
     level = forecast(schema, n, **options).level
     assert (level.pairs, level.groups) == (found.pairs, found.groups)

@@ -108,7 +108,7 @@ def test_a_run_is_composed_with_the_noise_of_its_draft(mode):
     "options",
     [
         {"estimator": "norm-sub"},
-        {"data_use": "split"},
+        {"data_use": "split", "estimator": "clip"},
         {"mode": "randomized", "records": 3, "k": 300},
         {"epsilon": 17.0},
         {"seeds_share": 0.03},
@@ -199,6 +199,21 @@ def test_a_target_needs_pairs(small_schema):
         deniable.plan(small_schema, target=["pet"], estimator="clip")
     schema = with_target(small_schema, "pet")
     assert resolve_options(Config.assemble({"estimator": "clip"}), schema).target is None
+
+
+@pytest.mark.parametrize("rows", [1, 4], ids=["rows", "units"])
+@pytest.mark.parametrize("more", [{}, {"estimator": "pairs"}])
+def test_a_split_needs_one_of_the_paper_s_estimators(more, rows):
+    """Of units, too: each row is drawn by itself, and a unit costs what its rows cost together."""
+    table = schema(rows=rows)
+    with pytest.raises(ConfigError, match="use --estimator norm-sub or --estimator clip, or leave"):
+        deniable.plan(table, data_use="split", **more)
+    for estimator in ("norm-sub", "clip"):
+        run = deniable.plan(table, data_use="split", estimator=estimator, delta=1e-6)
+        assert run.fractions is not None
+        assert 0.66 < run.cost.epsilon <= 1.0
+    graph: dict[str, list[str]] = {name: [] for name in table.names}
+    assert deniable.plan(table, data_use="split", graph=graph).fractions is not None
 
 
 def test_an_estimator_that_can_learn_the_schema_is_chosen():

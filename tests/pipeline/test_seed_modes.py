@@ -95,7 +95,15 @@ def test_a_model_of_one_s_own_is_tested_by_scan(small_schema, small_codes, data_
     codes = np.asfortranarray(small_codes[:400])
     table, model = Codec(small_schema).decode(codes), perturbation(small_schema)
     release = deniable.synthesize(
-        table, small_schema, records=30, mode="tested", k=8, gamma=4, model=model, data_use=data_use
+        table,
+        small_schema,
+        records=30,
+        mode="tested",
+        k=8,
+        gamma=4,
+        model=model,
+        data_use=data_use,
+        estimator="norm-sub",
     )
     frame = release.frame()
     assert_fits(frame, small_schema, 30)

@@ -31,7 +31,7 @@ from deniable.privacy.pairwise_budget import (
     pairwise_shares,
     three_way_spend,
 )
-from deniable.privacy.plan import SPLIT, SPLIT_SEEDLESS, make_plan
+from deniable.privacy.plan import make_plan
 from worlds import property_test
 
 # A law has a table of its own, which takes its time.
@@ -338,8 +338,7 @@ def test_the_pairs_never_cost_more_than_their_share(mu_pairs):
 # In a plan
 
 
-def facts(m, *, epsilon=1.0, delta=1e-9, lengths=1, split=False):
-    fractions = (SPLIT if lengths else SPLIT_SEEDLESS) if split else None
+def facts(m, *, epsilon=1.0, delta=1e-9, lengths=1):
     return PublicFacts(
         limit=Guarantee(epsilon=epsilon, delta=delta),
         names=tuple(names(m)),
@@ -347,19 +346,16 @@ def facts(m, *, epsilon=1.0, delta=1e-9, lengths=1, split=False):
         sizes=tuple(2 + i % 9 for i in range(m)),
         rows_max=10_000,
         lengths=lengths,
-        fractions=fractions,
     )
 
 
 @pytest.mark.parametrize("lengths", [0, 1])
-@pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("m", NUMBERS)
-def test_a_plan_is_within_what_is_asked_for_and_uses_it(m, split, lengths):
-    asked = facts(m, lengths=lengths, split=split)
+def test_a_plan_is_within_what_is_asked_for_and_uses_it(m, lengths):
+    asked = facts(m, lengths=lengths)
     plan = make_plan(asked)
     assert plan.cost.within(asked.limit)
-    # Of a single attribute nothing is to be learnt from the part for pairs.
-    assert plan.cost.epsilon >= (0.3 if split and m == 1 else 0.9)
+    assert plan.cost.epsilon >= 0.9
     assert [spend.what for spend in plan.pairs.spends(asked.names)] == [
         spend.what for spend in plan.spends if spend.part != "seeds"
     ]

@@ -187,6 +187,7 @@ def test_the_advice_works_with_what_the_user_chose(given):
 def test_the_advice_of_a_whole_run_works(small_schema, data_use):
     """Re-run with the advised k, then with the advised number of records: now there is a plan."""
     options = {"mode": "randomized", "omega": "3", "delta": 1e-6, "data_use": data_use}
+    options |= {"estimator": "norm-sub"} if data_use == "split" else {}
     with pytest.raises(BudgetError) as refused:
         deniable.plan(small_schema, records=20, k=150, **options)
     larger = number_in(r"set k to ([\d,]+) or more", refused.value)

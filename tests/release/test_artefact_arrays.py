@@ -75,7 +75,7 @@ def test_values_interactions_and_tables_round_trip(artefact):
     there, _, _ = round_trip(artefact)
     here = artefact.evidence
     assert isinstance(there, PairwiseMeasurements)
-    for name in ("value_sigmas", "interaction_sigmas", "table_sigma", "ratio", "table_counts"):
+    for name in ("value_sigmas", "interaction_sigmas", "table_sigma", "table_counts"):
         assert getattr(there, name) == getattr(here, name), name
     for name in ("values", "bins", "groups"):
         assert all(map(np.array_equal, getattr(here, name), getattr(there, name))), name
@@ -85,7 +85,7 @@ def test_values_interactions_and_tables_round_trip(artefact):
         assert all(np.array_equal(ours[pair], theirs[pair]) for pair in ours), name
     listed = {part.name for part in fields(PairwiseMeasurements)}
     assert there.three_way is None is here.three_way
-    assert len(listed) == 12, "a part that is added is compared above or below"
+    assert len(listed) == 11, "a part that is added is compared above or below"
 
 
 def test_three_way_interactions_round_trip(of_triples):
@@ -218,7 +218,7 @@ def test_bins_and_groups_are_numbered_from_0_without_gaps(artefact, name, place,
 
 
 @pytest.mark.parametrize("sigma", [math.nan, math.inf, -math.inf, -1.0])
-@pytest.mark.parametrize("name", ["sigmas", "table_sigma", "ratio", "interactions"])
+@pytest.mark.parametrize("name", ["sigmas", "table_sigma", "interactions"])
 def test_impossible_noise_is_refused(artefact, name, sigma):
     _, arrays, described = round_trip(artefact)
     if name == "interactions":

@@ -80,7 +80,6 @@ def forged(document, **changes):
     "changes",
     [
         {"parameters__unit": "who", "parameters__rows_per_unit": 10},
-        {"data_use": "split"},
         {"parameters__estimator": "norm-sub"},
         {"mode": "randomized"},
         {"parameters__epsilon": 17.0},

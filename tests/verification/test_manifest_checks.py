@@ -2,6 +2,7 @@
 
 import pytest
 
+from deniable.privacy.plan import SPLIT
 from deniable.verification.claims import ManifestClaims
 from deniable.verification.manifest_checks import run_manifest_checks
 from deniable.verification.verify import verify
@@ -66,7 +67,7 @@ def test_a_claimed_cost_of_a_users_own_model_is_refused(tmp_path):
 
 def test_other_fractions_of_the_data_split_are_refused(tmp_path):
     """Smaller fractions would make the same noise look cheaper."""
-    folder = make(tmp_path, mode="tested", data_use="split")
+    folder = make(tmp_path, mode="tested", data_use="split", estimator="clip")
 
     def shrink(document):
         parts = document["parameters"]["fractions"]
@@ -74,6 +75,19 @@ def test_other_fractions_of_the_data_split_are_refused(tmp_path):
 
     assert verify(folder).passed
     assert "parameters" in failing(verify(forged(folder, shrink)))
+
+
+def test_a_data_split_of_the_default_estimator_is_refused(tmp_path):
+    folder = make(tmp_path, mode="tested")
+
+    def split(document):
+        document["data_use"] = "split"
+        document["parameters"]["fractions"] = dict(SPLIT)
+
+    [found] = [
+        check for check in verify(forged(folder, split)).failed if check.name == "parameters"
+    ]
+    assert "one of the paper's estimators" in found.explanation
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_kept_prefixes_shared_by_too_few_rows_are_detected(tmp_path):
 
 
 def test_with_a_split_the_noise_is_not_compared_with_the_table(tmp_path):
-    folder = make(tmp_path, data_use="split")
+    folder = make(tmp_path, data_use="split", estimator="norm-sub")
     verify(folder, against=pl.concat([TABLE, TABLE])).require()
 
 

@@ -28,7 +28,6 @@ from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.model.pairwise.table_layout import Pair
 from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import TableCounts
-from deniable.privacy.ledger import Part
 from deniable.release.artefact import Artefact
 from deniable.schema.attribute import Attribute
 
@@ -69,11 +68,10 @@ class MeasuredTable:
 
 def measured_tables(artefact: Artefact, columns: Sequence[int]) -> list[MeasuredTable]:
     """Find the estimated tables of one or two columns, the coarsest first; none if not counted."""
-    evidence, of_pairs = artefact.evidence, counted_fraction(artefact, "parameters")
+    evidence = artefact.evidence
     if isinstance(evidence, TableCounts):
-        return _GraphCounts(artefact, evidence, of_pairs).find(columns)
-    of_values = counted_fraction(artefact, "structure")
-    counts = PairwiseCounts(evidence, of_values=of_values, of_pairs=of_pairs)
+        return _GraphCounts(artefact, evidence, counted_fraction(artefact)).find(columns)
+    counts = PairwiseCounts(evidence)
     if len(columns) == 1:
         return [found for found in (counts.values(columns[0]), counts.bins(columns[0])) if found]
     i, j = columns
@@ -82,14 +80,14 @@ def measured_tables(artefact: Artefact, columns: Sequence[int]) -> list[Measured
     return found if i < j else [table.transpose() for table in found]
 
 
-def counted_fraction(artefact: Artefact, part: Part) -> float:
-    """The public share of the rows that a part of the data has.
+def counted_fraction(artefact: Artefact) -> float:
+    """The public share of the rows that were counted: all, or the part of a split.
 
     Raises:
         ArtefactError: The manifest has an impossible one.
     """
     fractions = artefact.certificate.parameters.get("fractions", {})
-    fraction = float(fractions.get(part, 1.0))
+    fraction = float(fractions.get("parameters", 1.0))
     if not 0 < fraction <= 1:
         raise ArtefactError("manifest.json has an impossible fraction of the data")
     return fraction
@@ -98,19 +96,16 @@ def counted_fraction(artefact: Artefact, part: Part) -> float:
 class PairwiseCounts:
     """Fresh noisy counts of the default model, combined by least squares."""
 
-    def __init__(
-        self, measured: PairwiseMeasurements, *, of_values: float = 1.0, of_pairs: float = 1.0
-    ) -> None:
-        """Keep noisy counts, and the shares of the rows that single columns and pairs count."""
+    def __init__(self, measured: PairwiseMeasurements) -> None:
+        """Keep noisy counts."""
         self._measured = measured
-        self._of_values, self._of_pairs = of_values, of_pairs
 
     def values(self, i: int) -> MeasuredTable:
         """Estimate the counts of a column's values from its one-way counts, and all totals."""
         counts = self._measured.values[i].astype(np.float64)
         margin = MarginEstimate.combine([counts], [self._value_variance(i)])
         codes = np.arange(len(counts))
-        return _one_way(margin, self._total_of_values, codes, "one-way counts", self._of_values)
+        return _one_way(margin, self._total_of_values, codes, "one-way counts")
 
     def bins(self, i: int) -> MeasuredTable | None:
         """Estimate the counts of a column's bins from all two-way tables that contain it."""
@@ -118,7 +113,7 @@ class PairwiseCounts:
         if margin is None:
             return None
         codes = self._measured.bins[i]
-        return _one_way(margin, self._total_of_tables, codes, "two-way tables", self._of_pairs)
+        return _one_way(margin, self._total_of_tables, codes, "two-way tables")
 
     def groups_of(self, pair: Pair) -> MeasuredTable | None:
         """Estimate the counts between groups of a pair from its interactions.
@@ -170,7 +165,6 @@ class PairwiseCounts:
             column_of=parts[1],
             columns=columns,
             total=self._total_of_tables,
-            fraction=self._of_pairs,
         )
         bins = self._measured.bins
         codes = (parts[0][bins[i]], parts[1][bins[j]])
@@ -320,11 +314,7 @@ def _rounded_variance(sigma: float) -> float:
 
 
 def _one_way(
-    margin: MarginEstimate,
-    total: TotalEstimate,
-    codes: Indices,
-    source: Source,
-    fraction: float,
+    margin: MarginEstimate, total: TotalEstimate, codes: Indices, source: Source
 ) -> MeasuredTable:
     size = len(margin.effects)
     estimate = TableEstimate(
@@ -335,6 +325,5 @@ def _one_way(
         column_of=np.zeros(1, dtype=np.intp),
         columns=MarginEstimate.single(),
         total=total,
-        fraction=fraction,
     )
     return MeasuredTable(estimate=estimate, parts=(codes,), source=source)

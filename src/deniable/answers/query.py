@@ -34,7 +34,6 @@ from deniable.answers.real_differences import (
 from deniable.arrays import Indices, Reals
 from deniable.errors import ConfigError
 from deniable.model.pairwise.measure import PairwiseMeasurements
-from deniable.privacy.ledger import Part
 from deniable.release.artefact import Artefact
 from deniable.release.query_answer import BandRule, NumberSummary, QueryAnswer
 from deniable.schema.attribute import Attribute, summarize_values
@@ -99,9 +98,10 @@ class Question:
             for name, own in allowed.items()
         }
 
-    def chance(self, part: Part) -> Chance:
+    @property
+    def chance(self) -> Chance:
         """Chance other than noise: of the part of the rows that was counted, and of a sample."""
-        schema, fraction = self.artefact.schema, counted_fraction(self.artefact, part)
+        schema, fraction = self.artefact.schema, counted_fraction(self.artefact)
         rows_per_unit = schema.max_rows_per_unit if schema.unit is not None else 1
         return Chance(
             thinning=rows_per_unit * (1 - fraction) / fraction,
@@ -142,8 +142,7 @@ class Question:
             Selection.of(own, self.shares(column), parts)
             for column, own, parts in zip(self.columns, bands, table.parts, strict=True)
         )
-        part: Part = "structure" if table.source == "one-way counts" else "parameters"
-        return MeasuredCells(table=table, selections=selections, chance=self.chance(part))
+        return MeasuredCells(table=table, selections=selections, chance=self.chance)
 
 
 def query(

@@ -172,7 +172,7 @@ class _ArtefactRun:
         present: Rows = LocalRows(rows)
         if self.reads_cells:
             present = read_rows(self.case.frame(self.present), run).rows
-        return measure_counts(partition_rows(present, run), run, _laws_of_pairs(run.plan))[0]
+        return measure_counts(present, run, _laws_of_pairs(run.plan))[0]
 
     def _artefact(self) -> Artefact:
         """Learn the artefact: by the API, or with a planted fault by its steps."""

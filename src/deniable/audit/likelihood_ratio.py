@@ -14,7 +14,6 @@ import numpy as np
 
 from deniable.arrays import Codes, Counts, Indices, Reals
 from deniable.model.pairwise.measure import PairwiseMeasurements
-from deniable.privacy.ledger import Part
 from deniable.privacy.noise_laws import Law
 from deniable.privacy.pairwise_budget import (
     INTERACTIONS_SPEND,
@@ -39,7 +38,6 @@ class NoisyTable:
 
     Attributes:
         name: Name of its stage, as the ledger has it.
-        part: The part of the data that is counted.
         numbers: The released numbers: counts, or interactions without the factor of their cells.
         attributes: The attributes of its axes.
         bins: For each axis, the bin of each code.
@@ -48,7 +46,6 @@ class NoisyTable:
     """
 
     name: str
-    part: Part
     numbers: Reals = field(repr=False)
     attributes: tuple[int, ...]
     bins: tuple[Indices, ...] = field(repr=False)
@@ -108,7 +105,6 @@ def noisy_tables(
     for i, (released, law) in enumerate(zip(evidence.values, noise.values, strict=True)):
         yield NoisyTable(
             name=f"values of {names[i]}",
-            part="structure",
             numbers=released.astype(np.float64),
             attributes=(i,),
             bins=(np.arange(len(released)),),
@@ -126,7 +122,6 @@ def noisy_tables(
     for pair, number in evidence.table_counts.items():
         yield NoisyTable(
             name=ALL_TABLES if has_further else PAIRS_SPEND,
-            part="parameters",
             numbers=evidence.table(pair)[0],
             attributes=pair,
             bins=tuple(bins[i] for i in pair),
@@ -144,7 +139,6 @@ def _interactions(
     """The centred table of a pair or a triple, between groups."""
     return NoisyTable(
         name=INTERACTIONS_SPEND if len(attributes) == 2 else THREE_WAY_SPEND,
-        part="parameters",
         numbers=centred,
         attributes=attributes,
         bins=tuple(groups[i] for i in attributes),

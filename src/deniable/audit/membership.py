@@ -109,23 +109,22 @@ def evidence_ratios(evidence: Evidence, graph: Graph, known: KnownRows, run: Run
 def gaussian_ratios(table: NoisyTable, known: KnownRows) -> tuple[Reals, Reals]:
     """Log ratio of a table of Gaussian noise for each target, and the noise of all its numbers.
 
-        d (e · Δ + s (w - m/2) |Δ|²) / v,   v = σ² + |Δ|² (s (1 - s) c + s² Var c),   d = s m
+        m (e · Δ + (w - m/2) |Δ|²) / v,   v = σ² + |Δ|² Var c
 
-    where e is the noise, Δ what one row adds, c the expected number of others in the target's cell,
-    s the share of the part, m the target's copies and w those that are in the table. ``e`` is
-    measured with these, so it is moved back by them.
+    where e is the noise, Δ what one row adds, c the number of others in the target's cell, m the
+    target's copies and w those that are in the table. ``e`` is measured with these, so it is moved
+    back by them.
     """
-    share, squared = known.shares[table.part], table.squared_shift
     cells, size = table.cells(known.codes), table.numbers.size
-    counted = np.bincount(cells, weights=share * known.weights, minlength=size)
+    squared = table.squared_shift
+    counted = np.bincount(cells, weights=known.weights, minlength=size)
     noise = table.noise(counted.astype(np.float64, copy=False))
     variance: float | Reals = table.variance
-    if share < 1 or not known.is_certain:
-        others, unknown = known.others(cells, size)
-        variance = variance + squared * (share * (1 - share) * others + share**2 * unknown)
+    if not known.is_certain:
+        variance = variance + squared * known.others(cells, size)[1]
     own = known.weights[known.targets] - known.copies / 2
-    excess = table.projections(noise, cells[known.targets]) + share * own * squared
-    ratios = share * known.copies * excess / np.maximum(variance, _EXACT_VARIANCE)
+    excess = table.projections(noise, cells[known.targets]) + own * squared
+    ratios = known.copies * excess / np.maximum(variance, _EXACT_VARIANCE)
     return np.clip(ratios, -MAX_LOG_RATIO, MAX_LOG_RATIO), noise
 
 

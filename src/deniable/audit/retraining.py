@@ -153,11 +153,10 @@ def pass_probability(run: Run) -> Callable[[float], float]:
 def measure_only(codes: Codes, run: Run) -> tuple[Evidence, Graph]:
     """Measure the noisy counts of the model, without the fit that follows from them."""
     rows, laws = LocalRows(codes, run.config.workers), run.plan.privacy.pairs
-    parts = partition_rows(rows, run)
     if laws is None:
-        learnt = learn_model(parts, run)
+        learnt = learn_model(partition_rows(rows, run), run)
         return learnt.evidence, learnt.network.graph
-    measured, _ = measure_counts(parts, run, laws)
+    measured, _ = measure_counts(rows, run, laws)
     return measured, Graph(tuple(() for _ in run.schema.attributes))
 
 

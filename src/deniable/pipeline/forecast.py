@@ -102,23 +102,15 @@ def forecast_run(
         return None
     config = resolve_options(config, schema)
     known = rows or config.rows_max or schema.rows_max
-    fraction = 1.0
-    if run.fractions is not None:
-        fraction = {str(name): share for name, share in run.fractions.items()}["parameters"]
     targets = [schema.names.index(name) for name in config.target or ()]
-    columns, pairs = _expected_noise(schema, noise, records=fraction * known, targets=targets)
-    facts = {
-        "records": fraction * known,
-        "ratio": run.ratio("parameters", "structure"),
-        "fraction": fraction,
-    }
+    columns, pairs = _expected_noise(schema, noise, records=known, targets=targets)
     named = np.flatnonzero(np.isin(pairs.first, targets) | np.isin(pairs.second, targets))
     return Forecast(
         rows=known,
         is_guess=rows is None,
-        level=noise_level(columns, pairs, **facts),
+        level=noise_level(columns, pairs, records=known),
         targets=config.target or (),
-        target_level=noise_level(columns, pairs.take(named), **facts) if targets else None,
+        target_level=noise_level(columns, pairs.take(named), records=known) if targets else None,
     )
 
 

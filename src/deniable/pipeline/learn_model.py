@@ -28,7 +28,7 @@ from deniable.schema.pair_masks import NO_MASKS, PairMasks
 def learn_model(parts: Mapping[str, Rows], run: Run) -> LearntModel:
     """Learn the model of the plan: the default, or the paper's graph and tables.
 
-    The default counts single columns in D_T and pairs of columns in D_P, with noise, and fits a
+    The default counts single columns and pairs of columns in all rows, with noise, and fits a
     network to the noisy counts.
 
     Args:
@@ -38,12 +38,12 @@ def learn_model(parts: Mapping[str, Rows], run: Run) -> LearntModel:
     laws = run.plan.privacy.pairs
     if laws is None:
         return learn_paper_model(parts, run)
-    measured, spends = measure_counts(parts, run, laws)
+    measured, spends = measure_counts(parts["parameters"], run, laws)
     attributes, max_cost = run.schema.attributes, run.config.max_configurations
     return LearntModel(
         network=fit_network(measured, attributes, max_cost=max_cost, pair_masks=_masks_of(run)),
         evidence=measured,
-        seed_count=round(measured.records * run.plan.ratio("seeds", "structure")),
+        seed_count=round(measured.records),
         spends=tuple(spends),
     )
 
@@ -76,34 +76,27 @@ def _masks_of(run: Run) -> PairMasks:
 
 
 def measure_counts(
-    parts: Mapping[str, Rows], run: Run, laws: PairNoise
+    rows: Rows, run: Run, laws: PairNoise
 ) -> tuple[PairwiseMeasurements, list[Spend]]:
     """Measure all noisy counts of the default model; later, only the seed histogram reads rows.
 
     Args:
-        parts: The rows of each part. Confidential.
+        rows: The rows. Confidential.
         run: The run.
         laws: The noise of each stage.
     """
     attributes = run.schema.attributes
     rng = run.randomness.at("noise")
-    count_values = partial(parts["structure"].count, attributes)
     targets = [run.schema.names.index(name) for name in run.config.target or ()]
 
     run.progress("count single columns", 0, 1)
 
     def count_pairs(grouped: Sequence[Attribute]) -> CountQueries:
         run.progress("count single columns", 1, 1)
-        return partial(parts["parameters"].count, grouped)
+        return partial(rows.count, grouped)
 
     measured, spends = measure_pairwise(
-        rng,
-        count_values,
-        count_pairs,
-        attributes,
-        laws,
-        ratio=run.plan.ratio("parameters", "structure"),
-        targets=targets,
+        rng, partial(rows.count, attributes), count_pairs, attributes, laws, targets=targets
     )
     run.progress("count pairs of columns", 1, 1)
     if laws.table_count:

@@ -76,17 +76,23 @@ class RunPlan:
 
 
 def resolve_options(config: Config, schema: Schema) -> Config:
-    """Resolve the estimator and the targets by the schema; refuse options that do not fit it.
+    """Resolve the estimator and the targets by the schema; refuse options that do not fit.
 
     If no estimator is given, choose one that can learn the schema. Targets among the options
     replace the schema's; an empty list removes them. Options that are resolved already stay as
     they are.
 
     Raises:
-        ConfigError: A target is not a learnt column, or the model has no pairs.
+        ConfigError: A target is not a learnt column, the model has no pairs, or a data split has.
     """
     if config.estimator is None and any(a.model != "histogram" for a in schema.attributes):
         config = replace(config, estimator="norm-sub")
+    if config.data_use == "split" and config.uses_pairs:
+        raise ConfigError(
+            "data_use = split needs one of the paper's estimators, and this run has pairs, which "
+            "are counted in all rows: use --estimator norm-sub or --estimator clip, or leave "
+            "--data-use split out"
+        )
     if config.target is None:
         return replace(config, target=schema.target) if config.uses_pairs else config
     if config.target and (fault := find_target_fault(schema.columns, config.target)):
@@ -211,7 +217,7 @@ def _composed_draft(schema: Schema, config: Config, mode: Mode) -> DraftMechanis
             "mu, columns and text_delta under [draft] are not those of its epsilon and delta: "
             "restore the section as deniable init wrote it"
         )
-    is_gaussian = config.uses_pairs and config.data_use == "whole" and mode != "randomized"
+    is_gaussian = config.uses_pairs and mode != "randomized"
     is_small = (config.seeds_share or 0.0) <= SEEDS_SHARE_AFTER_DRAFT
     if not (is_gaussian and is_small and schema.unit is None):
         return None

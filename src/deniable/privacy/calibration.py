@@ -66,7 +66,7 @@ class PublicFacts:
         rows_max: Public guess of the number of rows; affects the noise, never the guarantee.
         lengths: Number of prefix lengths that have a histogram; 0 for none.
         fractions: Probability of each part, if each record serves one part; None if all rows
-            serve every stage.
+            serve every stage, as they do if ``sizes`` are given.
         test: Deniability tests of all requested records, if they are part of the cost.
         sizes: Domain size of each attribute, if one-way and two-way tables are learnt in place
             of structure and conditional tables; otherwise empty.
@@ -286,10 +286,7 @@ def _calibrate_split(
     seeds = None
     if facts.lengths:
         seeds = noise_laws.bounded_noise(epsilon=each, delta=delta, lengths=facts.lengths)
-    pairs = None
-    if facts.sizes:
-        pairs = pair_noise(facts.sizes, mu_values=mu, mu_pairs=mu)
-    return NoiseScales(mu_structure=mu, counts=counts, seeds=seeds, pairs=pairs)
+    return NoiseScales(mu_structure=mu, counts=counts, seeds=seeds)
 
 
 def structure_laws(facts: PublicFacts, mu: float) -> tuple[EntropyScale, Law, Law]:

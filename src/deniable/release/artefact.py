@@ -28,7 +28,7 @@ from deniable.files import as_path
 from deniable.model.bayesian_network import ConditionalTable, Network
 from deniable.model.graph import Graph
 from deniable.model.loglinear_conditional import LogLinearConditional
-from deniable.model.pairwise.kept_dependences import KeptDependences
+from deniable.model.pairwise.kept_dependences import KeptDependences, find_kept_dependences
 from deniable.model.paper.parameters import TableCounts
 from deniable.privacy.plan import require_record_count
 from deniable.privacy.wording import format_cost
@@ -39,7 +39,6 @@ from deniable.release.artefact_arrays import (
     conditional_arrays,
     describe_evidence,
     evidence_arrays,
-    find_kept,
     log_linear_names,
     read_conditional,
     read_evidence,
@@ -151,8 +150,9 @@ class Artefact(Answering):
     @cached_property
     def kept(self) -> KeptDependences | None:
         """Dependences that the model kept, by its noisy counts; None without noise or pairs."""
-        fraction = self.certificate.parameters.get("fractions", {}).get("parameters", 1.0)
-        return find_kept(self.evidence, self.schema.attributes, fraction=fraction)
+        if isinstance(self.evidence, TableCounts):
+            return None
+        return find_kept_dependences(self.evidence, self.schema.attributes)
 
     def generate(
         self,

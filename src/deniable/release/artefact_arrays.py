@@ -19,7 +19,6 @@ from deniable.errors import ArtefactError
 from deniable.model.bayesian_network import Conditional, ConditionalTable, Network
 from deniable.model.effect_tables import JointEffect
 from deniable.model.loglinear_conditional import LogLinearConditional
-from deniable.model.pairwise.kept_dependences import KeptDependences, find_kept_dependences
 from deniable.model.pairwise.measure import (
     PairwiseMeasurements,
     Subset,
@@ -28,7 +27,6 @@ from deniable.model.pairwise.measure import (
 from deniable.model.paper.moments import Moments
 from deniable.model.paper.parameters import Statistics, TableCounts
 from deniable.release.seed_histogram import KeptPrefixes
-from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 
 # A model is estimated from one of these, and from nothing else that was learnt.
@@ -52,20 +50,10 @@ def describe_evidence(evidence: Evidence, names: Sequence[str]) -> dict[str, Any
         "kind": "pairs",
         "sigmas": list(evidence.value_sigmas),
         "table_sigma": evidence.table_sigma,
-        "ratio": evidence.ratio,
         "fitted_with": evidence.fitted_with or describe_computer(),
         "tables": [[names[i], names[j], n] for (i, j), n in evidence.table_counts.items()],
         "three_way": evidence.three_way and evidence.three_way.mean_square,
     }
-
-
-def find_kept(
-    evidence: Evidence, attributes: Sequence[Attribute], *, fraction: float
-) -> KeptDependences | None:
-    """Find what a model of pairs kept, from its noisy counts; None for the tables of a graph."""
-    if isinstance(evidence, TableCounts):
-        return None
-    return find_kept_dependences(evidence, attributes, fraction=fraction)
 
 
 def _describe_moments(evidence: TableCounts, names: Sequence[str]) -> dict[str, Any]:
@@ -167,7 +155,6 @@ def read_evidence(described: Mapping[str, Any], names: Sequence[str], take: Take
         value_sigmas=tuple(float(sigma) for sigma in described["sigmas"]),
         interaction_sigmas=dict(zip(pairs, sigmas.tolist(), strict=True)),
         table_sigma=float(described["table_sigma"]),
-        ratio=float(described["ratio"]),
         fitted_with=str(described["fitted_with"]),
         three_way=None if described["three_way"] is None else _read_three_way(len(names), take),
     )
@@ -220,13 +207,12 @@ def _list_divided(groups: Sequence[NDArray[Any]], order: int, sigmas: int) -> li
 
 
 def _require_deviations(sigmas: NDArray[Any], described: Mapping[str, Any]) -> None:
-    """Refuse standard deviations and a ratio that are not finite, or below what is possible."""
+    """Refuse standard deviations that are not finite, or below what is possible."""
     known = [float(described["table_sigma"]), *map(float, described["sigmas"])]
     deviations = np.concatenate([sigmas, known])
-    ratio = float(described["ratio"])
     possible = np.isfinite(deviations).all() and (deviations >= 0).all()
-    if not (possible and (sigmas > 0).all() and math.isfinite(ratio) and ratio > 0):
-        raise ArtefactError("the noise or the fractions of the noisy counts are impossible")
+    if not (possible and (sigmas > 0).all()):
+        raise ArtefactError("the noise of the noisy counts is impossible")
 
 
 def _split_tables(

@@ -229,7 +229,7 @@ def _check_fit(
 
 
 def _require_ledger_noise(measured: PairwiseMeasurements, claims: ManifestClaims) -> None:
-    """Require the noise, number of pairs and data fractions that the ledger accounts for."""
+    """Require the noise that the ledger accounts for."""
     scales = {spend.what: spend.scale for spend in claims.spends}
     known = [scales[f"{VALUES_OF}{name}"] for name in claims.names]
     same = known == [(sigma,) for sigma in measured.value_sigmas]
@@ -237,9 +237,6 @@ def _require_ledger_noise(measured: PairwiseMeasurements, claims: ManifestClaims
     if len(claims.names) > 1:
         same = scales[PAIR_SPENDS[1]] == (measured.table_sigma,)
         require(same, "pairs have other noise than in the ledger")
-    shares = claims.parameters.get("fractions", {"structure": 1.0, "parameters": 1.0})
-    ratio = shares["parameters"] / shares["structure"]
-    require(measured.ratio == ratio, "pairs and values have other fractions of the table")
 
 
 def _require_layout_and_tables(
@@ -251,8 +248,7 @@ def _require_layout_and_tables(
     require(set(known) <= set(schema.names), "target names an unknown column")
     targets = [schema.names.index(name) for name in known]
     shares = value_distributions(attributes, measured.values, measured.value_sigmas)
-    records = measured.ratio * measured.records
-    layout = choose_layout(attributes, shares, noise, records=records, targets=targets)
+    layout = choose_layout(attributes, shares, noise, records=measured.records, targets=targets)
     same = all(map(np.array_equal, layout.bins, measured.bins))
     same = same and all(map(np.array_equal, layout.groups, measured.groups))
     require(same, "bins or groups do not follow from the noisy values")
@@ -307,9 +303,7 @@ def _check_prefixes(artefact: Artefact, claims: ManifestClaims) -> str:
     require([level.length for level in levels] == lengths, "unexpected prefix lengths")
     require(len({level.records for level in levels}) <= 1, "the levels have different totals")
     if levels and isinstance(artefact.evidence, PairwiseMeasurements):
-        shares = claims.parameters.get("fractions", {"structure": 1.0, "seeds": 1.0})
-        total = round(artefact.evidence.records * (shares["seeds"] / shares["structure"]))
-        same = levels[0].records == total
+        same = levels[0].records == round(artefact.evidence.records)
         require(same, "the noisy number of seeds does not follow from the noisy values")
     for level in levels:
         low = (level.counts < claims.parameters["threshold"]).any()

@@ -24,8 +24,7 @@ _GROWTH_PER_NUMBER = 2.0**-41
 def require_composed_draft(claims: ManifestClaims, draft: Mapping[str, Any]) -> None:
     """Require that the rule allows composition, the draft's noise, and the requested total."""
     parameters = claims.parameters
-    is_gaussian = claims.is_pairwise and claims.document["data_use"] == "whole"
-    allowed = is_gaussian and claims.mode != "randomized" and not claims.has_own_model
+    allowed = claims.is_pairwise and claims.mode != "randomized" and not claims.has_own_model
     allowed = allowed and claims.unit is None and claims.rows_per_unit == 1
     epsilon = parameters["epsilon"]
     allowed = allowed and epsilon <= _MAX_EPSILON

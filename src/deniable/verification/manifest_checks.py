@@ -264,8 +264,7 @@ def expected_parameters(claims: ManifestClaims) -> set[str]:
 def _require_schema_draft(claims: ManifestClaims, draft: DraftCost) -> None:
     """Require the schema's cost of the draft, and its noise where the total composes it."""
     parameters = claims.parameters
-    is_gaussian = claims.is_pairwise and claims.document["data_use"] == "whole"
-    may_compose = is_gaussian and claims.mode != "randomized" and not claims.has_own_model
+    may_compose = claims.is_pairwise and claims.mode != "randomized" and not claims.has_own_model
     noise = draft.noise if may_compose and claims.composed_draft is not None else None
     same = parameters["draft"] == replace(draft, noise=noise).stated
     require(same, "the cost of the draft differs from the schema")
@@ -287,6 +286,7 @@ def _check_parameters(claims: ManifestClaims) -> str:
     automatic = parameters.get("omega_requested") == "auto"
     require(not automatic or len(omegas) == 1, "an automatic omega is a single number")
     if "fractions" in parameters:
+        require(not claims.is_pairwise, "a data split needs one of the paper's estimators")
         of_paper = claims.document["profile"] == "paper"
         known = split_fractions(seeds=claims.mode != "seedless", of_paper=of_paper)
         require(parameters["fractions"] == known, "unexpected fractions of the data split")

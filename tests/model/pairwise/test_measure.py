@@ -50,7 +50,7 @@ def noise_of(attributes, mu=math.inf):
     return pair_noise([attribute.size for attribute in attributes], mu_values=mu, mu_pairs=mu)
 
 
-def learnt(attributes, codes, noise, *, values_of=None, key=1, ratio=1.0, targets=()):
+def learnt(attributes, codes, noise, *, values_of=None, key=1, targets=()):
     """Measure one table; or one-way tables of one and interactions of another."""
     first = codes if values_of is None else values_of
     return measure_pairwise(
@@ -59,7 +59,6 @@ def learnt(attributes, codes, noise, *, values_of=None, key=1, ratio=1.0, target
         lambda binned: partial(count, binned, codes, workers=1),
         attributes,
         noise,
-        ratio=ratio,
         targets=targets,
     )
 

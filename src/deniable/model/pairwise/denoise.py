@@ -99,7 +99,7 @@ def denoise_tables(
     measured: PairwiseMeasurements, attributes: Sequence[Attribute], masks: PairMasks = NO_MASKS
 ) -> DenoisedTables:
     """Estimate consistent marginals and denoised two-way tables. Post-processing: no cost."""
-    records = measured.ratio * measured.records
+    records = measured.records
     tables = {pair: measured.table(pair) for pair in measured.tables}
     values, bins = _consistent_shares(measured, attributes, tables)
     bin_masks = BinMasks.of(masks, measured.bins, values)
@@ -167,7 +167,7 @@ def table_weights(
     """
     if not measured.interactions:
         return dict.fromkeys(combinations(range(len(attributes)), 2), 1.0)
-    records = measured.ratio * measured.records
+    records = measured.records
     marginals = value_distributions(attributes, measured.values, measured.value_sigmas)
     shares = [sum_groups(groups, p) for groups, p in zip(measured.bins, marginals, strict=True)]
     margins = [records * share for share in shares]
@@ -199,13 +199,13 @@ def _consistent_shares(
     The inverse-variance-weighted mean of their margins. The noise of a bin adds up over its values
     in the one-way table, and over the columns of its row in a two-way table.
     """
-    records = measured.ratio * measured.records
+    records = measured.records
     marginals = value_distributions(attributes, measured.values, measured.value_sigmas)
     sums, weights = [], []
     for marginal, groups, sigma in zip(
         marginals, measured.bins, measured.value_sigmas, strict=True
     ):
-        variance = (measured.ratio * sigma) ** 2 * np.bincount(groups) + _POSITIVE_FLOOR
+        variance = sigma**2 * np.bincount(groups) + _POSITIVE_FLOOR
         sums.append(records * sum_groups(groups, marginal) / variance)
         weights.append(1 / variance)
     for pair, (table, sigma) in tables.items():

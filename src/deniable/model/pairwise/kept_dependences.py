@@ -64,14 +64,13 @@ MOSTLY_NOISE = (
 
 
 def find_kept_dependences(
-    measured: PairwiseMeasurements, attributes: Sequence[Attribute], *, fraction: float = 1.0
+    measured: PairwiseMeasurements, attributes: Sequence[Attribute]
 ) -> KeptDependences | None:
     """Find the dependences that a model kept, from its noisy counts; None if they have no noise.
 
     Args:
         measured: The noisy counts.
         attributes: The domain of each column.
-        fraction: The share of the rows in which pairs are counted.
 
     Privacy:
         Covers: everything, as post-processing of the noisy counts, at no cost.
@@ -93,9 +92,8 @@ def find_kept_dependences(
     )
     tables = {pair: measured.table(pair)[1] for pair in measured.tables}
     pairs = PairNoises.of(columns, measured.interaction_sigmas, tables)
-    records = measured.ratio * measured.records
-    level = noise_level(columns, pairs, records=records, ratio=measured.ratio, fraction=fraction)
-    dependent, by_chance = _count_dependent(measured, columns, pairs, records)
+    level = noise_level(columns, pairs, records=measured.records)
+    dependent, by_chance = _count_dependent(measured, columns, pairs, measured.records)
     return KeptDependences(level=level, dependent=dependent, by_chance=by_chance)
 
 
@@ -123,7 +121,6 @@ def _count_dependent(
             columns,
             pairs.take(np.array(chosen)),
             records=records,
-            ratio=measured.ratio,
         )
         ratio = 1 + VISIBLE_SIGMAS * math.sqrt(2 / freedom)
         dependent += int(np.count_nonzero(found > ratio * noise))
@@ -152,7 +149,6 @@ def _sums_of_squares(
     pairs: PairNoises,
     *,
     records: float,
-    ratio: float,
 ) -> tuple[Reals, Reals]:
     """Sum the squares of each pair's residual, and compute their expectation under independence.
 
@@ -164,8 +160,7 @@ def _sums_of_squares(
         interactions: Noisy interactions of pairs of one shape, scaled by the number of cells.
         columns: The columns.
         pairs: These pairs.
-        records: Number of records in which pairs are counted.
-        ratio: Records in which pairs are counted per record of the one-way tables.
+        records: Number of records.
     """
     rows = np.stack([columns[i].shares for i in pairs.first])
     others = np.stack([columns[j].shares for j in pairs.second])
@@ -176,7 +171,7 @@ def _sums_of_squares(
     centred = centred - centred.mean(axis=1, keepdims=True)
     centred = centred - centred.mean(axis=2, keepdims=True)
     residual = centred - records * rows[:, :, None] * others[:, None, :]
-    margins = np.array([column.values * (ratio * column.sigma) ** 2 for column in columns])
+    margins = np.array([column.values * column.sigma**2 for column in columns])
     margins *= np.array([1 - 1 / len(column.shares) for column in columns])
     noise = (rows.shape[1] - 1) * (others.shape[1] - 1) * pairs.sigma**2
     noise = noise + sampling + margins[pairs.first] * np.square(others).sum(axis=1)

@@ -102,7 +102,6 @@ class PairwiseMeasurements:
         value_sigmas: Standard deviation of the noise of each one-way table.
         interaction_sigmas: Standard deviation of the noise of each pair's interactions, unscaled.
         table_sigma: Standard deviation of the noise of each two-way table.
-        ratio: Records in the two-way tables per record in the one-way tables, by public fractions.
         fitted_with: Description of the computer that fitted a stored model; "" for this one.
         three_way: Three-way interactions; None if they are not measured.
     """
@@ -116,7 +115,6 @@ class PairwiseMeasurements:
     value_sigmas: tuple[float, ...]
     interaction_sigmas: dict[Pair, float] = field(repr=False)
     table_sigma: float
-    ratio: float = 1.0
     fitted_with: str = ""
     three_way: ThreeWayInteractions | None = field(default=None, repr=False)
 
@@ -146,7 +144,7 @@ class PairwiseMeasurements:
 
     @property
     def records(self) -> float:
-        """Estimated number of records in the one-way tables."""
+        """Estimated number of records."""
         return estimate_records(self.values, self.value_sigmas)
 
 
@@ -157,23 +155,21 @@ def measure_pairwise(
     attributes: Sequence[Attribute],
     noise: PairNoise,
     *,
-    ratio: float = 1.0,
     targets: Sequence[int] = (),
 ) -> tuple[PairwiseMeasurements, list[Spend]]:
     """Measure all one-way tables, then the interactions of all pairs; return both and the spends.
 
     Args:
         rng: Source of the noise.
-        count_values: Counts records of the part ``structure``.
-        count_pairs: Counts records of the part ``parameters``.
+        count_values: Counts records by the attributes' values.
+        count_pairs: Counts records by bins or groups of values.
         attributes: The domain of each column.
         noise: The noise of each stage.
-        ratio: Records in ``parameters`` per record in ``structure``, by public fractions.
         targets: Columns whose pairs are measured more precisely. Public.
 
     Privacy:
-        Neighbours: add or remove one record of the part that is counted. It changes one cell of
-            every one-way table by 1, and the interactions of a pair as Lemma 11 states.
+        Neighbours: add or remove one record. It changes one cell of every one-way table by 1, and
+            the interactions of a pair as Lemma 11 states.
         Covers: all noisy numbers, empty cells included; the bins and groups, which are computed
             from noisy numbers; and everything computed from these.
         Does not cover: the domains, which must be public.
@@ -182,7 +178,7 @@ def measure_pairwise(
     sigmas = tuple(gaussian_sigma(law) for law in noise.values)
     shares = value_distributions(attributes, values, sigmas)
     layout = choose_layout(
-        attributes, shares, noise, records=ratio * estimate_records(values, sigmas), targets=targets
+        attributes, shares, noise, records=estimate_records(values, sigmas), targets=targets
     )
     measured = PairwiseMeasurements(
         values=tuple(values),
@@ -194,7 +190,6 @@ def measure_pairwise(
         value_sigmas=sigmas,
         interaction_sigmas={},
         table_sigma=gaussian_sigma(noise.tables),
-        ratio=ratio,
     )
     if noise.interactions.name == "exact":
         # No interactions are planned: the run is without noise, and the two-way tables of all pairs
@@ -331,9 +326,8 @@ def three_way_layout(
 ) -> ThreeWayLayout | None:
     """Choose the groups between which three-way interactions are measured. Post-processing."""
     shares = value_distributions(attributes, measured.values, measured.value_sigmas)
-    records = measured.ratio * measured.records
     return choose_three_way(
-        attributes, measured.bins, shares, noise, records=records, targets=targets
+        attributes, measured.bins, shares, noise, records=measured.records, targets=targets
     )
 
 

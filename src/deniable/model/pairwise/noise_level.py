@@ -181,14 +181,7 @@ class NoiseLevel:
         }
 
 
-def noise_level(
-    columns: Sequence[ColumnNoise],
-    pairs: PairNoises,
-    *,
-    records: float,
-    ratio: float = 1.0,
-    fraction: float = 1.0,
-) -> NoiseLevel:
+def noise_level(columns: Sequence[ColumnNoise], pairs: PairNoises, *, records: float) -> NoiseLevel:
     """Compute the noise level of a model. Post-processing of noisy counts: no cost.
 
     *Visible dependence.* In a pair with a × b groups of equal weight, a cell has the variance
@@ -215,17 +208,15 @@ def noise_level(
     Args:
         columns: The columns.
         pairs: The noise of the pairs.
-        records: Number of records in which pairs are counted.
-        ratio: Records in which pairs are counted per record of the one-way tables.
-        fraction: Records in which pairs are counted, as a share of all rows.
+        records: Number of records.
     """
     sizes = np.array([len(column.shares) for column in columns])
     level = NoiseLevel(
-        rows=records / fraction,
+        rows=records,
         columns=len(columns),
         pairs=len(pairs.first),
         groups=float(median(sizes.tolist())),
-        value_error=float(median(ratio * column.sigma / records for column in columns)),
+        value_error=float(median(column.sigma / records for column in columns)),
     )
     if not level.pairs:
         return level
@@ -238,23 +229,23 @@ def noise_level(
     is_ordered = np.array([column.is_ordered for column in columns])
     correlation = correlation[is_ordered[pairs.first] & is_ordered[pairs.second]]
     association = np.sqrt(effect / (np.minimum(a, b) - 1))
-    noise, sampling = _pair_deviations(columns, pairs, records=records, ratio=ratio)
+    noise, sampling = _pair_deviations(columns, pairs, records=records)
     variance_ratio = records * float(noise.mean() / sampling.mean()) ** 2
     return replace(
         level,
         visible_association=median(association.tolist()),
         visible_correlation=median(correlation.tolist()) if len(correlation) else None,
-        sample_share=fraction / (1 + variance_ratio),
+        sample_share=1 / (1 + variance_ratio),
     )
 
 
 def _pair_deviations(
-    columns: Sequence[ColumnNoise], pairs: PairNoises, *, records: float, ratio: float
+    columns: Sequence[ColumnNoise], pairs: PairNoises, *, records: float
 ) -> tuple[Reals, Reals]:
     """Compute √N and √(1 - Σp²) of each pair, as if its columns were independent."""
     sizes = np.array([len(column.shares) for column in columns])
     squares = np.array([float(np.square(column.shares).sum()) for column in columns])
-    margins = np.array([column.values * (ratio * column.sigma) ** 2 for column in columns])
+    margins = np.array([column.values * column.sigma**2 for column in columns])
     margins *= 1 - 1 / sizes
     one, two = pairs.first, pairs.second
     variance = (sizes[one] - 1) * (sizes[two] - 1) * pairs.best_sigma**2
