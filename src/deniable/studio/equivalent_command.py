@@ -54,11 +54,9 @@ def plan_command(
     return ("plan", "--schema", as_argument(schema), "--records", records, *guess, *options)
 
 
-def verify_command(
-    release: str, *, against: str = "", artefact: str = "", given: str = ""
-) -> tuple[str, ...]:
+def verify_command(release: str, *, against: str = "", artefact: str = "") -> tuple[str, ...]:
     """``deniable verify``: a release, or a file of records with its artefact."""
-    files = {"--against": against, "--artefact": artefact, "--given": given}
+    files = {"--against": against, "--artefact": artefact}
     named = [(flag, as_argument(path)) for flag, path in files.items() if path]
     return ("verify", as_argument(release), *(part for pair in named for part in pair))
 
@@ -72,11 +70,8 @@ def evaluate_command(table: str, release: str, records: str) -> tuple[str, ...]:
     )
 
 
-def generate_command(
-    artefact: str, *, out: str, records: str = "", given: str = "", options: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """``deniable generate``: more records from an artefact, or given rows completed."""
-    number = ("--records", records) if records else ()
-    rows = ("--given", as_argument(given)) if given else ()
-    file = ("--out", as_argument(out))
-    return ("generate", as_argument(artefact), *number, *rows, *options, *file)
+def generate_command(artefact: str, *, out: str, records: str, where: str = "") -> tuple[str, ...]:
+    """``deniable generate``: more records from an artefact, or those that meet a condition."""
+    condition = (f"--where={where}",) if where else ()
+    number = ("--records", records)
+    return ("generate", as_argument(artefact), *number, *condition, "--out", as_argument(out))
