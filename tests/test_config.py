@@ -9,10 +9,10 @@ import pytest
 from deniable.config import Config, parse_omega, read_options
 from deniable.errors import ConfigError
 
-NUMBERS = ["epsilon", "delta", "gamma", "epsilon0", "alpha", "seeds_share", "values_share"]
+NUMBERS = ["epsilon", "delta", "gamma", "epsilon0", "alpha"]
 WHOLE_NUMBERS = [
     *("k", "t", "max_cost", "rows_max", "max_plausible", "max_check_plausible"),
-    *("max_attempts", "workers"),
+    "workers",
 ]
 CHOICES = ["mode", "profile", "data_use", "estimator", "parameters", "engine"]
 SWITCHES = ["omega_known", "accept_drafted_schema", "accept_open_cluster"]
@@ -28,11 +28,8 @@ BOUNDS: dict[str, tuple[list[float], list[float]]] = {
     "max_cost": ([1, 2**31], [0, 2**31 + 1]),
     "alpha": ([2.0**-40, 1.0], [0.0, -1.0, math.inf]),
     "rows_max": ([1, 2**53], [0, -5]),
-    "seeds_share": ([0.001, 0.9], [0.0, 0.91, -0.1]),
-    "values_share": ([0.01, 0.99], [0.0, 1.0]),
     "max_plausible": ([1], [0]),
     "max_check_plausible": ([1], [0]),
-    "max_attempts": ([1], [0]),
     "workers": ([1, 1024], [0, 1025]),
 }
 
@@ -255,11 +252,8 @@ def test_every_option_can_be_written_to_a_file(write):
         order = ["home", "pet"]
         target = ["pet"]
         rows_max = 1_000
-        seeds_share = 0.2
-        values_share = 0.3
         max_plausible = 30
         max_check_plausible = 40
-        max_attempts = 50
         workers = 1
         engine = "spark"
         master = "spark://host:7077"

@@ -11,8 +11,6 @@ from deniable.cli.options import with_options
 from deniable.config import MAX_COST_GRAPH, MAX_COST_PAIRS, Config, Options, options
 from deniable.errors import ConfigError
 from deniable.option import Option, without_none
-from deniable.privacy.calibration import SEEDS_EPSILON_SHARES
-from deniable.privacy.pairwise_budget import VALUES_SHARE
 
 
 def an_option(**facts: Any) -> Option:
@@ -51,9 +49,6 @@ def test_every_flag_is_an_option_and_every_option_with_a_flag_has_one():
 
 def test_defaults_in_words_are_the_numbers_in_the_code():
     """Written as words, so that --help loads nothing heavy; compared here."""
-    low, high = SEEDS_EPSILON_SHARES
-    assert options()["seeds_share"].default_text == f"{low:g} to {high:g}, by a public rule"
-    assert options()["values_share"].default_text == f"{VALUES_SHARE:g}"
     assert Config().max_configurations == MAX_COST_PAIRS
     assert Config(estimator="clip").max_configurations == MAX_COST_GRAPH
     assert options()["max_cost"].default_text.startswith(f"{MAX_COST_PAIRS:,}; {MAX_COST_GRAPH} ")

@@ -167,7 +167,7 @@ def every_combination(world, times):
 def test_kept_prefixes_follow_from_their_noisy_counts(tmp_path):
     """As above, with the cells that the product counts: those of k seeds, here all of them."""
     world, k = WORLDS["few values"], 3
-    options = {"k": k, "omega": "1-2", "epsilon": 2.0, "seeds_share": 0.2, "noise": ClaimedSecret()}
+    options = {"k": k, "omega": "1-2", "epsilon": 40.0, "noise": ClaimedSecret()}
 
     def learn_from(key, rows):
         table = pl.concat([every_combination(world, k), world.table(key, rows)])
@@ -455,7 +455,7 @@ def prefix_noise():
         {"a": np.repeat(np.arange(VALUES), rows), **dict.fromkeys("bcd", [0] * VALUES * rows)}
     )
     order = ["a", "b", "c", "d"]
-    options = {"omega": "1-3", "k": 2, "epsilon": 4.0, "delta": 1e-4, "seeds_share": 0.8}
+    options = {"omega": "1-3", "k": 2, "epsilon": 4.0, "delta": 1e-4}
     options |= {"order": order, "graph": {name: [] for name in order}}
     levels = learn(table, PREFIX_SCHEMA, **options).histogram.levels
     assert [len(level.counts) for level in levels] == [VALUES] * LENGTHS

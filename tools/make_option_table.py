@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 
 HEAD = """# Options
 
-All options of a run. `learn`, `synthesize` and `plan` take them as flags; `dn.learn`, `dn.synthesize`, `dn.plan` and
+All options of a run. `learn`, `synthesize` and `plan` take most as flags; `dn.learn`, `dn.synthesize`, `dn.plan` and
 `dn.Synthesizer` as keywords; `--config FILE.toml` as keys. A flag wins over the file, the file over the profile, the
 profile over the default. This page is made from the source by `tools/make_option_table.py`. `generate` has options of its
 own: [given rows, conditions and shares](given-rows.md).

@@ -54,52 +54,49 @@ class Config:
 
     epsilon: float = option_field(
         1.0,
-        "ε of the whole release (mode tested: of the model); inf for no noise and no guarantee.",
+        "ε of the whole release (tested: of its model); inf: no noise, no guarantee.",
         "Common",
         bounds=(0, math.inf),
     )
     mode: Mode | None = option_field(
         None,
-        "one-shot and seedless: one cost for any number of records; tested and randomized: each "
-        "candidate is tested (the paper).",
+        "one-shot, seedless (one cost for any number of records), tested, randomized (the paper).",
         "Common",
         default_label="one-shot",
     )
-    profile: Profile = option_field("default", "Preset of options: ours, or the paper's.", "Common")
+    profile: Profile = option_field("default", "Preset of options: default, or paper.", "Common")
     delta: float = option_field(
-        1e-9, "δ of the whole release (mode tested: of the model).", "Privacy", bounds=(0, 1)
+        1e-9, "δ of the whole release (tested: of its model).", "Privacy", bounds=(0, 1)
     )
     k: int = option_field(
         50,
-        "Least number of input rows behind every copied combination of values.",
+        "Least number of rows behind every copied combination of values.",
         "Privacy",
         bounds=(1, _MAX_INTEGER),
         applies_to="one-shot, tested, randomized",
     )
     omega: str = option_field(
         "auto",
-        "Number ω of attributes drawn from the model, the rest are copied: 9, 9-11, or auto.",
+        "Number ω of attributes drawn from the model, the rest are copied: 9, 9-11 or auto.",
         "Privacy",
         applies_to="one-shot, tested, randomized",
     )
     data_use: DataUse = option_field(
-        "whole",
-        "whole: every row is used in every stage; split: each row in one, with norm-sub or clip.",
-        "Privacy",
+        "whole", "whole: rows serve all stages; split: one (norm-sub, clip).", "Privacy"
     )
     rows_max: int | None = option_field(
         None,
-        "Public estimate of the number of rows; affects accuracy, never the guarantee.",
+        "Public guess of the number of rows; steers noise, never the guarantee.",
         "Privacy",
         default_label="the schema's",
         bounds=(1, _MAX_INTEGER),
     )
     accept_drafted_schema: bool = option_field(
-        False, "Use schema entries that were read off the data and are not confirmed.", "Privacy"
+        False, "Use schema entries that were read off the table and are not confirmed.", "Privacy"
     )
     estimator: Estimator | None = option_field(
         None,
-        "pairs: two-way tables; others: the paper's network, estimated in this way.",
+        "pairs, or the paper's network by norm-sub or clip.",
         "Model",
         default_label="pairs; norm-sub where a graph is given",
     )
@@ -109,6 +106,7 @@ class Config:
         "Model",
         default_label=f"{MAX_COST_PAIRS:,}; {MAX_COST_GRAPH} for the tables of a graph",
         bounds=(1, 2**31),
+        has_flag=False,
     )
     alpha: float = option_field(
         1.0,
@@ -116,6 +114,7 @@ class Config:
         "Model",
         bounds=(2.0**-40, _MAX_INTEGER),
         applies_to="norm-sub, clip",
+        has_flag=False,
     )
     parameters: Parameters = option_field(
         "mean",
@@ -140,27 +139,9 @@ class Config:
         applies_to="norm-sub, clip",
         has_flag=False,
     )
-    seeds_share: float | None = option_field(
-        None,
-        "Share of ε for the seed histogram.",
-        "Model",
-        default_label="0.005 to 0.1, by a public rule",
-        bounds=(0.001, 0.9),
-        applies_to="one-shot",
-        has_flag=False,
-    )
-    values_share: float | None = option_field(
-        None,
-        "Share of the pairwise model's μ² for one-way tables.",
-        "Model",
-        default_label="0.33",
-        bounds=(0.01, 0.99),
-        applies_to="pairs",
-        has_flag=False,
-    )
     target: tuple[str, ...] | None = option_field(
         None,
-        "Column that matters most; may be repeated. Its pairs have half the noise of the others.",
+        "Column that matters most: its pairs get half the noise. May be repeated.",
         "Model",
         default_label="the schema's",
         applies_to="pairs",
@@ -171,6 +152,7 @@ class Config:
         "The paper's modes",
         default_label="yes",
         applies_to="tested, randomized",
+        has_flag=False,
     )
     gamma: float = option_field(
         4.0,
@@ -178,6 +160,7 @@ class Config:
         "The paper's modes",
         bounds=(1, _MAX_INTEGER),
         applies_to="tested, randomized",
+        has_flag=False,
     )
     epsilon0: float | None = option_field(
         None,
@@ -186,6 +169,7 @@ class Config:
         default_label="optimized",
         bounds=(0, _MAX_INTEGER),
         applies_to="randomized",
+        has_flag=False,
     )
     t: int | None = option_field(
         None,
@@ -194,6 +178,7 @@ class Config:
         default_label="optimized",
         bounds=(1, _MAX_INTEGER),
         applies_to="randomized",
+        has_flag=False,
     )
     max_plausible: int | None = option_field(
         None,
@@ -213,23 +198,15 @@ class Config:
         applies_to="your own model",
         has_flag=False,
     )
-    max_attempts: int = option_field(
-        1000,
-        "Candidates tried for each requested record before giving up.",
-        "The paper's modes",
-        bounds=(1, _MAX_INTEGER),
-        applies_to="tested",
-        has_flag=False,
-    )
     workers: int | None = option_field(
         None, "Number of threads.", "Execution", default_label="one for each core", bounds=(1, 1024)
     )
     engine: EngineName = option_field(
-        "local", "Where rows are counted: on this machine, or on a Spark cluster.", "Execution"
+        "local", "local: count rows on this machine; spark: on a cluster.", "Execution"
     )
     master: str | None = option_field(
         None,
-        "URL of the Spark cluster, such as spark://HOST:7077, yarn, or sc://HOST.",
+        "Spark cluster: spark://HOST:7077, yarn or sc://HOST.",
         "Execution",
         default_label="none",
         applies_to="engine spark",
@@ -321,8 +298,6 @@ class Options(TypedDict, total=False):
     parameters: Parameters
     graph: Mapping[str, list[str]]
     order: list[str] | tuple[str, ...]
-    seeds_share: float
-    values_share: float
     target: list[str] | tuple[str, ...]
     omega_known: bool
     gamma: float
@@ -330,7 +305,6 @@ class Options(TypedDict, total=False):
     t: int
     max_plausible: int
     max_check_plausible: int
-    max_attempts: int
     workers: int
     engine: EngineName
     master: str

@@ -358,23 +358,23 @@ def test_plan_agrees_with_the_run(deniable, given):
         ["--delta", "1e-300"],
         ["--mode", "randomized"],
         ["--mode", "randomized", "--delta", "0"],
-        ["--mode", "randomized", "--t", "500"],
+        ["--mode", "randomized", "--config", "t.toml"],
     ],
 )
 def test_a_guarantee_that_cannot_be_met_ends_with_3(deniable, given, more):
+    Path("t.toml").write_text("t = 500\n")
     run = ("synthesize", *given, "--records", 1_000, "--out", "o", *more)
     assert deniable(*run).complains(3, "BudgetError")
     assert deniable("plan", *given[1:], "--records", 1_000, *more).complains(3, "BudgetError")
-    assert here() == []
+    assert here() == ["t.toml"]
 
 
 def test_a_hopeless_run_ends_with_3_and_leaves_nothing(deniable, given, monkeypatch):
     monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", 2**15)
-    Path("c.toml").write_text("max_attempts = 1\n")
     run = ("synthesize", *given, "--records", 5, "--out", "o", "--mode", "tested", "--k", 1_999)
-    result = deniable(*run, "--omega", 1, "--epsilon", "inf", "--config", "c.toml")
+    result = deniable(*run, "--omega", 1, "--epsilon", "inf")
     assert result.complains(3, "too few", "smaller k")
-    assert here() == ["c.toml"]
+    assert here() == []
 
 
 # Schema

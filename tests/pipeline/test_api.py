@@ -353,7 +353,7 @@ def test_what_a_one_shot_record_may_keep_is_shared_by_k_rows(
     order = ["home", "pet", "boats", "trade", "years"]
     graph = {"pet": ["home"]}
     artefact = deniable.learn(
-        small_table, small_schema, k=20, omega="2-3", order=order, graph=graph, seeds_share=0.1
+        small_table, small_schema, k=20, omega="2-3", order=order, graph=graph, rows_max=2_000
     )
     for level in artefact.histogram.levels:
         columns = artefact.network.order[: level.length]
@@ -639,17 +639,6 @@ def test_definition_of_the_small_table(small_codes):
     assert definitions.correlation(pets, homes) > 0.1
     assert min(row_counts(small_codes, range(5)).values()) == 1
     assert (small_codes.shape, small_codes.dtype) == ((2_000, 5), CODE)
-
-
-def test_the_shares_of_the_budget_can_be_chosen_and_the_total_stays(small_schema):
-    usual = api.plan(small_schema)
-    chosen = api.plan(small_schema, seeds_share=0.4, values_share=0.6)
-    assert chosen.privacy.seeds.radius < usual.privacy.seeds.radius
-    assert chosen.privacy.pairs.tables.variance > usual.privacy.pairs.tables.variance
-    for run in (usual, chosen):
-        assert 0.98 < run.cost.epsilon <= 1
-    with pytest.raises(ConfigError, match="seeds_share"):
-        api.plan(small_schema, seeds_share=1.5)
 
 
 def test_options_of_a_cluster_need_its_engine(small_schema):

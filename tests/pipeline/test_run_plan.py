@@ -111,7 +111,6 @@ def test_a_run_is_composed_with_the_noise_of_its_draft(mode):
         {"data_use": "split", "estimator": "clip"},
         {"mode": "randomized", "records": 3, "k": 300},
         {"epsilon": 17.0},
-        {"seeds_share": 0.03},
     ],
 )
 def test_where_noise_is_not_gaussian_or_too_large_the_draft_is_added(options):
@@ -136,7 +135,7 @@ def test_neither_schema_nor_options_change_the_noise_after_a_draft():
     large = Schema(named, rows_max=10**7, draft=DRAFT)
     one = Schema(named[:1], rows_max=100, draft=DRAFT)
     runs = [deniable.plan(each, **limit) for each in (schema(draft=DRAFT), large, one)]
-    options = [{"mode": "seedless"}, {"mode": "tested"}, {"omega": "2-4"}, {"seeds_share": 0.01}]
+    options = [{"mode": "seedless"}, {"mode": "tested"}, {"omega": "2-4"}]
     runs += [deniable.plan(large, **limit, **each) for each in options]
     assert all(run.privacy.draft is not None for run in runs)
     assert len({round(gaussian_mu_of(run), 12) for run in runs}) == 1

@@ -120,10 +120,15 @@ def test_a_model_of_one_s_own_needs_mode_tested(small_table, small_schema, mode)
         synthesize(small_table, small_schema, mode, model=perturbation(small_schema))
 
 
+def give_up_after(candidates, monkeypatch):
+    monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", candidates)
+    monkeypatch.setattr(seed_modes, "_ATTEMPTS_PER_RECORD", 1)
+
+
 def test_the_limits_of_a_scan_are_kept(small_schema, small_codes, monkeypatch):
     """max_plausible below k: no candidate can pass, whatever the table."""
-    monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", 2**10)
-    options = {"mode": "tested", "k": 5, "model": perturbation(small_schema), "max_attempts": 1}
+    give_up_after(2**10, monkeypatch)
+    options = {"mode": "tested", "k": 5, "model": perturbation(small_schema)}
     table = Codec(small_schema).decode(small_codes[:50])
     enough = deniable.synthesize(table, small_schema, records=1, max_plausible=5, **options)
     assert enough.frame().height == 1
@@ -136,29 +141,29 @@ def test_the_limits_of_a_scan_are_kept(small_schema, small_codes, monkeypatch):
 
 
 def test_tested_records_that_nothing_keeps_end_with_advice(small_table, small_schema, monkeypatch):
-    monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", 2**16)
+    give_up_after(2**16, monkeypatch)
     nobody = '[[constraint]]\nforbid = { "home" = ["houseboat", "windmill"] }\n'
     schema = Schema.parse(small_schema.text() + "\n" + nobody)
     with pytest.raises(BudgetError, match="relax the constraints"):
-        synthesize(small_table, schema, "tested", 5, epsilon=INF, max_attempts=1)
+        synthesize(small_table, schema, "tested", 5, epsilon=INF)
 
 
 def test_a_hopeless_run_is_refused_and_nothing_is_written(
     small_table, small_schema, tmp_path, monkeypatch
 ):
     """Nobody shares four attributes with 1,999 others."""
-    monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", 2**16)
+    give_up_after(2**16, monkeypatch)
     with pytest.raises(BudgetError, match=r"too few of .* passed the deniability test"):
-        synthesize(
-            small_table, small_schema, "tested", k=1_999, omega="1", max_attempts=1, epsilon=INF
-        ).write(tmp_path / "out")
+        synthesize(small_table, small_schema, "tested", k=1_999, omega="1", epsilon=INF).write(
+            tmp_path / "out"
+        )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_how_many_passed_is_not_said(small_table, small_schema, monkeypatch):
     """Pass rates are confidential: the message is the same whether none passed or nearly enough."""
-    monkeypatch.setattr(seed_modes, "_MIN_ATTEMPTS", BLOCK)
-    options = {"omega": "2", "max_attempts": 1, "epsilon": INF, "noise": NOISE}
+    give_up_after(BLOCK, monkeypatch)
+    options = {"omega": "2", "epsilon": INF, "noise": NOISE}
     some = synthesize(small_table, small_schema, "tested", 5_000, k=30, **options)
     assert some.frame().height == 5_000
     messages = set()

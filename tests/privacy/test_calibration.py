@@ -10,7 +10,7 @@ from deniable.privacy.calibration import (
     STRUCTURE_SHARE,
     PublicFacts,
     calibrate,
-    default_seeds_share,
+    seeds_share,
     structure_laws,
 )
 from deniable.privacy.composition import Guarantee
@@ -49,7 +49,7 @@ def test_next_to_a_pairwise_model_seeds_get_more_of_epsilon_where_rows_are_many(
     epsilon, rows, lengths, share
 ):
     asked_for = facts(epsilon=epsilon, rows_max=rows, lengths=lengths, sizes=(2,) * 5)
-    assert default_seeds_share(asked_for, asked_for.limit) == pytest.approx(share)
+    assert seeds_share(asked_for, asked_for.limit) == pytest.approx(share)
 
 
 def test_in_a_small_table_seeds_cost_the_pairwise_model_half_a_percent_of_noise():
@@ -76,14 +76,12 @@ def test_next_to_the_papers_model_seeds_get_more_where_their_noise_would_hide_th
     epsilon, rows, lengths, share
 ):
     asked_for = facts(epsilon=epsilon, rows_max=rows, lengths=lengths)
-    assert default_seeds_share(asked_for, asked_for.limit) == pytest.approx(share, abs=1e-5)
+    assert seeds_share(asked_for, asked_for.limit) == pytest.approx(share, abs=1e-5)
 
 
 def test_the_noise_of_seeds_stays_below_a_tenth_of_the_rows_where_they_may_have_so_much():
     for rows in (5_000, 10_000, 10**6):
         assert make_plan(facts(rows_max=rows)).seeds.radius < rows / 10
-    given = make_plan(replace(facts(rows_max=10**6), seeds_share=0.1))
-    assert given.seeds.radius < make_plan(facts(rows_max=10**6)).seeds.radius
 
 
 def test_few_tables_get_laplace_noise_and_many_get_gaussian_noise():

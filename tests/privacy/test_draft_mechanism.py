@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from deniable.errors import BudgetError, InvariantError
+from deniable.errors import BudgetError
 from deniable.privacy.accountant import ShiftedTableLoss
 from deniable.privacy.calibration import PublicFacts
 from deniable.privacy.composition import Guarantee, gaussian_delta, gaussian_mu
@@ -19,7 +19,7 @@ LIMIT = Guarantee(epsilon=1.0, delta=1e-6)
 DRAFT = DraftMechanism(mu=0.1, columns=12, text_delta=6e-8)
 
 
-def facts(*, m=5, lengths=1, sizes=7, share=None, limit=LIMIT, draft=DRAFT):
+def facts(*, m=5, lengths=1, sizes=7, limit=LIMIT, draft=DRAFT):
     return PublicFacts(
         limit=limit,
         names=tuple(f"x{i}" for i in range(m)),
@@ -27,20 +27,16 @@ def facts(*, m=5, lengths=1, sizes=7, share=None, limit=LIMIT, draft=DRAFT):
         rows_max=10_000,
         lengths=lengths,
         sizes=(sizes,) * m,
-        seeds_share=share,
         draft=draft,
     )
 
 
 # Schemas that one draft may give: few columns and many, small and large.
-# Modes without seeds, several prefix lengths, and smaller shares for seeds: options that may be
-# chosen after the draft was read.
+# Modes without seeds, and several prefix lengths: options that may be chosen after the draft was
+# read.
 SCHEMAS = [
-    facts(m=m, lengths=lengths, sizes=sizes, share=share)
-    for m, lengths, share in (
-        *((1, 0, None), (2, 1, None), (5, 1, None), (5, 0, None), (12, 1, None)),
-        *((12, 2, None), (12, 1, 0.001), (12, 5, 0.02)),
-    )
+    facts(m=m, lengths=lengths, sizes=sizes)
+    for m, lengths in ((1, 0), (2, 1), (5, 1), (5, 0), (12, 1), (12, 2), (12, 5))
     for sizes in (2, 40)
 ]
 
@@ -140,11 +136,6 @@ def test_a_draft_that_leaves_nothing_is_refused():
         make_plan(facts(draft=replace(DRAFT, mu=whole)))
     with pytest.raises(BudgetError, match="leaves no ε or δ"):
         make_plan(facts(draft=replace(DRAFT, text_delta=1e-6)))
-
-
-def test_more_for_seeds_than_is_reserved_is_refused():
-    with pytest.raises(InvariantError, match="more of ε than is reserved"):
-        make_plan(facts(share=0.021))
 
 
 def test_one_and_two_columns_can_be_composed():

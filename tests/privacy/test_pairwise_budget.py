@@ -138,12 +138,10 @@ def test_without_noise_everything_is_exact_and_all_pairs_are_counted():
 
 @pytest.mark.parametrize("m", NUMBERS)
 def test_the_shares_of_values_and_pairs_are_all_there_is(m):
-    values, pairs = pairwise_shares(m, values_share=None)
+    values, pairs = pairwise_shares(m)
     assert values + pairs == pytest.approx(1)
     assert values > 0
     assert (pairs > 0) == (m > 1)
-    if m > 1:
-        assert pairwise_shares(m, values_share=0.7) == (0.7, pytest.approx(0.3))
 
 
 # Interactions of pairs: the noise of each follows from their shapes, in one stated entry

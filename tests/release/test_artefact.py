@@ -34,7 +34,7 @@ FILES = ("artefact.json", "schema.toml", "tables.npz")
 def artefact(small_table, small_schema):
     """Two prefix lengths, tables and log-linear distributions, noise of a fixed key."""
     promise = {"k": 5, "epsilon": 5.0, "delta": 1e-6}
-    options = {"omega": "2-3", "seeds_share": 0.1, "max_cost": 5}
+    options = {"omega": "2-3", "max_cost": 5}
     return deniable.learn(small_table, small_schema, noise=Keyed(3), **options, **promise)
 
 

@@ -198,7 +198,7 @@ def test_records_keep_a_parity_and_the_pairs_of_what_follows_it():
     frame, schema = parity_table(8_000)
     agree, means = {}, {}
     for mode in ("one-shot", "seedless"):
-        options = {"omega": "1", "seeds_share": 0.05} if mode == "one-shot" else {}
+        options = {"omega": "1"} if mode == "one-shot" else {}
         artefact = learn(frame, schema, mode=mode, epsilon=20.0, noise=Keyed(1), **options)
         records = generate(artefact, 8_000, key=3).frame()
         coins = records.select("a", "b", "c").sum_horizontal()
@@ -215,7 +215,7 @@ def test_records_keep_a_parity_and_the_pairs_of_what_follows_it():
 def test_a_model_that_was_not_fitted_to_the_kept_prefixes_does_not_verify(tmp_path):
     """``verify`` chooses ω with the first fit and compares the model with the second."""
     frame, schema = parity_table(8_000)
-    artefact = learn(frame, schema, epsilon=20.0, seeds_share=0.05)
+    artefact = learn(frame, schema, epsilon=20.0)
     assert artefact.omegas == (1,)
     artefact.save(tmp_path / "artefact")
     verify(tmp_path / "artefact").require()

@@ -17,7 +17,7 @@ def release(tmp_path_factory) -> Release:
     has a pairwise model.
     """
     folder = tmp_path_factory.mktemp("release")
-    return Release(make(folder, omega="2-3", key=7, estimator="norm-sub", seeds_share=0.2))
+    return Release(make(folder, omega="2-3", key=7, estimator="norm-sub"))
 
 
 @pytest.fixture(scope="session")

@@ -76,7 +76,7 @@ TABLE = table()
 # So many configurations that a table has two parents, and that a distribution has no table.
 # Prefixes have three attributes: of two, the model knows all that their counts could change.
 # ε is large enough for three-way interactions.
-USUAL = {"epsilon": 24.0, "delta": 1e-6, "k": 50, "omega": "1", "max_cost": 40, "seeds_share": 0.3}
+USUAL = {"epsilon": 24.0, "delta": 1e-6, "k": 50, "omega": "1", "max_cost": 40}
 
 
 def make(folder: Path, *, records: int = 300, file_format: str = "csv", **options: Any) -> Path:

@@ -55,7 +55,6 @@ def faults(document) -> list[str]:
         {"columns": 8, "omega": "1-5"},
         {"columns": 8, "omega": "3-7", "epsilon": 1.5, "delta": 1e-6},
         {"columns": 3, "omega": "3"},
-        {"columns": 3, "seeds_share": 0.001},
         {"columns": 3, "mode": "seedless", "epsilon": 16.0},
     ],
 )

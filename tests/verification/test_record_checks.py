@@ -202,7 +202,7 @@ def test_changed_generated_records_are_detected(tmp_path):
 
 
 def test_kept_prefixes_shared_by_too_few_rows_are_detected(tmp_path):
-    folder = make(tmp_path, seeds_share=0.2)
+    folder = make(tmp_path, estimator="norm-sub")
     report = verify(folder, against=TABLE.head(5))
     assert failing(report) == ["kept prefixes in the table"]
     other = verify(folder, against=pl.concat([TABLE, TABLE]))

@@ -141,7 +141,7 @@ def long_release(tmp_path_factory) -> Release:
     """A release with enough records that one seed more or less changes them."""
     folder = tmp_path_factory.mktemp("long")
     some = {"omega": "2-3", "key": 7, "records": 20_000, "estimator": "norm-sub"}
-    return Release(make(folder, **some, seeds_share=0.2))
+    return Release(make(folder, **some, rows_max=100))
 
 
 def test_the_unchanged_release_passes_and_has_kept_prefixes(long_release):

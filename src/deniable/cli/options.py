@@ -39,6 +39,8 @@ class PanelCommand(TyperCommand):
         given = list(args)
         if any(each.startswith(f"{_JSON_FLAG}=") for each in given):
             raise ConfigError(_JSON_ADVICE)
+        if any(parameter.name == "config" for parameter in self.params):
+            _refuse_keys(given)
         ctx.allow_extra_args = True  # or the library would complain first
         use_plain_conversion(self.get_params(ctx))
         left: list[str] = super().parse_args(ctx, args)
@@ -61,6 +63,17 @@ class PanelCommand(TyperCommand):
         for panel, rows in [*panels.items(), (_OTHER_PANEL, others)]:
             with formatter.section(panel):
                 formatter.write_dl(rows)
+
+
+def _refuse_keys(arguments: list[str]) -> None:
+    """Refuse options without a flag; say where they are written."""
+    keys = {option.flag: option.name for option in all_options().values() if not option.has_flag}
+    for flag in (each.partition("=")[0] for each in arguments):
+        if flag in keys:
+            raise ConfigError(
+                f"there is no flag {flag}: write {keys[flag]} into a configuration file, and give "
+                "that as --config FILE.toml"
+            )
 
 
 class CommandGroup(TyperGroup):
@@ -139,12 +152,12 @@ def decimal_number(flag: str) -> Callable[[str], float]:
 
 
 TableFile = Annotated[
-    Path, typer.Argument(help="Confidential table: .csv, .csv.gz or .parquet.", show_default=False)
+    Path, typer.Argument(help="Table: .csv, .csv.gz or .parquet.", show_default=False)
 ]
 TablePath = Annotated[
     Path,
     typer.Argument(
-        help="Confidential table: .csv, .csv.gz or .parquet, or a folder of such files.",
+        help="Table, or folder of parts: .csv(.gz) or .parquet.",
         show_default=False,
     ),
 ]
@@ -152,7 +165,7 @@ SchemaPath = Annotated[
     Path,
     typer.Option(
         "--schema",
-        help="Schema of the table (schema.toml).",
+        help="Schema (schema.toml).",
         show_default=False,
         rich_help_panel="Common",
     ),
@@ -182,7 +195,7 @@ Key = Annotated[
     number_flag(
         "--key",
         int,
-        help="Key of the generation: same artefact and key, same records. [a fresh one]",
+        help="Same artefact and key, same records. [a fresh one]",
         show_default=False,
         rich_help_panel=OUTPUT_PANEL,
     ),
@@ -279,7 +292,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         default=None,
         annotation=Annotated[
             Path | None,
-            typer.Option(help="TOML file with options.", rich_help_panel="Common"),
+            typer.Option(
+                help="TOML file with these and more options (docs/options.md).",
+                rich_help_panel="Common",
+            ),
         ],
     )
     parameters = sorted([*own, config, *flags], key=_panel_order)
@@ -292,9 +308,7 @@ def _parameter(option: Option) -> inspect.Parameter:
     kind: Any = option.kind
     default: Any = None
     text = f"{option.text} [{option.default_text}]"
-    if option.name == "omega_known":
-        kind = Literal["yes", "no"]
-    elif kind is bool:
+    if kind is bool:
         default, text = False, option.text
     elif get_origin(kind) is tuple:
         kind = list[str]
@@ -303,6 +317,8 @@ def _parameter(option: Option) -> inspect.Parameter:
         declare = partial(number_flag, kind=kind)
     elif kind == list[str]:
         declare = partial(typer.Option, metavar="<column>")
+    elif option.choices:
+        declare = partial(typer.Option, metavar="<name>")
     settings = declare(option.flag, help=text, show_default=False, rich_help_panel=option.section)
     return inspect.Parameter(
         option.name,
@@ -324,7 +340,7 @@ OpenCluster = _declared("accept_open_cluster")
 
 def _panel_order(parameter: inspect.Parameter) -> int:
     """Arguments first, then the panels; within a panel the order of declaration."""
-    panels = ["Common", "Privacy", "Model", "The paper's modes", "Execution", OUTPUT_PANEL]
+    panels = ["Common", "Privacy", "Model", "Execution", OUTPUT_PANEL]
     settings = parameter.annotation.__metadata__[0]
     panel = getattr(settings, "rich_help_panel", None)
     return panels.index(panel) if panel in panels else -1
@@ -335,8 +351,6 @@ def given_options(chosen: dict[str, Any]) -> dict[str, Any]:
     from deniable.config import read_options, require_known
 
     file = chosen.pop("config")
-    if chosen["omega_known"] is not None:
-        chosen["omega_known"] = chosen["omega_known"] == "yes"
     chosen["target"] = chosen["target"] or None
     for switch in ("accept_drafted_schema", "accept_open_cluster"):
         chosen[switch] = chosen[switch] or None

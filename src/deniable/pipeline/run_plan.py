@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from deniable.config import Config, Mode, parse_omega
 from deniable.errors import BudgetError, ConfigError
 from deniable.model.paper.correlation import entropy_queries
-from deniable.privacy.calibration import SEEDS_SHARE_AFTER_DRAFT, PublicFacts
+from deniable.privacy.calibration import PublicFacts
 from deniable.privacy.composition import Guarantee, row_limit, sequential_composition, unit_cost
 from deniable.privacy.draft_mechanism import DraftMechanism
 from deniable.privacy.ledger import Part
@@ -136,8 +136,6 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         names=schema.names,
         queries=_count_entropies(schema, config),
         sizes=schema.sizes if config.uses_pairs else (),
-        seeds_share=config.seeds_share,
-        values_share=config.values_share,
         models=_models(schema, config),
         rows_max=config.rows_max or schema.rows_max,
         lengths=_count_lengths(schema, omegas) if mode == "one-shot" else 0,
@@ -217,9 +215,7 @@ def _composed_draft(schema: Schema, config: Config, mode: Mode) -> DraftMechanis
             "mu, columns and text_delta under [draft] are not those of its epsilon and delta: "
             "restore the section as deniable init wrote it"
         )
-    is_gaussian = config.uses_pairs and mode != "randomized"
-    is_small = (config.seeds_share or 0.0) <= SEEDS_SHARE_AFTER_DRAFT
-    if not (is_gaussian and is_small and schema.unit is None):
+    if not (config.uses_pairs and mode != "randomized" and schema.unit is None):
         return None
     fits = composes_with_draft(mechanism, attributes=len(schema.names), epsilon=config.epsilon)
     return mechanism if fits else None

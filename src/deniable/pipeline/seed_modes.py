@@ -43,7 +43,8 @@ from deniable.release.seed_mechanism import (
 from deniable.schema.schema import Schema
 from deniable.workers import count_cores, map_in_order
 
-# Candidates that are tried at least before giving up, however few records are requested.
+# Candidates that are tried for each record before giving up; and at least, however few there are.
+_ATTEMPTS_PER_RECORD = 1000
 _MIN_ATTEMPTS = 2**22
 
 
@@ -128,7 +129,7 @@ def release_candidates(
     Returns:
         The records, and the confidential numbers of candidates and of those that passed.
     """
-    limit = max(_MIN_ATTEMPTS, run.config.max_attempts * records)
+    limit = max(_MIN_ATTEMPTS, _ATTEMPTS_PER_RECORD * records)
     if engine is not None and isinstance(source.kernel, OwnOmegaKernel):
         passed = PassedRecords.count(
             source.kernel, engine, records=records, max_attempts=limit, progress=run.progress

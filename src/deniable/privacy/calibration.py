@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from deniable.errors import BudgetError, InvariantError
+from deniable.errors import BudgetError
 from deniable.privacy import noise_laws
 from deniable.privacy.composition import (
     Guarantee,
@@ -71,12 +71,10 @@ class PublicFacts:
         sizes: Domain size of each attribute, if one-way and two-way tables are learnt in place
             of structure and conditional tables; otherwise empty.
         models: Model of each attribute, if some are not histograms; otherwise empty.
-        seeds_share: The seeds' share of ε; None for ``default_seeds_share``.
-        values_share: The one-way tables' share of the pairwise budget; None for the default.
         of_paper: Use the paper's noise, scaled so that the paper's own formula meets the limit.
             The true cost may exceed the limit.
         draft: A private draft of the schema that is part of the limit, if the run is composed
-            with it. Then ``sizes`` are given, and ``seeds_share`` is at most what is reserved.
+            with it. Then ``sizes`` are given.
     """
 
     limit: Guarantee
@@ -87,8 +85,6 @@ class PublicFacts:
     fractions: Mapping[Part, float] | None = None
     test: Spend | None = None
     sizes: tuple[int, ...] = ()
-    seeds_share: float | None = None
-    values_share: float | None = None
     models: tuple[TableModel, ...] = ()
     of_paper: bool = False
     draft: DraftMechanism | None = None
@@ -117,7 +113,7 @@ def calibrate(facts: PublicFacts, limit: Guarantee) -> NoiseScales:
     if test is not None and test.each is not None and exceeds_grid(test.each, test.times):
         limit, test = _limit_after_test(limit, test), None
     if facts.lengths:
-        share = facts.seeds_share or default_seeds_share(facts, limit)
+        share = seeds_share(facts, limit)
         seeds = noise_laws.bounded_noise(
             epsilon=share * limit.epsilon,
             delta=SEEDS_DELTA_SHARE * limit.delta,
@@ -152,9 +148,6 @@ def _calibrate_after_draft(
         Does not cover: texts of a single row, and the errors of noise tables (``plan``).
     """
     epsilon, delta = SEEDS_SHARE_AFTER_DRAFT * limit.epsilon, SEEDS_DELTA_SHARE * limit.delta
-    share = facts.seeds_share or SEEDS_SHARE_AFTER_DRAFT
-    if share > SEEDS_SHARE_AFTER_DRAFT:
-        raise InvariantError("seeds have more of ε than is reserved after a private draft")
     # Rounded up by more than the rounding of the table of bounded noise.
     reserved = DiscreteLoss.from_guarantee((1 + 1e-9) * epsilon, (1 + 1e-9) * delta, times=1)
     total = limit.epsilon
@@ -167,7 +160,7 @@ def _calibrate_after_draft(
         )
     seeds = None
     if facts.lengths:
-        seeds = noise_laws.bounded_noise(epsilon=share * total, delta=delta, lengths=facts.lengths)
+        seeds = noise_laws.bounded_noise(epsilon=epsilon, delta=delta, lengths=facts.lengths)
     return NoiseScales(
         mu_structure=math.inf,
         counts=noise_laws.exact(),
@@ -228,7 +221,7 @@ def _calibrate_tables(
     return NoiseScales(mu_structure=mu * math.sqrt(structure_share), counts=counts, seeds=seeds)
 
 
-def default_seeds_share(facts: PublicFacts, limit: Guarantee) -> float:
+def seeds_share(facts: PublicFacts, limit: Guarantee) -> float:
     """Choose the seeds' share of ε from public facts.
 
     Next to a pairwise model, for each prefix length:
@@ -258,7 +251,7 @@ def default_seeds_share(facts: PublicFacts, limit: Guarantee) -> float:
 
 def _pair_noise_at(facts: PublicFacts, mu: float) -> PairNoise:
     """Choose the noise of one-way and two-way tables that together cost μ."""
-    values, pairs = pairwise_shares(len(facts.sizes), values_share=facts.values_share)
+    values, pairs = pairwise_shares(len(facts.sizes))
     return pair_noise(facts.sizes, mu_values=mu * math.sqrt(values), mu_pairs=mu * math.sqrt(pairs))
 
 

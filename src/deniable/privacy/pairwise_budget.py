@@ -225,12 +225,9 @@ def _three_way_noise(attributes: int, tables: Law) -> tuple[Law, int]:
     return noise_laws.rounded_gaussian(sigma), reserved
 
 
-def pairwise_shares(attributes: int, *, values_share: float | None) -> tuple[float, float]:
+def pairwise_shares(attributes: int) -> tuple[float, float]:
     """Split μ² between one-way tables and pairs; the two shares add up to 1."""
-    if attributes < 2:
-        return 1.0, 0.0
-    values = VALUES_SHARE if values_share is None else values_share
-    return values, 1 - values
+    return (1.0, 0.0) if attributes < 2 else (VALUES_SHARE, 1 - VALUES_SHARE)
 
 
 def gaussian_sigma(law: Law) -> float:
