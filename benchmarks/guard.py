@@ -28,7 +28,7 @@ from deniable.release.seed_mechanism import SCAN_BLOCK, SeedMechanism, own_omega
 
 COLUMNS, ROWS, SEEDS, BLOCKS = 11, 1_300_000, 300_000, 60
 HEAVY = (
-    *("dp_accounting", "numpy", "pandas", "polars", "pyarrow", "pydantic", "rich", "scipy.sparse"),
+    *("dp_accounting", "numpy", "pandas", "polars", "pyarrow", "rich", "scipy.sparse"),
     *("scipy.special", "sklearn"),
 )
 SHOWN = f"""

@@ -12,9 +12,13 @@ from typer.core import TyperGroup
 
 from command_line import FAST, here
 from deniable.cli.commands import app
-from deniable.cli.options import decimal_number, given_options, whole_number
+from deniable.cli.options import (
+    decimal_number,
+    given_options,
+    positive_number,
+    whole_number,
+)
 from deniable.config import options
-from deniable.errors import ConfigError
 
 OPTIONS = [
     *("epsilon", "delta", "k", "omega", "mode", "profile", "data-use"),
@@ -121,7 +125,7 @@ def test_the_rows_of_a_plan_are_a_whole_number(deniable, given):
     answer = deniable("plan", *given[1:], "--rows", 777, "--json").json
     assert answer["forecast"]["rows"] == 777
     assert deniable("plan", *given[1:], "--rows", "0").complains(2, "--rows 0")
-    assert deniable("plan", *given[1:], "--rows", "1,000").complains(2, "--rows 1000")
+    assert deniable("plan", *given[1:], "--rows", "1,000").complains(2, "such as 1000")
 
 
 @pytest.mark.parametrize(
@@ -161,16 +165,15 @@ def test_a_fault_in_the_config_file_ends_with_2(deniable, given, text):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--records", "3,000"], ["--records 3,000", "not a whole number", "--records 3000"]),
-        (["--records", "5", "--epsilon", "1,5"], ["--epsilon 1,5", "--epsilon 1.5"]),
-        (["--records", "5", "--k", "many"], ["--k many", "digits only"]),
-        (["--records", "5", "--key", "0x1f"], ["--key 0x1f", "digits only"]),
+        (["--records", "3,000"], ["'--records': 3,000 is not a whole number", "such as 3000"]),
+        (["--records", "5", "--epsilon", "1,5"], ["'--epsilon': 1,5", "such as 1.5"]),
+        (["--records", "5", "--k", "many"], ["'--k': many", "digits only"]),
+        (["--records", "5", "--key", "0x1f"], ["'--key': 0x1f", "digits only"]),
     ],
 )
 def test_what_is_no_number_is_explained(deniable, given, args, words):
     result = deniable("synthesize", *given, "--out", "o", *args)
-    assert result.complains(2, "ConfigError: ", *words)
-    assert "Usage:" not in result.err
+    assert result.complains(2, *words)
     assert here() == []
 
 
@@ -253,7 +256,7 @@ def test_the_version_is_that_of_the_package(deniable):
     ("text", "number"), [("3000", 3_000), ("+5", 5), ("-1", -1), (" 7 ", 7), (str(2**128), 2**128)]
 )
 def test_a_whole_number_is_parsed(text, number):
-    assert whole_number("--records")(text) == number
+    assert whole_number(text) == number
 
 
 @pytest.mark.parametrize(
@@ -265,31 +268,31 @@ def test_a_whole_number_is_parsed(text, number):
     ],
 )
 def test_what_is_no_whole_number_is_explained_with_an_example(text, example):
-    with pytest.raises(ConfigError) as error:
-        whole_number("--records")(text)
-    assert str(error.value).startswith(f"--records {text}: not a whole number")
-    assert str(error.value).endswith(f"such as --records {example}")
+    with pytest.raises(typer.BadParameter) as error:
+        whole_number(text)
+    assert error.value.message.startswith(f"{text} is not a whole number")
+    assert error.value.message.endswith(f"such as {example}")
 
 
-def test_a_number_can_have_a_minimum():
-    assert whole_number("--runs", least=1)("1") == 1
-    with pytest.raises(ConfigError, match="--runs 0: must be at least 1"):
-        whole_number("--runs", least=1)("0")
+def test_a_positive_number_is_at_least_1():
+    assert positive_number("1") == 1
+    with pytest.raises(typer.BadParameter, match="must be at least 1"):
+        positive_number("0")
 
 
 @pytest.mark.parametrize(
     ("text", "number"), [("1", 1.0), ("0.5", 0.5), ("1e-9", 1e-9), ("inf", math.inf), ("-2", -2)]
 )
 def test_a_decimal_number_is_parsed(text, number):
-    assert decimal_number("--epsilon")(text) == number
+    assert decimal_number(text) == number
 
 
 @pytest.mark.parametrize(
     ("text", "example"),
-    [("1,5", "1.5"), ("one", "0.5"), ("nan", "0.5"), ("", "0.5"), ("1,", "0.5")],
+    [("1,5", "1.5"), ("one", "0.5"), ("", "0.5"), ("1,", "0.5")],
 )
 def test_what_is_no_number_is_explained_with_an_example(text, example):
-    with pytest.raises(ConfigError) as error:
-        decimal_number("--epsilon")(text)
-    assert str(error.value).startswith(f"--epsilon {text}: not a number")
-    assert str(error.value).endswith(f"such as --epsilon {example}")
+    with pytest.raises(typer.BadParameter) as error:
+        decimal_number(text)
+    assert error.value.message.startswith(f"{text} is not a number")
+    assert error.value.message.endswith(f"such as {example}")

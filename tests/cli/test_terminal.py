@@ -2,7 +2,6 @@
 
 import errno
 import io
-import json
 import sys
 import unicodedata
 
@@ -13,11 +12,9 @@ from hypothesis import strategies as st
 from deniable.cli.terminal import (
     GuardedStream,
     escape,
-    escape_json,
     guarded_streams,
     print_error,
     print_line,
-    substitute,
     unescaped_errors,
 )
 
@@ -56,27 +53,18 @@ def test_no_text_reaches_the_terminal_with_a_control_character(text):
     assert not hidden & {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
-@given(st.text(), st.sampled_from(["utf-8", "ascii", "latin-1", "cp1252"]))
-def test_json_means_the_same_whatever_the_terminal_can_show(text, encoding):
-    line = escape_json({text: text}, encoding)
-    assert json.loads(line) == {text: text}
-    assert len(line.splitlines()) == 1
-    line.encode(encoding)
-
-
 @pytest.mark.parametrize(
     ("encoding", "shown"),
     [
-        ("ascii", "epsilon = 1 +- 2 - sum p_j ? ?"),
-        ("latin-1", "epsilon = 1 ± 2 - sum p_j ? é"),
-        ("utf-8", "ε = 1 ± 2 – Σ p_j 日 é"),
+        ("ascii", "? = 1 ? 2 ? ?"),
+        ("latin-1", "? = 1 ± 2 ? é"),
+        ("utf-8", "ε = 1 ± 2 日 é"),
     ],
 )
 def test_a_character_that_cannot_be_shown_is_replaced(encoding, shown):
-    assert substitute("ε = 1 ± 2 – Σ p_j 日 é", encoding) == shown
     raw, stream = stream_of(encoding)
     guarded = GuardedStream(stream)
-    guarded.write("ε = 1 ± 2 – Σ p_j 日 é")
+    guarded.write("ε = 1 ± 2 日 é")
     guarded.flush()
     assert raw.getvalue().decode(encoding) == shown
     assert guarded.encoding == encoding

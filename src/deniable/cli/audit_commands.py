@@ -11,7 +11,7 @@ from deniable.cli.options import (
     Quiet,
     app,
     given_options,
-    number_flag,
+    positive_number,
     with_options,
 )
 from deniable.cli.output import print_json, print_list, print_text, show_progress
@@ -52,10 +52,9 @@ Holdout = Annotated[
 ]
 AuditRuns = Annotated[
     int | None,
-    number_flag(
+    typer.Option(
         "--runs",
-        int,
-        least=1,
+        parser=positive_number,
         help="Runs with and without the row, each. [what takes two minutes]",
         rich_help_panel="Common",
     ),

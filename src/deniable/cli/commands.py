@@ -28,9 +28,10 @@ from deniable.cli.options import (
     Thorough,
     UnitColumn,
     app,
+    decimal_number,
     given_options,
-    number_flag,
     output_option,
+    whole_number,
     with_options,
 )
 from deniable.cli.output import (
@@ -93,7 +94,7 @@ def init(
     out: Annotated[Path, typer.Option(help="Schema to write.")] = Path("schema.toml"),
     draft_epsilon: DraftEpsilon = None,
     draft_delta: Annotated[
-        float, number_flag("--draft-delta", float, help="δ of a private draft.")
+        float, typer.Option("--draft-delta", parser=decimal_number, help="δ of a private draft.")
     ] = 1e-10,
     unit: UnitColumn = None,
     max_rows_per_unit: RowsPerUnit = None,
@@ -139,8 +140,11 @@ def plan(
     schema: SchemaPath,
     records: Annotated[
         int | None,
-        number_flag(
-            "--records", int, help="Number of records, if known.", rich_help_panel="Common"
+        typer.Option(
+            "--records",
+            parser=whole_number,
+            help="Number of records, if known.",
+            rich_help_panel="Common",
         ),
     ] = None,
     rows: TableRows = None,

@@ -16,7 +16,8 @@ from deniable.cli.options import (
     Quiet,
     RecordsPath,
     Workers,
-    number_flag,
+    positive_number,
+    whole_number,
 )
 from deniable.cli.output import (
     count_records,
@@ -52,9 +53,9 @@ ArtefactPath = Annotated[
 ]
 GeneratedCount = Annotated[
     int | None,
-    number_flag(
+    typer.Option(
         "--records",
-        int,
+        parser=whole_number,
         help="Number of records to generate; not with --given.",
         show_default=False,
         rich_help_panel="Common",
@@ -70,10 +71,9 @@ Given = Annotated[
 ]
 RecordsEach = Annotated[
     int | None,
-    number_flag(
+    typer.Option(
         "--records-each",
-        int,
-        least=1,
+        parser=positive_number,
         help="How often each given row is completed. [1]",
         show_default=False,
         rich_help_panel=_CONDITION_PANEL,

@@ -1,17 +1,14 @@
 """The command line application and its flags, generated from the options of ``Config``."""
 
 import inspect
-import math
 import re
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from deniable.cli.argument_conversion import use_plain_conversion
 from deniable.cli.terminal import print_line
 from deniable.config import options as all_options
 from deniable.errors import ConfigError
@@ -26,9 +23,6 @@ _JSON_ADVICE = (
 )
 # What people put between groups of three digits: "3,000", "3.000", "3 000", "3'000", "3_000".
 _GROUPED_DIGITS = re.compile(r"[+-]?\d{1,3}([,.'_\s]\d{3})+", re.ASCII)
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)
-# No option is longer: a key has at most 39 digits.
-_WHOLE_NUMBER = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 
 
 class PanelCommand(TyperCommand):
@@ -42,7 +36,6 @@ class PanelCommand(TyperCommand):
         if any(parameter.name == "config" for parameter in self.params):
             _refuse_keys(given)
         ctx.allow_extra_args = True  # or the library would complain first
-        use_plain_conversion(self.get_params(ctx))
         left: list[str] = super().parse_args(ctx, args)
         if left and not ctx.resilient_parsing:
             if _JSON_FLAG in given:
@@ -83,7 +76,6 @@ class CommandGroup(TyperGroup):
         """Parse the arguments; explain an option of commands before the command."""
         if args and args[0] in (_JSON_FLAG, _QUIET_FLAG):
             raise ConfigError(f"{args[0]} is an option of a command: write it after the command")
-        use_plain_conversion(self.get_params(ctx))
         left: list[str] = super().parse_args(ctx, args)
         return left
 
@@ -100,55 +92,30 @@ app = typer.Typer(
 )
 
 
-def number_flag(flag: str, kind: type, *, least: int | None = None, **settings: Any) -> Any:
-    """Declare a flag with a number, for an annotation of a command.
-
-    Args:
-        flag: The flag, such as ``--records``.
-        kind: ``int`` or ``float``.
-        least: Smallest number allowed; None: the function that takes the number checks it.
-        settings: Further arguments of ``typer.Option``.
-    """
-    parse = whole_number(flag, least=least) if kind is int else decimal_number(flag)
-    return typer.Option(flag, parser=parse, metavar=f"<{kind.__name__}>", **settings)
+def whole_number(text: str) -> int:
+    """Parse a whole number; explain what else was typed. The library reads "3.000" as 3."""
+    typed = text.strip()
+    if re.fullmatch(r"[+-]?\d{1,40}", typed, re.ASCII):
+        return int(typed)
+    example = re.sub(r"\D", "", typed) if _GROUPED_DIGITS.fullmatch(typed) else "1000"
+    raise typer.BadParameter(f"{text} is not a whole number; write digits only, such as {example}")
 
 
-def whole_number(flag: str, *, least: int | None = None) -> Callable[[str], int]:
-    """Make the parser of a flag with a whole number."""
-
-    def parse(text: str) -> int:
-        typed = text.strip()
-        if not _WHOLE_NUMBER.fullmatch(typed):
-            example = re.sub(r"[^\d]", "", typed) if _GROUPED_DIGITS.fullmatch(typed) else "1000"
-            raise ConfigError(
-                f"{flag} {text}: not a whole number; write digits only, such as {flag} {example}"
-            )
-        number = int(typed)
-        if least is not None and number < least:
-            raise ConfigError(f"{flag} {text}: must be at least {least}")
-        return number
-
-    return parse
+def positive_number(text: str) -> int:
+    """Parse a whole number that is at least 1."""
+    if (number := whole_number(text)) < 1:
+        raise typer.BadParameter("must be at least 1")
+    return number
 
 
-def decimal_number(flag: str) -> Callable[[str], float]:
-    """Make the parser of a flag with a number, which may be infinite."""
-
-    def parse(text: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not math.isnan(number):
-            return number
-        typed = text.strip()
-        example = typed.replace(",", ".") if _DECIMAL_COMMA.fullmatch(typed) else "0.5"
-        raise ConfigError(
-            f"{flag} {text}: not a number; write digits and a decimal point, such as "
-            f"{flag} {example}"
-        )
-
-    return parse
+def decimal_number(text: str) -> float:
+    """Parse a number; explain what else was typed."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    example = text.replace(",", ".") if re.fullmatch(r"[+-]?\d+,\d+", text.strip()) else "0.5"
+    raise typer.BadParameter(f"{text} is not a number; write a decimal point, such as {example}")
 
 
 TableFile = Annotated[
@@ -172,9 +139,9 @@ SchemaPath = Annotated[
 ]
 RecordCount = Annotated[
     int,
-    number_flag(
+    typer.Option(
         "--records",
-        int,
+        parser=whole_number,
         help="Number of records to release.",
         show_default=False,
         rich_help_panel="Common",
@@ -182,9 +149,9 @@ RecordCount = Annotated[
 ]
 TableRows = Annotated[
     int | None,
-    number_flag(
+    typer.Option(
         "--rows",
-        int,
+        parser=whole_number,
         help="Number of rows of the table, for the forecast. [rows_max]",
         show_default=False,
         rich_help_panel="Common",
@@ -192,9 +159,9 @@ TableRows = Annotated[
 ]
 Key = Annotated[
     int | None,
-    number_flag(
+    typer.Option(
         "--key",
-        int,
+        parser=whole_number,
         help="Same artefact and key, same records. [a fresh one]",
         show_default=False,
         rich_help_panel=OUTPUT_PANEL,
@@ -232,37 +199,46 @@ Thorough = Annotated[
 ]
 Runs = Annotated[
     int | None,
-    number_flag("--runs", int, least=1, help="Independent runs of each row. [5; embedded: 2]"),
+    typer.Option(
+        "--runs", parser=positive_number, help="Independent runs of each row. [5; embedded: 2]"
+    ),
 ]
 Models = Annotated[
     int | None,
-    number_flag("--models", int, least=1, help="Noisy models to average. [20; embedded: 5]"),
+    typer.Option(
+        "--models", parser=positive_number, help="Noisy models to average. [20; embedded: 5]"
+    ),
 ]
 RecordsOfRun = Annotated[
     int | None,
-    number_flag("--records", int, least=1, help="Records of a release. [as many as learnt from]"),
+    typer.Option(
+        "--records", parser=positive_number, help="Records of a release. [as many as learnt from]"
+    ),
 ]
 DraftEpsilon = Annotated[
     float | None,
-    number_flag(
+    typer.Option(
         "--draft-epsilon",
-        float,
+        parser=decimal_number,
         help="ε of a private draft; the ε of every later run covers it.",
     ),
 ]
 RowsPerUnit = Annotated[
     int | None,
-    number_flag(
+    typer.Option(
         "--max-rows-per-unit",
-        int,
+        parser=whole_number,
         help="Rows of one person that are used. [1]",
         show_default=False,
     ),
 ]
 Workers = Annotated[
     int | None,
-    number_flag(
-        "--workers", int, help="Number of threads. [one for each core]", show_default=False
+    typer.Option(
+        "--workers",
+        parser=whole_number,
+        help="Number of threads. [one for each core]",
+        show_default=False,
     ),
 ]
 
@@ -312,14 +288,14 @@ def _parameter(option: Option) -> inspect.Parameter:
         default, text = False, option.text
     elif get_origin(kind) is tuple:
         kind = list[str]
-    declare: Callable[..., Any] = typer.Option
-    if kind in (int, float):
-        declare = partial(number_flag, kind=kind)
-    elif kind == list[str]:
-        declare = partial(typer.Option, metavar="<column>")
-    elif option.choices:
-        declare = partial(typer.Option, metavar="<name>")
-    settings = declare(option.flag, help=text, show_default=False, rich_help_panel=option.section)
+    settings = typer.Option(
+        option.flag,
+        help=text,
+        show_default=False,
+        rich_help_panel=option.section,
+        parser={int: whole_number, float: decimal_number}.get(kind),
+        metavar="<column>" if kind == list[str] else "<name>" if option.choices else None,
+    )
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,

@@ -1,6 +1,7 @@
 """What commands print: progress bars, JSON, paragraphs, and the result of each command."""
 
 import dataclasses
+import json
 import os
 import shutil
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deniable.cli.progress_file import VARIABLE, file_progress
-from deniable.cli.terminal import escape, escape_json, print_line, unescaped_errors
+from deniable.cli.terminal import escape, print_line, unescaped_errors
 
 if TYPE_CHECKING:
     from deniable.drafting.draft import Draft
@@ -82,8 +83,8 @@ def count_records(number: int) -> str:
 
 
 def print_json(**content: Any) -> None:
-    """Print one JSON object on a line of its own."""
-    print_line(escape_json(content, getattr(sys.stdout, "encoding", None) or "utf-8"))
+    """Print one JSON object on a line of its own, in ASCII, which every terminal can show."""
+    print_line(json.dumps(content))
 
 
 def print_text(*paragraphs: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from deniable.cli.options import PanelCommand, app, number_flag
+from deniable.cli.options import PanelCommand, app
 from deniable.cli.terminal import print_line
 from deniable.errors import ConfigError
 
@@ -31,7 +31,7 @@ def studio(
     ] = None,
     port: Annotated[
         int | None,
-        number_flag("--port", int, least=0, help="Port. [any free one]", show_default=False),
+        typer.Option("--port", min=0, max=65_535, help="Port. [any free one]", show_default=False),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = _LOCAL,
     no_browser: Annotated[

@@ -2,28 +2,21 @@ r"""Standard output and standard error: literal text, any encoding, and no failu
 
 Text from outside (names of columns, manifests, paths) may hold escape codes that rewrite what a
 terminal shows. Every character that is not visible is printed as an escape such as \x1b. A
-character that the terminal cannot show is replaced. A reader that went away is no error.
+character that the terminal cannot show becomes "?". A reader that went away is no error.
 """
 
-import codecs
 import errno
 import io
-import json
 import os
 import sys
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO, cast
+from typing import TextIO, cast
 
 # Categories of characters that are not visible: control, format (such as a change of direction),
 # surrogates (bytes of a path that are not UTF-8), separators of lines and paragraphs.
 _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
-# What replaces a character that the terminal cannot show; others become "?".
-_LETTERS = {"α": "alpha", "γ": "gamma", "δ": "delta", "ε": "epsilon", "σ": "sigma", "ω": "omega"}
-_SIGNS = {"±": "+-", "×": "x", "≥": ">=", "≤": "<=", "Σ": "sum", "→": "->", "…": "..."}
-_SUBSTITUTES = {**_LETTERS, **_SIGNS, **dict.fromkeys("–—−─", "-")}
-_SUBSTITUTE = "deniable.substitute"
 
 
 def escape(text: str, *, keep: str = "") -> str:
@@ -42,35 +35,6 @@ def escape(text: str, *, keep: str = "") -> str:
 
 def _is_hidden(character: str) -> bool:
     return not character.isprintable() and unicodedata.category(character) in _INVISIBLE
-
-
-def escape_json(content: dict[str, Any], encoding: str) -> str:
-    """Encode a JSON object on one line, with JSON escapes for what cannot be shown."""
-    text = json.dumps(content, ensure_ascii=False)
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return json.dumps(content)
-    return "".join(json.dumps(each)[1:-1] if _is_hidden(each) else each for each in text)
-
-
-def substitute(text: str, encoding: str) -> str:
-    """Replace the characters that an encoding does not have.
-
-    >>> substitute("ε ≤ 1, Ж", "ascii")
-    'epsilon <= 1, ?'
-    """
-    return text.encode(encoding, _SUBSTITUTE).decode(encoding)
-
-
-def _substitute_error(fault: UnicodeError) -> tuple[str, int]:
-    if not isinstance(fault, UnicodeEncodeError):
-        raise fault
-    missing = fault.object[fault.start : fault.end]
-    return "".join(_SUBSTITUTES.get(each, "?") for each in missing), fault.end
-
-
-codecs.register_error(_SUBSTITUTE, _substitute_error)
 
 
 class GuardedStream(io.TextIOBase):
@@ -110,7 +74,7 @@ class GuardedStream(io.TextIOBase):
         """Write a text: lines and tabs as they are, other control characters as escapes."""
         shown = escape(text, keep="\n\t") if self._escaped else text
         with self._guard() as stream:
-            stream.write(substitute(shown, self.encoding))
+            stream.write(shown.encode(self.encoding, "replace").decode(self.encoding))
         return len(text)
 
     def flush(self) -> None:
