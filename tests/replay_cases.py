@@ -54,7 +54,7 @@ name = "income"
 type = "integer"
 min = 0
 max = 9_999
-bins = { digits = 1 }
+bins = { digits = 2 }
 heaps = [10, 100]
 missing = ["", "NA"]
 

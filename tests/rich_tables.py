@@ -39,7 +39,7 @@ name = "since"
 type = "date"
 min = 2020-01-01
 max = 2020-12-31
-bins = { count = 6 }
+bins = { width = 61 }
 [[attribute]]
 name = "weight"
 type = "real"

@@ -93,6 +93,13 @@ def test_a_bought_draft_is_part_of_the_total(run, table):
     assert run("verify", "o", "--quiet")[0] == 0
 
 
+def test_init_drafts_buckets_for_the_paper_s_profile_only(run, table):
+    for out, profile in (("ours.toml", []), ("paper.toml", ["--profile", "paper"])):
+        assert run("init", table, "--out", out, *profile, "--quiet")[0] == 0
+    assert "buckets" not in Path("ours.toml").read_text()
+    assert "buckets = { width = " in Path("paper.toml").read_text()
+
+
 def test_init_takes_types_from_sdv_metadata(run, table, tmp_path):
     names = pl.read_csv(table, n_rows=1).columns
     columns = {name: {"sdtype": "categorical"} for name in names}

@@ -55,7 +55,7 @@ def test_every_value_of_a_grid_is_itself_whatever_its_step():
         ("0.3", (0, 3e4)),
         ("2.5", (0, 5e5)),
     ]:
-        bins = "bins = { count = 9 }"
+        bins = f"bins = {{ width = {(ends[1] - ends[0]) / 10:g} }}"
         schema = one(f'type = "real"\nmin = {ends[0]}\nmax = {ends[1]}\nstep = {step}\n{bins}')
         [attribute] = schema.attributes
         low, high = attribute.values[0], attribute.values[-1]

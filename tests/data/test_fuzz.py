@@ -49,14 +49,13 @@ ANYTHING = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["width", "count", "edges", "epsilon", "below"]), inner, max_size=2
+            st.sampled_from(["width", "edges", "epsilon", "below"]), inner, max_size=2
         )
     ),
     max_leaves=4,
 )
 SPECS = st.one_of(
     st.builds(lambda n: {"width": n}, ODD | st.integers(1, 9)),
-    st.builds(lambda n: {"count": n}, ODD | st.integers(1, 30)),
     st.builds(lambda n: {"edges": n}, st.lists(ODD | st.integers(-4, 50), max_size=4).map(sorted_)),
     st.lists(st.lists(st.sampled_from([1, 5, 3, "a", "b"]), max_size=3), max_size=3),
 )

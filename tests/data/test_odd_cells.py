@@ -99,7 +99,7 @@ MISSING += [f'missing = ["-8", "{2**62}", "{2**70}", "-inf", "1e-07", "2020-05-0
 NUMBERS = {
     "integer": 'type = "integer"\nmin = 10\nmax = 60',
     "bins": 'type = "integer"\nmin = 10\nmax = 109\nbins = { width = 20 }\nheaps = [5, 10]',
-    "large": f'type = "integer"\nmin = {2**53}\nmax = {2**60}\nbins = {{ count = 9 }}',
+    "large": f'type = "integer"\nmin = {2**53}\nmax = {2**60}\nbins = {{ width = {2**57} }}',
     "real": 'type = "real"\nmin = 2\nmax = 8.5\ndecimals = 1',
     "date": 'type = "date"\nmin = 2020-05-02\nmax = 2020-12-31',
     "date of a format": 'type = "date"\nmin = 2020-01-01\nmax = 2020-12-31\nformat = "%d/%m/%Y"',

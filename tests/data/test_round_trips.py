@@ -1,7 +1,6 @@
 """Round trips of random schemas and random tables, through text, files and data frames."""
 
 import tempfile
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -71,9 +70,8 @@ def attributes(draw, name):
     if kind in GRIDS and draw(st.booleans()):
         return with_default_buckets(attribute)
     if kind in GRIDS and (kind != "integer" or attribute.is_binned):
-        count = draw(st.integers(1, attribute.bins))
-        labels = sorted(i % count for i in range(attribute.bins))
-        return replace(attribute, groups=attribute.number_buckets(labels))
+        width = draw(st.integers(1, 50)) * attribute.grid.step
+        return attribute.with_bucket_width(float(width) if width % 1 else int(width))
     if kind in ("integer", "ordered") and draw(st.booleans()):
         return attribute.with_bucket_width(draw(st.integers(1, 50)))
     return draw(buckets_of(attribute)) if draw(st.booleans()) else attribute

@@ -240,7 +240,7 @@ def test_without_rng_only_codes_of_single_values_are_decoded():
 
 
 def test_draws_in_bins_too_wide_for_floats_stay_inside():
-    schema = one(f'type = "integer"\nmin = 0\nmax = {2**62 - 1}\nbins = {{ count = 1 }}')
+    schema = one(f'type = "integer"\nmin = 0\nmax = {2**62 - 1}\nbins = {{ width = {2**62} }}')
     drawn = Codec(schema).draw_positions(np.zeros((1000, 1), np.uint16), Keyed(1).at("records"))
     assert 0 <= drawn.min() < drawn.max() < 2**62
 

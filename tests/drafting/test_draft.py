@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gzip
+import tomllib
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from deniable.data.table_io import read_codes
 from deniable.drafting.draft import draft_schema
 from deniable.errors import ConfigError, DataError, DeniableError
+from deniable.randomness import Keyed
 from deniable.schema.schema import Schema
 
 pytestmark = pytest.mark.slow
@@ -134,10 +136,45 @@ def test_the_most_important_notes_come_first(table):
     assert unit < computed < constant
 
 
-def test_no_note_gives_advice_on_buckets():
-    """The default estimator ignores buckets."""
-    words = [f"word {n % 90:02d}" for n in range(9_000)]
-    assert "bucket" not in " ".join(draft_schema(pl.DataFrame({"a": words})).notes)
+def bucket_table():
+    """Columns of many and of few values of each kind that may have buckets, and of two others."""
+    rows = np.arange(4_000)
+    start = dt.datetime(2020, 1, 1)
+    return pl.DataFrame(
+        {
+            "age": 18 + rows % 73,
+            "children": rows % 9,
+            "wage": rows * 7 % 30_001,
+            "ratio": np.round(rows % 51 / 10, 1),
+            "born": [dt.date(1950, 1, 1) + dt.timedelta(days=int(n) * 7 % 20_000) for n in rows],
+            "seen": [start + dt.timedelta(hours=int(n) % 700) for n in rows],
+            "tens": rows % 40 * 10,
+            "pay": np.exp(rows % 1_000 / 70 + 2).astype(int),
+            "word": [f"word {n % 30:02d}" for n in rows],
+            "key": [f"P{n:06d}" for n in rows],
+        }
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"draft_epsilon": 3.0, "noise": Keyed(1)}])
+def test_the_paper_s_profile_drafts_about_ten_buckets_and_the_default_none(options):
+    table = bucket_table()
+    assert "bucket" not in draft_schema(table, **options).text
+    text = draft_schema(table, profile="paper", **options).text
+    described = {each["name"]: each for each in tomllib.loads(text)["attribute"]}
+    assert {name for name, each in described.items() if "buckets" in each} == {
+        *("age", "wage", "ratio", "born", "seen", "tens")
+    }
+    assert described["age"]["buckets"] == {"width": 10}
+    for attribute in Schema.parse(text).attributes:
+        most = 20 if "buckets" in described[attribute.name] else attribute.size
+        assert 4 <= attribute.buckets <= most
+    assert Schema.parse(Schema.parse(text).text()) == Schema.parse(text)
+
+
+def test_an_unknown_profile_of_a_draft_is_refused():
+    with pytest.raises(ConfigError, match="must be one of default, paper"):
+        draft_schema(bucket_table(), profile="papers")
 
 
 @pytest.mark.parametrize("separator", [";", "\t", "|"])

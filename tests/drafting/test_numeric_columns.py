@@ -13,7 +13,6 @@ def test_bounds_of_a_wide_range_are_rounded_outward_with_a_comment():
     assert (fields_of(found)["min"], fields_of(found)["max"]) == (15, 90)
     comments = {field.key: field.comment for field in found.fields}
     assert "rounded outward" in comments["min"]
-    assert fields_of(found)["buckets"] == {"width": 10}
 
 
 @pytest.mark.parametrize(

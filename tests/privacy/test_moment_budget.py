@@ -324,7 +324,7 @@ SCHEMA = Schema.parse(
     min = 0
     max = 100
     decimals = 1
-    bins = { count = 25 }
+    bins = { width = 4.1 }
     missing = [""]
     model = "regression"
     """

@@ -10,6 +10,7 @@ from deniable.cli.generate_commands import generate, verify
 from deniable.cli.options import (
     OUTPUT_PANEL,
     DraftEpsilon,
+    DraftProfile,
     FileFormat,
     Json,
     Key,
@@ -98,6 +99,7 @@ def init(
     ] = 1e-10,
     unit: UnitColumn = None,
     max_rows_per_unit: RowsPerUnit = None,
+    profile: DraftProfile = "default",
     sdv: Annotated[
         Path | None, typer.Option(help="SDV metadata (JSON, V1) to take the types from.")
     ] = None,
@@ -126,6 +128,7 @@ def init(
             draft_delta=draft_delta,
             unit=unit,
             max_rows_per_unit=max_rows_per_unit or (None if unit is None else 1),
+            profile=profile,
             progress=progress,
         )
     text = draft.text if sdv is None else merge_sdv(read_sdv(sdv), draft.text).text()

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from deniable.cli.terminal import print_line
+from deniable.config import Profile
 from deniable.config import options as all_options
 from deniable.errors import ConfigError
 from deniable.option import Option
@@ -222,6 +223,10 @@ DraftEpsilon = Annotated[
         parser=decimal_number,
         help="ε of a private draft; the ε of every later run covers it.",
     ),
+]
+DraftProfile = Annotated[
+    Profile,
+    typer.Option("--profile", help="paper: with buckets, which the paper's estimators read."),
 ]
 RowsPerUnit = Annotated[
     int | None,

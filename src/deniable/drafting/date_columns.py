@@ -1,4 +1,4 @@
-"""Date and datetime columns of a draft: format, bounds, grid, bins and buckets."""
+"""Date and datetime columns of a draft: format, bounds, grid and bins."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,6 @@ from deniable.drafting.description import (
     FROM_DATA_ROUNDED,
     ColumnDraft,
     DraftField,
-    TomlScalar,
 )
 from deniable.schema.bins import MAX_UNBINNED_POSITIONS
 
@@ -120,7 +119,7 @@ def _round_dates_outward(first: date, last: date) -> tuple[date, date]:
 def date_range_fields(
     kind: TemporalKind, low: date, high: date, *, step: int, comments: tuple[str, str]
 ) -> list[DraftField]:
-    """Write bounds, grid, bins and buckets of dates or datetimes as TOML fields.
+    """Write bounds, grid and bins of dates or datetimes as TOML fields.
 
     Args:
         kind: Whether the column holds dates or datetimes.
@@ -151,10 +150,6 @@ def date_range_fields(
         fields.append(
             DraftField("bins", {"width": width}, f"{word}; values in a bin are equally likely")
         )
-        fields.append(DraftField("buckets", {"width": 10 * width}, f"{word}; ten bins each"))
-    elif span > 20:
-        bucket_width: TomlScalar = -(-span // 10) * unit
-        fields.append(DraftField("buckets", {"width": bucket_width}, f"{word}; about ten"))
     return fields
 
 

@@ -2,10 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from typing import Any
 
+from deniable.config import Profile, options
 from deniable.data.polars_errors import polars_errors_as
 from deniable.drafting.column_profile import OpenedTable, open_table, require_column
-from deniable.drafting.description import FROM_DATA, ColumnDraft, Note, note_priority
+from deniable.drafting.description import (
+    FROM_DATA,
+    ColumnDraft,
+    DraftField,
+    Note,
+    note_priority,
+)
 from deniable.drafting.private_draft import PrivateDraft, draft_privately
 from deniable.drafting.relationship_drafts import (
     add_computed_columns,
@@ -13,7 +22,7 @@ from deniable.drafting.relationship_drafts import (
     constraint_notes,
 )
 from deniable.drafting.relationships import Relationships, find_relationships
-from deniable.drafting.round_numbers import nice_above
+from deniable.drafting.round_numbers import nice_above, nice_near
 from deniable.drafting.toml_text import (
     comment_lines,
     commented_line,
@@ -31,6 +40,10 @@ from deniable.workers import Progress, no_progress
 
 # Smaller tables get a note that they have few rows.
 _MIN_ROWS_WITHOUT_NOTE = 100
+
+# With the paper's profile, columns of more values get buckets.
+_MAX_UNBUCKETED = 20
+_BUCKETS_COMMENT = "about ten; read by the paper's estimators only"
 
 _PLAIN_INTRODUCTION = (
     "Draft, read from the data: every bound and every value in it discloses something about the "
@@ -71,6 +84,7 @@ def draft_schema(
     draft_delta: float = 1e-10,
     unit: str | None = None,
     max_rows_per_unit: int | None = None,
+    profile: Profile = "default",
     noise: Randomness | None = None,
     progress: Progress = no_progress,
 ) -> Draft:
@@ -86,6 +100,7 @@ def draft_schema(
         draft_delta: δ of a private draft.
         unit: Column that identifies the person, if a person may have several rows.
         max_rows_per_unit: Maximum rows per person. A private draft ignores further rows.
+        profile: With "paper", columns get ``buckets``, which only the paper's estimators read.
         noise: Source of noise, for tests. A reproducible source claims no privacy.
         progress: Called with a stage, the columns read and the total.
 
@@ -99,6 +114,7 @@ def draft_schema(
         Covers: with it, the whole draft. Without it nothing: the draft is as confidential as
             the table.
     """
+    options()["profile"].require_allowed(profile)
     opened = open_table(source, private=draft_epsilon is not None)
     if unit is not None:
         require_column(opened, unit)
@@ -107,7 +123,7 @@ def draft_schema(
     fix = "Its message is not shown, as it may quote cells. Convert unusual columns to text."
     with polars_errors_as(DataError, f"{opened.label} cannot be drafted", fix=fix):
         if draft_epsilon is None:
-            return _draft_plainly(opened, unit, max_rows_per_unit, progress)
+            return _draft_plainly(opened, unit, max_rows_per_unit, profile, progress)
         source_of_noise = Secret() if noise is None else noise
         private = draft_privately(
             opened,
@@ -117,6 +133,8 @@ def draft_schema(
             noise=source_of_noise,
             progress=progress,
         )
+        if profile == "paper":
+            private = replace(private, attributes=tuple(map(_with_buckets, private.attributes)))
         return _write_private(private, unit, max_rows_per_unit, is_secret=source_of_noise.is_secret)
 
 
@@ -124,6 +142,7 @@ def _draft_plainly(
     opened: OpenedTable,
     unit: str | None,
     rows_per_unit: int | None,
+    profile: Profile,
     progress: Progress,
 ) -> Draft:
     columns = opened.read(progress)
@@ -132,6 +151,8 @@ def _draft_plainly(
     related = find_relationships(columns, guesses)
     progress("compare columns", 1, 1)
     attributes = add_computed_columns([guess.draft for guess in guesses], related)
+    if profile == "paper":
+        attributes = tuple(map(_with_buckets, attributes))
     notes = tuple(_collect_notes(columns[0].rows, attributes, related))
     rows = nice_above(columns[0].rows)
     head = [
@@ -145,6 +166,33 @@ def _draft_plainly(
     text = _write_draft(_PLAIN_INTRODUCTION, notes, head, attributes)
     text += "".join(f"\n{line}" for line in constraint_lines(related))
     return Draft(text=text.rstrip("\n") + "\n", notes=notes, attributes=attributes)
+
+
+def _with_buckets(draft: ColumnDraft) -> ColumnDraft:
+    """Add about ten buckets of one width to a column of more than twenty numbers, days or bins.
+
+    Bins of no one width keep the default: ten buckets of equally many bins.
+    """
+    fields: dict[str, Any] = {field.key: field.value for field in draft.fields}
+    bins, unit = fields.get("bins", {}), fields.get("step")
+    if draft.kind == "ordered":
+        count, unit = len(fields["values"]), 1
+    elif draft.is_modelled and "min" in fields and bins.keys() <= {"width", "alone"}:
+        length = fields["max"] - fields["min"]
+        if draft.kind == "date":
+            unit, length = 1, length.days
+        elif draft.kind == "datetime":
+            unit, length = fields["step_seconds"], int(length.total_seconds())
+        elif "decimals" in fields:
+            unit = Decimal(1).scaleb(-fields["decimals"])
+        unit = bins.get("width", unit or 1)
+        count = int(length // unit) + 1
+    else:
+        return draft
+    if count <= _MAX_UNBUCKETED:
+        return draft
+    width = DraftField("buckets", {"width": nice_near(count / 10) * unit}, _BUCKETS_COMMENT)
+    return replace(draft, fields=(*draft.fields, width))
 
 
 def _write_draft(

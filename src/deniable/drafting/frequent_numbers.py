@@ -86,5 +86,5 @@ def with_spikes(
         if low < edge <= high
     ]
     bins = DraftField("bins", {"edges": listed}, "a frequent number has its own bin")
-    kept = [field for field in fields if field.key not in ("bins", "buckets")]
+    kept = [field for field in fields if field.key != "bins"]
     return [*kept, bins]

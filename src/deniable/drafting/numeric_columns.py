@@ -1,4 +1,4 @@
-"""Numeric columns of a draft: bounds, grid, bins, buckets, and numeric codes for missing."""
+"""Numeric columns of a draft: bounds, grid, bins, and numeric codes for missing."""
 
 import math
 from collections.abc import Sequence
@@ -54,8 +54,6 @@ _MIN_WIDE_BIN_SHARE = 0.1
 # Share of all rows that a heaping step must attract, and share of the rows not there by chance.
 _MIN_HEAP_SHARE = 0.02
 _MIN_HEAP_EXCESS = 0.2
-
-_BUCKETS_COMMENT = "for --profile paper; the default ignores it"
 
 
 def describe_numbers(
@@ -169,9 +167,6 @@ def _list_fields(
     note = "only these numbers occur: if others may occur, make it a range (min, max)"
     if distinct > _MAX_LISTED_NUMBERS:
         note += "; if they are codes without an order, make it categorical"
-    if distinct > 20:
-        width = {"width": nice_near(distinct / 10)}
-        fields.append(DraftField("buckets", width, _BUCKETS_COMMENT))
     return "ordered", fields, [note]
 
 
@@ -205,7 +200,7 @@ def _has_gaps(numbers: NumericProfile) -> bool:
 def _range_fields(
     numbers: NumericProfile, codes: Sequence[int]
 ) -> tuple[Kind, list[DraftField], list[str]]:
-    """Describe the numbers as a range with bounds, buckets and, if it is wide, bins."""
+    """Describe the numbers as a range with bounds and, if it is wide, bins."""
     low, high = _round_bounds(numbers, codes)
     decimals = None if numbers.is_integral else numbers.decimals
     comments = (
@@ -264,7 +259,7 @@ def number_range_fields(
     skewed: bool,
     comments: tuple[str, str],
 ) -> list[DraftField]:
-    """Write bounds as TOML fields, with bins and buckets if the range is wide.
+    """Write bounds as TOML fields, with bins if the range is wide.
 
     Args:
         low: Lower bound, on a grid of 10^-decimals.
@@ -284,15 +279,9 @@ def number_range_fields(
     if span > MAX_UNBINNED_POSITIONS and skewed:
         comment = "numbers with the same two leading digits"
         return [*fields, DraftField("bins", {"digits": 2}, comment)]
-    bucket_width = nice_near(span / 10)
     if span > MAX_UNBINNED_POSITIONS:
-        width = nice_near(span / 1_000)
-        bins = {"width": _to_number(width, decimals)}
+        bins = {"width": _to_number(nice_near(span / 1_000), decimals)}
         fields.append(DraftField("bins", bins, "numbers in a bin are equally likely"))
-        bucket_width = 100 * width
-    if span > 20:
-        buckets = {"width": _to_number(bucket_width, decimals)}
-        fields.append(DraftField("buckets", buckets, _BUCKETS_COMMENT))
     return fields
 
 

@@ -165,7 +165,8 @@ class Attribute:
         """Group the codes into buckets of equal width, starting at the first value.
 
         Args:
-            width: In numbers, days or seconds; for an ordered kind, a number of values.
+            width: In numbers, days or seconds; for an ordered kind, a number of values. It is
+                rounded up to where a bin ends.
         """
         if self.grid is None and self.kind != "ordered":
             raise self.error(
@@ -177,7 +178,9 @@ class Attribute:
             step = "a whole number" if self._has_step_one else f"a multiple of {self.step_text}"
             raise self.error(f"the width of buckets must be {step}, at least {self.step_text}")
         starts = self.starts if self.grid is not None else range(self.bins)
-        labels = ((start - starts[0]) // length for start in starts)
+        # The first bucket ends where a bin does, so that the width can be read off the buckets.
+        first_end = next((s for s in starts if s >= starts[0] + length), starts[0] + length)
+        labels = ((start - starts[0]) // (first_end - starts[0]) for start in starts)
         return replace(self, groups=self.number_buckets(labels))
 
     def with_bucket_groups(self, groups: Sequence[Sequence[Value]]) -> "Attribute":
@@ -189,8 +192,7 @@ class Attribute:
         """
         if self.is_numeric and (self.kind != "integer" or self.is_binned):
             raise self.error(
-                "buckets can list values only for integers without bins; use { width = … }, "
-                "{ count = … } or { edges = […] }"
+                "buckets can list values only for integers without bins; use { width = … }"
             )
         bucket_of: dict[Value, int] = {}
         for bucket, group in enumerate(groups):

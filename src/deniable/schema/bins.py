@@ -3,7 +3,6 @@
 Bins and buckets are public: they depend on the schema, never on a row.
 """
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +20,8 @@ from deniable.schema.grid import Grid, GridValue
 # so too fine is better than too coarse.
 MAX_UNBINNED_POSITIONS = 1_000
 _DEFAULT_BIN_COUNT = 1_000
-_MAX_LEADING_DIGITS = 3
+# The only ``digits`` of a schema.
+_LEADING_DIGITS = 2
 # By default, a numeric attribute with more than ``_MAX_UNBUCKETED_CODES`` codes is bucketed.
 _MAX_UNBUCKETED_CODES = 20
 _DEFAULT_BUCKET_COUNT = 10
@@ -31,20 +31,20 @@ def parse_bins(table: object, values: range, grid: Grid, place: str) -> Sequence
     """Parse the key ``bins`` of a schema into the first position of each bin.
 
     Args:
-        table: ``{ width = w }``, ``{ count = n }``, ``{ edges = […] }`` or, for numbers,
-            ``{ digits = d }``; None for the default. All but edges also with ``alone = […]``:
-            values that have bins of their own.
+        table: ``{ width = w }``, ``{ edges = […] }`` or, for numbers, ``{ digits = 2 }``; None
+            for the default. All but edges also with ``alone = […]``: values that have bins of
+            their own.
         values: All positions.
         grid: The grid of the positions.
         place: The name of the attribute in error messages.
     """
     if table is None:
         return default_bin_starts(values)
-    known = ({"width"}, {"count"}, {"edges"}, {"digits"})
+    known = ({"width"}, {"edges"}, {"digits"})
     if not (isinstance(table, dict) and set(table) - {"alone"} in known):
         raise SchemaError(
-            f"{place}: bins must be {{ width = … }}, {{ count = … }}, {{ edges = [lower edges] }} "
-            "or (numbers) { digits = … }"
+            f"{place}: bins must be {{ width = … }}, {{ edges = [lower edges] }} or (numbers) "
+            f"{{ digits = {_LEADING_DIGITS} }}"
         )
     if "edges" in table:
         if "alone" in table:
@@ -54,40 +54,25 @@ def parse_bins(table: object, values: range, grid: Grid, place: str) -> Sequence
     if "alone" not in table:
         return starts
     alone = _parse_alone(table["alone"], values, grid, place)
-    _require_few(len(starts), place)
+    if len(starts) > MAX_DOMAIN_SIZE:  # refused before they are listed
+        raise SchemaError(
+            f"{place}: it has {len(starts):,} bins; at most {MAX_DOMAIN_SIZE:,} are supported. "
+            "Choose wider bins"
+        )
     return sorted({*starts, *_edges_of(alone, values)})
 
 
 def _parse_rule(table: Mapping[str, Any], values: range, grid: Grid, place: str) -> Sequence[int]:
-    """Parse bins that follow a rule: of a width, of a number, or by leading digits."""
-    if "digits" in table:
-        digits = table["digits"]
-        numbers = grid.kind in ("integer", "real")
-        if not (numbers and type(digits) is int and 1 <= digits <= _MAX_LEADING_DIGITS):
-            raise SchemaError(
-                f"{place}: digits must be 1, 2 or {_MAX_LEADING_DIGITS}, and only for numbers: "
-                "those with the same leading digits share a bin"
-            )
-        return leading_digit_starts(values, digits)
+    """Parse bins that follow a rule: of a width, or by leading digits."""
     if "width" in table:
         return values[:: _parse_width(table["width"], grid, place)]
-    count = table["count"]
-    if type(count) is not int or not 1 <= count <= len(values):
+    digits, numbers = table["digits"], grid.kind in ("integer", "real")
+    if not (numbers and type(digits) is int and digits == _LEADING_DIGITS):
         raise SchemaError(
-            f"{place}: the count of bins must be a whole number from 1 to {len(values):,}, the "
-            "number of its values"
+            f"{place}: digits must be {_LEADING_DIGITS}, and only for numbers: those with the same "
+            "two leading digits share a bin"
         )
-    _require_few(count, place)
-    return equal_bin_starts(values, count)
-
-
-def _require_few(bins: int, place: str) -> None:
-    """Refuse more bins than a column may have, before they are listed."""
-    if bins > MAX_DOMAIN_SIZE:
-        raise SchemaError(
-            f"{place}: it has {bins:,} bins; at most {MAX_DOMAIN_SIZE:,} are supported. Choose "
-            "wider bins"
-        )
+    return leading_digit_starts(values, _LEADING_DIGITS)
 
 
 def _edges_of(alone: Sequence[int], values: range) -> set[int]:
@@ -134,8 +119,6 @@ def bins_as_toml(attribute: Attribute) -> dict[str, str | list[str]]:
         return {}
     if isinstance(starts, range):
         return {"width": grid.format_width(starts.step)}
-    if list(starts) == list(equal_bin_starts(values, len(starts))):
-        return {"count": str(len(starts))}
     return _rule_with_alone(starts, values, grid) or {
         "edges": [grid.format_position(start) for start in starts[1:]]
     }
@@ -148,8 +131,7 @@ def _rule_with_alone(
     width, _ = Counter(b - a for a, b in pairwise(starts)).most_common(1)[0]
     rules: dict[tuple[str, str], Sequence[int]] = {}
     if grid.kind in ("integer", "real"):
-        for digits in range(1, _MAX_LEADING_DIGITS + 1):
-            rules["digits", str(digits)] = leading_digit_starts(values, digits)
+        rules["digits", str(_LEADING_DIGITS)] = leading_digit_starts(values, _LEADING_DIGITS)
     rules["width", grid.format_width(width)] = values[::width]
     for (key, value), plain in rules.items():
         if len(plain) > len(starts):  # Not these bins; and perhaps too many to list.
@@ -173,14 +155,9 @@ def parse_buckets(attribute: Attribute, buckets: object) -> Attribute:
         if any(isinstance(value, list | dict) for group in buckets for value in group):  # type: ignore[attr-defined]
             raise attribute.error("each bucket must be a list of values; remove the inner brackets")
         return attribute.with_bucket_groups(buckets)  # type: ignore[arg-type]
-    if list(buckets) == ["width"]:
-        return attribute.with_bucket_width(buckets["width"])
-    if attribute.grid is None or list(buckets) not in (["count"], ["edges"]):
-        also = ", { count = … } or { edges = […] }" if attribute.grid is not None else ""
-        raise attribute.error(f"a table of buckets must have one key: {{ width = … }}{also}")
-    if "count" in buckets:
-        return replace(attribute, groups=_equal_count_groups(attribute, buckets["count"]))
-    return _with_bucket_edges(attribute, attribute.grid, buckets)
+    if list(buckets) != ["width"]:
+        raise attribute.error("a table of buckets must have one key: { width = … }")
+    return attribute.with_bucket_width(buckets["width"])
 
 
 def with_default_buckets(attribute: Attribute) -> Attribute:
@@ -195,13 +172,17 @@ def _default_groups(attribute: Attribute) -> tuple[int, ...]:
     plain = attribute.kind == "integer" and not attribute.is_binned
     if not attribute.is_numeric or plain or attribute.size <= _MAX_UNBUCKETED_CODES:
         return tuple(range(attribute.size))
-    return _equal_count_groups(attribute, _DEFAULT_BUCKET_COUNT)
+    labels = (i * _DEFAULT_BUCKET_COUNT // attribute.bins for i in range(attribute.bins))
+    return attribute.number_buckets(labels)
 
 
-def buckets_as_toml(attribute: Attribute) -> dict[str, str | list[str]]:
+def buckets_as_toml(attribute: Attribute) -> dict[str, str]:
     """Express the buckets as a table that ``parse_buckets`` reads.
 
     Empty if they are the default, or if they have to be listed.
+
+    Raises:
+        SchemaError: A schema cannot express them: buckets of bins that are not of one width.
     """
     if attribute.groups == _default_groups(attribute):
         return {}
@@ -221,9 +202,7 @@ def buckets_as_toml(attribute: Attribute) -> dict[str, str | list[str]]:
         return {"width": grid.format_width(length)}
     if attribute.kind == "integer" and not attribute.is_binned:
         return {}
-    if attribute.groups == _equal_count_groups(attribute, len(firsts)):
-        return {"count": str(len(firsts))}
-    return {"edges": [grid.format_position(first) for first in firsts[1:]]}
+    raise attribute.error("its buckets are not of one width, and cannot be written to a schema")
 
 
 def parse_position(value: object, grid: Grid) -> int | None:
@@ -277,20 +256,3 @@ def _parse_alone(listed: object, values: range, grid: Grid, place: str) -> list[
             "each has a bin of its own"
         )
     return found
-
-
-def _equal_count_groups(attribute: Attribute, count: object) -> tuple[int, ...]:
-    if type(count) is not int or not 1 <= count <= attribute.bins:
-        raise attribute.error(
-            f"the count of buckets must be a whole number from 1 to {attribute.bins:,}"
-        )
-    return attribute.number_buckets(i * count // attribute.bins for i in range(attribute.bins))
-
-
-def _with_bucket_edges(attribute: Attribute, grid: Grid, table: Mapping[str, Any]) -> Attribute:
-    place = f'attribute "{attribute.name}": buckets'
-    edges = _parse_edges(table, range(attribute.starts[0], attribute.starts[-1] + 1), grid, place)
-    if not set(edges) <= set(attribute.starts):
-        raise attribute.error("the edges of buckets must be edges of bins")
-    labels = (bisect_right(edges, start) for start in attribute.starts)
-    return replace(attribute, groups=attribute.number_buckets(labels))
