@@ -5,31 +5,18 @@ import json
 import pytest
 
 from deniable.errors import ArtefactError
-from deniable.studio.release_view import latest_verdict, plot, read_release
+from deniable.studio.release_view import latest_verdict, read_release
 from deniable.studio.run_store import Step
 from studio_client import end_step, record_release, record_verdict
 
 
-def test_a_release_has_its_certificate_its_records_and_its_plots(released):
+def test_a_release_has_its_certificate_and_its_records(released):
     view = read_release(released.space, "out")
     assert view.claims_privacy
     assert view.guarantee["epsilon"] <= 1
     assert view.records.columns == ("years", "trade", "home", "boats", "pet")
-    assert [name for name, _ in view.plots] == ["years", "trade", "home", "boats", "pet"]
     assert view.artefact == "out/artefact"
     assert view.verdict == {}
-
-
-def test_plots_have_no_style_that_our_pages_refuse(released):
-    for _, drawn in read_release(released.space, "out").plots:
-        assert "<svg" in drawn
-        assert "style=" not in drawn
-
-
-def test_labels_of_a_plot_are_text():
-    drawn = plot({"attribute": "<b>", "labels": ['"><script>'], "released": [1.0], "real": [0.5]})
-    assert "<script>" not in drawn
-    assert "<b>" not in drawn
 
 
 def test_the_newest_verdict_counts(released):
@@ -95,12 +82,10 @@ def test_a_manifest_that_is_none_is_an_error(released, folder, text):
         read_release(released.space, "out")
 
 
-@pytest.mark.parametrize(
-    "metrics", ["[]", "{", '{"marginals": 3}', '{"marginals": [{"attribute": "x"}]}']
-)
-def test_damaged_metrics_show_no_plots(released, folder, metrics):
+@pytest.mark.parametrize("metrics", ["[]", "{", "3"])
+def test_damaged_metrics_are_shown_as_none(released, folder, metrics):
     (folder / "out.internal" / "report" / "metrics.json").write_text(metrics)
-    assert read_release(released.space, "out").plots == []
+    assert read_release(released.space, "out").metrics == {}
 
 
 def test_an_audit_next_to_the_report_is_found(released, folder):

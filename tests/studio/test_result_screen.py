@@ -87,7 +87,6 @@ def test_a_result_marks_what_may_be_published_and_what_stays(released):
     assert "differentially private" in public
     assert "First records" in public
     assert "real" in inside
-    assert "<svg" not in page.partition("measured on real rows")[0]
     assert "deniable verify out" in words
 
 
@@ -234,5 +233,4 @@ def test_a_release_is_measured_by_one_click(released, folder, deniable, monkeypa
     with without_training():
         assert deniable(*started[0].steps[0].arguments, "--quiet").code == 0
     page = released.get("/result", release="out")
-    assert page.count("<svg") == 5
     assert 'src="/view/out.internal/report/report.html"' in page

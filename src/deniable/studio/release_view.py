@@ -1,4 +1,4 @@
-"""A release as its page shows it: certificate, first records, distributions, what checks found."""
+"""A release as its page shows it: certificate, first records, what checks found."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -8,9 +8,6 @@ from typing import Any
 
 from deniable.audit.audit_report import AUDIT_DOCUMENT, AUDIT_FORMAT, AUDIT_PAGE
 from deniable.errors import ArtefactError, DataError, DeniableError
-from deniable.evaluation.html import Markup
-from deniable.evaluation.marginals import Marginal
-from deniable.evaluation.svg_plots import draw_marginal
 from deniable.release.manifest import FORMAT
 from deniable.release.untrusted_files import read_json
 from deniable.studio.checked_files import is_unchanged
@@ -106,36 +103,6 @@ class ReleaseView:
     def failed_checks(self) -> list[Mapping[str, Any]]:
         """The checks that failed."""
         return [each for each in self.verdict.get("checks", ()) if not each.get("passed")]
-
-    @property
-    def plots(self) -> list[tuple[str, Markup]]:
-        """The distribution of each column, real next to released. Confidential."""
-        found = []
-        listed = self.metrics.get("marginals")
-        for each in listed if isinstance(listed, list) else ():
-            with suppress(KeyError, TypeError, ValueError):
-                found.append((str(each["attribute"]), plot(each)))
-        return found
-
-
-def plot(table: Mapping[str, Any]) -> Markup:
-    """Draw a distribution of metrics.json."""
-    real = table.get("real")
-    marginal = Marginal(
-        name=str(table["attribute"]),
-        is_number=_is_ordered(table["labels"]),
-        labels=tuple(map(str, table["labels"])),
-        released=tuple(map(float, table["released"])),
-        real=None if real is None else tuple(map(float, real)),
-    )
-    return draw_marginal(marginal)
-
-
-def _is_ordered(labels: Sequence[str]) -> bool:
-    """Whether labels are ranges of numbers or dates, which a chart draws as steps."""
-    return len(labels) > 8 and all(
-        str(each)[:1].isdigit() or str(each)[:1] == "-" for each in labels[:-1]
-    )
 
 
 def read_release(space: Workspace, path: str) -> ReleaseView:

@@ -20,7 +20,6 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from deniable.errors import BudgetError, ConfigError, InputError, OutputError
-from deniable.evaluation.html import Markup
 from deniable.studio import (
     history_screen,
     more_records,
@@ -84,7 +83,7 @@ _REFUSALS = {
 
 @lru_cache(maxsize=1)
 def make_templates() -> Environment:
-    """The templates, compiled once. Every text is escaped, unless it is markup of our own plots."""
+    """The templates, compiled once. Every text is escaped."""
     found = Environment(
         loader=PackageLoader("deniable.studio"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -94,22 +93,7 @@ def make_templates() -> Environment:
     )
     found.globals |= {"address": address}
     found.filters |= {"cost": cost_text, "findings": findings}
-    found.finalize = _finalize
     return found
-
-
-def _finalize(value: object) -> object:
-    """Let plots pass as they are: ``Markup`` of the reports is HTML already."""
-    return _Drawn(value) if isinstance(value, Markup) else value
-
-
-class _Drawn(str):
-    """Markup, as the templates know it."""
-
-    __slots__ = ()
-
-    def __html__(self) -> str:
-        return str(self)
 
 
 def make_app(space: Workspace, announce: Callable[[str], None], *, watch: bool = True) -> ASGIApp:
