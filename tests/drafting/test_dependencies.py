@@ -2,6 +2,7 @@
 
 import numpy as np
 import polars as pl
+import pytest
 
 from deniable.drafting.column_axes import column_axis
 from deniable.drafting.column_profile import open_table
@@ -62,6 +63,26 @@ def test_a_missing_source_may_have_a_result_of_its_own():
     cells = [None if x == 7 else f"f{x:02d}" for x in FINE]
     [found] = find(fine=cells, coarse=["none" if x == 7 else f"c{x % 6}" for x in FINE])
     assert ("", "none") in found.pairs
+
+
+def test_nothing_follows_from_a_measured_decimal():
+    """A month is no consequence of a price index that was another one in each month."""
+    month = [f"m{x % 12:02d}" for x in FINE]
+    index = (90 + (37 * FINE % 40) / 7).round(3)
+    for cells in (index, [f"{x:.3f}" for x in index]):
+        assert find(index=cells, month=month) == []
+    half = FINE / 2
+    assert find(half=half, level=np.where(half < 9, "low", "high")) == []
+    # An area's index could be stated, not the area of an index.
+    [found] = find(index=index, area=[f"a{x:02d}" for x in FINE])
+    assert (found.source, found.target) == ("area", "index")
+
+
+@pytest.mark.parametrize(("values", "is_step"), [(366, True), (367, False)])
+def test_groups_follow_from_a_few_whole_numbers_and_not_from_an_amount(values, is_step):
+    numbers = RNG.permutation(np.arange(7_320) % values)
+    found = find(number=numbers, group=np.where(numbers < 100, "low", "high"))
+    assert [each.by_steps for each in found] == [True] * is_step
 
 
 def test_one_exception_refutes_it():

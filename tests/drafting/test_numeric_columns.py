@@ -69,10 +69,12 @@ def test_rounding_errors_of_doubles_are_not_decimals():
     assert fields_of(draft_column([repr(0.1 + 0.2), "0.5", "0.7"] * 30))["decimals"] == 1
 
 
-def test_few_numbers_far_apart_are_a_list():
-    found = draft_column(["93.994", "93.2", "5191.25", "4963.5"] * 40)
-    assert found.kind == "ordered"
-    assert fields_of(found)["values"] == ["93.2", "93.994", "4963.5", "5191.25"]
+@pytest.mark.parametrize("rows", [40, 4_000])
+def test_numbers_with_decimals_are_a_range_however_few_and_far_apart_they_are(rows):
+    found = draft_column(["93.994", "93.2", "5191.25", "4963.5"] * rows)
+    assert found.kind == "real"
+    assert fields_of(found)["decimals"] == 3
+    assert {93_200, 93_994, 4_963_500, 5_191_250} <= single_position_bins(parse_column(found))
 
 
 def test_numbers_far_apart_are_ordered_values_and_skewed_amounts_a_range():
@@ -86,14 +88,26 @@ def test_numbers_far_apart_are_ordered_values_and_skewed_amounts_a_range():
     assert draft_column(amounts).kind == "integer"
 
 
-@pytest.mark.parametrize(
-    "numbers", [np.arange(0, 361, 10), np.arange(1978, 2013, 2), np.arange(0, 5, 0.25)]
-)
-def test_numbers_on_a_coarse_grid_are_a_list(numbers):
-    """Wind directions in tens of degrees, every other year, quarters of an hour."""
+@pytest.mark.parametrize("numbers", [np.arange(0, 361, 10), np.arange(1978, 2013, 2)])
+def test_whole_numbers_on_a_coarse_grid_are_a_list(numbers):
+    """Wind directions in tens of degrees, every other year."""
     found = draft_column([str(x) for x in RNG.choice(numbers, 2000)])
     assert found.kind == "ordered"
     assert parse_column(found).size == len(numbers)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "size"), [(np.arange(0, 5, 0.25), 20), (np.arange(-7, 7, 0.5), 28)]
+)
+def test_decimals_on_a_coarse_grid_are_a_range_with_its_step(numbers, size):
+    """Quarters of an hour: a range of hundredths would have other numbers between them."""
+    cells = RNG.choice(numbers, 2000)
+    for found in (draft_column([str(x) for x in cells]), draft_column(cells)):
+        attribute = parse_column(found)
+        assert (found.kind, attribute.size) == ("real", size)
+        assert float(attribute.grid.step) == numbers[1] - numbers[0]
+    apart = draft_column([str(x) for x in cells + 0.1])
+    assert fields_of(apart)["decimals"] == (2 if size == 20 else 1), "steps are counted from 0"
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ class ColumnAxis:
         missing: The text for missing; None if no cell is missing.
         is_closed: Whether the schema has exactly these values, so that each may be mapped.
         is_ordered: Whether the values have an order.
+        is_listed: Whether the schema lists the values, one by one.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ColumnAxis:
     missing: str | None = None
     is_closed: bool = True
     is_ordered: bool = False
+    is_listed: bool = True
 
     @property
     def is_range(self) -> bool:
@@ -108,6 +110,7 @@ def _numeric_axis(
         missing=missing,
         is_closed=closed,
         is_ordered=kind != "categorical",
+        is_listed=listed is not None,
     )
 
 

@@ -1,5 +1,8 @@
 """Find columns that follow from one other column: a code and its text, a fine and a coarse group.
 
+Only what a data dictionary could state: nothing follows from a measurement, even if it does so in
+the rows of this table.
+
 Pairs are tested on a sample of rows first, all at once for each source; the few that pass are
 tested on all rows.
 """
@@ -22,6 +25,9 @@ _MIN_RESULT_ROWS = 30
 # Largest number of values of a source, as a share of the rows: with more, each value has too few
 # rows to be evidence.
 _MAX_SOURCE_SHARE = 0.1
+# A range of more whole numbers is one of amounts. Ages, scores, years, the counties of a state and
+# the days of a year are fewer.
+_MAX_WHOLE_NUMBERS = 366
 # A longer list of results is a measurement, not a group.
 _MAX_RESULTS = 1_000
 # Dependencies that are tested on all rows.
@@ -107,7 +113,7 @@ def _candidates(axes: Sequence[ColumnAxis]) -> Iterator[tuple[int, int]]:
     for source, axis in enumerate(axes):
         by_steps = axis.is_range and axis.is_ordered
         is_short = 2 <= axis.size <= _MAX_SOURCE_SHARE * rows
-        if not is_short and not by_steps:
+        if not _may_be_source(axis) or not (is_short or by_steps):
             continue
         order = np.argsort(cells[:, source], kind="stable")
         refuted = _changes_within(cells[order], cells[order, source])
@@ -125,6 +131,14 @@ def _changes_within(cells: AxisCodes, source: AxisCodes) -> Mask:
     same = (source[1:] == source[:-1])[:, None]
     changed: Mask = ((cells[1:] != cells[:-1]) & same).any(axis=0)
     return changed
+
+
+def _may_be_source(axis: ColumnAxis) -> bool:
+    """Whether a data dictionary could state what follows: from listed values, or an age."""
+    if axis.is_listed or axis.numbers is None:
+        return True
+    is_whole = bool((axis.numbers == np.floor(axis.numbers)).all())
+    return is_whole and axis.values <= _MAX_WHOLE_NUMBERS
 
 
 def _may_be_target(axis: ColumnAxis, rows: int) -> bool:

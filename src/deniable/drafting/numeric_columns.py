@@ -29,7 +29,7 @@ _NINES_AS_TOP_CODES = (*_NINES_AS_MISSING, 99_999, 999_999)
 
 # Largest integer that a schema accepts.
 _MAX_SCHEMA_INTEGER = 2**62 - 1
-# At most this many numbers, far apart, are a list of values rather than a range.
+# At most this many whole numbers, far apart, are a list of values rather than a range.
 _MAX_LISTED_NUMBERS = 50
 _MAX_LISTED_CODES = 20_000
 # Fewer numbers are a step apart by chance.
@@ -141,19 +141,21 @@ def _is_missing_code(numbers: NumericProfile, code: int) -> bool:
 def _list_fields(
     name: str, numbers: NumericProfile, texts: Sequence[str]
 ) -> tuple[Kind, list[DraftField], list[str]] | None:
-    """Describe the numbers as a list of values; None if they are not one."""
-    distinct, span = len(numbers.positions), numbers.high - numbers.low
-    integral = numbers.is_integral
-    is_sparse = span >= 10 * distinct and span >= MAX_UNBINNED_POSITIONS
-    is_list = is_sparse or _is_on_coarse_grid(numbers) or _has_gaps(numbers)
-    if numbers.rows < 10 * distinct or not is_list:
-        if not (split_name(name) & CODE_WORDS and integral and distinct <= _MAX_LISTED_CODES):
-            return None
-    elif distinct > _MAX_LISTED_NUMBERS and (
-        not integral or numbers.is_skewed or distinct > _MAX_LISTED_CODES
-    ):
+    """Describe whole numbers as a list of values; None if they are not one.
+
+    Numbers with decimals are measurements, however few of them a table has.
+    """
+    if not numbers.is_integral:
         return None
-    as_written = not integral or _have_points(texts)
+    distinct, span = len(numbers.positions), numbers.high - numbers.low
+    is_sparse = span >= 10 * distinct and span >= MAX_UNBINNED_POSITIONS
+    is_list = is_sparse or _has_gaps(numbers) or _coarse_step(numbers, origin=numbers.low) > 1
+    if numbers.rows < 10 * distinct or not is_list:
+        if not (split_name(name) & CODE_WORDS and distinct <= _MAX_LISTED_CODES):
+            return None
+    elif distinct > _MAX_LISTED_NUMBERS and (numbers.is_skewed or distinct > _MAX_LISTED_CODES):
+        return None
+    as_written = _have_points(texts)
     if as_written and len(texts) != distinct:
         return None
     values: list[TomlScalar] = [*texts] if as_written else [int(p) for p in numbers.positions]
@@ -170,16 +172,34 @@ def _list_fields(
     return "ordered", fields, [note]
 
 
-def _is_on_coarse_grid(numbers: NumericProfile) -> bool:
-    """Whether a few numbers are all steps of 2 or more apart: 0, 10, 20, …, or every other year.
+def _coarse_step(numbers: NumericProfile, *, origin: int) -> int:
+    """The step of a few numbers far apart: 0, 10, 20, …, or every other year; else 1.
 
-    As a range, the numbers between them would occur in records, too.
+    As a range with a step of 1, the numbers between them would occur in records, too.
+
+    Args:
+        numbers: The numbers.
+        origin: The position from which steps are counted.
     """
     distinct = len(numbers.positions)
-    if not _MIN_GRID_NUMBERS <= distinct <= _MAX_LISTED_NUMBERS:
-        return False
-    step = math.gcd(*(int(p) - numbers.low for p in numbers.positions))
-    return step > 1 and numbers.high - numbers.low < 2 * step * distinct
+    few = _MIN_GRID_NUMBERS <= distinct <= min(_MAX_LISTED_NUMBERS, numbers.rows / 10)
+    step = math.gcd(*(int(p) - origin for p in numbers.positions)) if few else 1
+    return step if numbers.high - numbers.low < 2 * step * distinct else 1
+
+
+def _step_fields(numbers: NumericProfile, step: int) -> list[DraftField]:
+    """Describe numbers with decimals as a range of multiples of a step."""
+    found = numbers.low // step, numbers.high // step
+    ends = [
+        DraftField(
+            key,
+            _to_number(end * step, numbers.decimals),
+            FROM_DATA if end == own else FROM_DATA_ROUNDED,
+        )
+        for key, end, own in zip(("min", "max"), round_outward(*found), found, strict=True)
+    ]
+    size = _to_number(step, numbers.decimals)
+    return [*ends, DraftField("step", size, "all numbers are multiples of it")]
 
 
 def _has_gaps(numbers: NumericProfile) -> bool:
@@ -190,8 +210,7 @@ def _has_gaps(numbers: NumericProfile) -> bool:
     """
     distinct = len(numbers.positions)
     return (
-        numbers.is_integral
-        and 2 <= distinct <= _MAX_CODES_WITH_GAPS
+        2 <= distinct <= _MAX_CODES_WITH_GAPS
         and distinct <= numbers.high - numbers.low
         and int(numbers.counts.min()) >= _MIN_ROWS_OF_CODE
     )
@@ -201,6 +220,8 @@ def _range_fields(
     numbers: NumericProfile, codes: Sequence[int]
 ) -> tuple[Kind, list[DraftField], list[str]]:
     """Describe the numbers as a range with bounds and, if it is wide, bins."""
+    if not numbers.is_integral and (common := _coarse_step(numbers, origin=0)) > 1:
+        return "real", _step_fields(numbers, common), []
     low, high = _round_bounds(numbers, codes)
     decimals = None if numbers.is_integral else numbers.decimals
     comments = (
@@ -211,7 +232,9 @@ def _range_fields(
         low, high, decimals=decimals, skewed=numbers.is_skewed, comments=comments
     )
     has_bins = "bins" in (field.key for field in fields)
-    if has_bins and (steps := _find_heaping_steps(numbers)):
+    # Few numbers are multiples of a step by chance.
+    are_many = len(numbers.positions) > _MAX_LISTED_NUMBERS
+    if has_bins and are_many and (steps := _find_heaping_steps(numbers)):
         heaps: list[TomlScalar] = [_to_number(step, decimals) for step in steps]
         fields.append(DraftField("heaps", heaps, "many numbers are multiples of these"))
     elif has_bins and (edges := _spike_edges(numbers, low, high)):
