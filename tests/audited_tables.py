@@ -9,7 +9,7 @@ import polars as pl
 from deniable.arrays import CODE
 from deniable.audit import table_audit
 from deniable.audit.exposure import AuditTargets
-from deniable.audit.membership_results import MembershipResults, OneRunResult
+from deniable.audit.membership_results import MembershipResults
 from deniable.audit.query_attacks import QueryAttack
 from deniable.audit.retraining import AuditedTable, CoinRun
 from deniable.config import Config
@@ -109,23 +109,12 @@ def made_up_results(shift, epsilon):
         present = rng.random(TARGETS) < 0.5
         scores = rng.normal(size=TARGETS) + shift * present
         runs.append(CoinRun(present=present, ratios=scores, answers=base))
-    fixed = [((rng.normal(size=4) + shift).tolist(), rng.normal(size=4).tolist()) for _ in runs]
-    coins = (rng.random(1000) < 0.5).tolist()
-    one_run = OneRunResult.of(
-        (rng.normal(size=1000) + shift * np.array(coins)).tolist(), coins, delta=1e-9
-    )
-    targets = AuditTargets(
-        rows=np.arange(TARGETS),
-        deciles=np.arange(TARGETS) % 10 + 1,
-        most_exposed=np.arange(TARGETS) < 10,
-    )
+    targets = AuditTargets(rows=np.arange(TARGETS), most_exposed=np.arange(TARGETS) < 10)
     return MembershipResults.of(
         runs,
         queries,
         audited,
         targets=targets,
-        fixed=fixed[:TARGETS],
-        one_run=one_run,
         epsilon=epsilon,
         delta=1e-9,
     )

@@ -1,4 +1,4 @@
-"""Singling out, linking, inferring: they find copies of rows, and nothing of fresh rows."""
+"""Singling out and inferring: they find copies of rows, and nothing of fresh rows."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import pytest
 from deniable.audit.inference_attacks import (
     AttackComparison,
     attack_attributes,
-    attack_linkability,
     attack_singling_out,
 )
 from deniable.randomness import Keyed
@@ -24,22 +23,21 @@ def attacks(released, table, control):
     rng = Keyed(3).at("scan")
     return [
         attack_singling_out(released, table, control, rng),
-        attack_linkability(ATTRIBUTES, released, table, control, rng),
         *attack_attributes(ATTRIBUTES, released, table, control, rng),
     ]
 
 
 def test_a_copy_of_the_table_is_found_out():
     table, control = wide(500, 1), wide(500, 2)
-    singling, linking, inferring, *columns = attacks(table, table, control)
-    assert all(found.shows_evidence for found in (singling, linking, inferring, *columns))
+    singling, inferring, *columns = attacks(table, table, control)
+    assert all(found.shows_evidence for found in (singling, inferring, *columns))
     assert inferring.interval[0] > 0.1
     assert len(columns) == 6
 
 
 def test_fresh_rows_of_the_population_give_no_evidence():
     """False alarms: 2.5 % each for a fixed key, so that the keys here were tried once."""
-    for found in attacks(wide(500, 3), wide(500, 1), wide(500, 2))[:3]:
+    for found in attacks(wide(500, 3), wide(500, 1), wide(500, 2))[:2]:
         assert not found.shows_evidence
 
 

@@ -1,4 +1,4 @@
-"""What an outsider can say: verify's verdict, bounds as sentences, the mechanism's audit."""
+"""What an outsider can say: verify's verdict, and bounds as sentences."""
 
 import json
 import math
@@ -8,7 +8,7 @@ import pytest
 
 import deniable
 from audited_tables import COLOURS, PLACES, SCHEMA, TABLE
-from deniable.audit.audit_report import AuditReport, AuditSection, render_audit, write_audit
+from deniable.audit.audit_report import render_audit
 from deniable.audit.release_audit import audit_release
 from deniable.errors import ConfigError, OutputError
 
@@ -38,7 +38,7 @@ def test_a_guarantee_is_stated_as_what_an_attacker_finds(releases, tmp_path):
     assert bounds["true_positives"]["0.01"] == pytest.approx(math.e / 100, rel=1e-2)
     assert bounds["true_positives"]["0.01"] <= math.e / 100 + 1e-9
     assert bounds["auc"] == pytest.approx(math.e / (1 + math.e), rel=1e-2)
-    assert "no public audit" in report.findings[-1]
+    assert [part.name for part in report.sections] == ["verification", "bounds"]
     assert "It is about the presence of one input row." in report.sections[1].words[1]
     with pytest.raises(OutputError):
         audit_release(releases / "promised", out=tmp_path / "out")
@@ -85,38 +85,3 @@ def test_what_is_no_release_is_refused(tmp_path):
     (tmp_path / "table.csv").write_text("a\n1\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="--schema"):
         audit_release(tmp_path / "table.csv")
-
-
-def mechanism_audit(folder, **options):
-    section = AuditSection(name="a", title="A", words=("Words.",), within=True)
-    report = AuditReport(
-        edition="public",
-        subject="mechanism",
-        headline="No attack exceeded the promise.",
-        findings=["Within."],
-        guarantee="",
-        sections=[section],
-        settings={"options": {"epsilon": "1.0", **options}, "plant": None},
-    )
-    write_audit(report, folder)
-
-
-def test_the_audit_of_the_same_mechanism_is_quoted(releases, tmp_path):
-    mechanism_audit(tmp_path / "audit")
-    found = audit_release(releases / "promised", mechanism=tmp_path / "audit")
-    assert "No attack exceeded the promise." in found.findings[-1]
-    for number, other in enumerate(({"epsilon": "2.0"}, {"mode": "one-shot"})):
-        mechanism_audit(tmp_path / f"other_{number}", **other)
-        with pytest.raises(ConfigError, match="no public audit of this mechanism"):
-            audit_release(releases / "promised", mechanism=tmp_path / f"other_{number}")
-
-
-def test_an_audit_next_to_the_release_is_found(releases):
-    mechanism_audit(releases / "of_the_mechanism")
-    try:
-        found = audit_release(releases / "promised")
-        assert "No attack exceeded the promise." in found.findings[-1]
-    finally:
-        for file in (releases / "of_the_mechanism").iterdir():
-            file.unlink()
-        (releases / "of_the_mechanism").rmdir()

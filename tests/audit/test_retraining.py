@@ -14,8 +14,6 @@ from deniable.audit.retraining import (
     pass_probability,
     retrain,
     retrain_with_coins,
-    score_canaries,
-    with_and_without,
 )
 from deniable.privacy.noise_laws import discrete_laplace
 from deniable.randomness import Keyed, Secret
@@ -25,10 +23,10 @@ AUDITED = audited_table(range(10), mode="seedless", epsilon=math.inf)
 
 def test_only_absent_targets_are_left_out():
     present = np.arange(10) % 2 == 0
-    rows = AUDITED.rows(AUDITED.targets, present)
+    rows = AUDITED.rows(present)
     assert len(rows) == len(AUDITED.codes) - 5
     assert (rows[:5] == AUDITED.codes[:10:2]).all()
-    known = AUDITED.known(AUDITED.targets, present.astype(float))
+    known = AUDITED.known(present)
     assert known.weights.sum() == len(rows)
 
 
@@ -42,19 +40,6 @@ def test_every_run_has_its_own_noise():
 def test_the_systems_noise_stays_the_systems_noise():
     audited = replace(AUDITED, run=replace(AUDITED.run, randomness=Secret()))
     assert audited.run_number(1).randomness.is_secret
-
-
-def test_a_target_shows_without_noise_while_the_rest_is_fixed():
-    with_it, without = with_and_without(AUDITED, 3, repetitions=2, first=1)
-    assert min(with_it) > 100
-    assert max(without) < -100
-
-
-def test_canaries_whose_coins_were_not_seen_show_without_noise():
-    scores, coins = score_canaries(AUDITED, AUDITED.targets, 1)
-    thrown = np.array(coins)
-    assert 0 < thrown.sum() < 10
-    assert np.array(scores)[thrown].min() > np.array(scores)[~thrown].max()
 
 
 def test_a_checkpoint_reads_back():
@@ -72,7 +57,7 @@ def test_modes_with_seeds_release_their_records(mode):
     made = retrain(audited, audited.codes, audited.run_number(1), key=1)
     assert made.artefact is None
     assert len(made.records) == 100
-    assert len(made.seeds) == len(audited.codes)
+    assert made.model is not None
 
 
 def test_the_probability_to_pass_follows_from_the_test():

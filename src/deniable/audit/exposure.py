@@ -1,7 +1,7 @@
 """Exposure of rows: how rare their combinations of values are, and how far they are from others.
 
-Attacks find unusual rows first. So an audit attacks the most exposed rows, and random rows of every
-tenth of exposure for comparison.
+Attacks find unusual rows first. So an audit attacks the most exposed rows, and random rows for
+comparison.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,6 @@ import numpy as np
 from deniable.arrays import Codes, Indices, Reals
 from deniable.randomness import Rng
 
-DECILES = 10
 # Other rows, a random sample, that each row is compared with.
 _COMPARED_ROWS = 512
 # Rows per comparison, which bounds the memory.
@@ -27,12 +26,10 @@ class AuditTargets:
 
     Attributes:
         rows: Indices of the rows in the table.
-        deciles: The tenth of exposure of each row, from 1 to 10; 10 is the most exposed.
         most_exposed: Whether a row was chosen because it is among the most exposed.
     """
 
     rows: Indices = field(repr=False)
-    deciles: Indices = field(repr=False)
     most_exposed: np.ndarray = field(repr=False)
 
     def __len__(self) -> int:
@@ -53,29 +50,19 @@ def measure_exposure(codes: Codes, rng: Rng) -> Reals:
 
 
 def choose_targets(exposure: Reals, number: int, rng: Rng) -> AuditTargets:
-    """Choose targets: half of them the most exposed rows, half random rows of each tenth.
+    """Choose targets: half of them the most exposed rows, half random ones of the others.
 
     Args:
         exposure: The exposure of every row.
-        number: The number of targets; at least 20, and at most half of the rows.
-        rng: Chooses among rows of the same tenth.
+        number: The number of targets; at most half of the rows.
+        rng: Chooses the random rows, and among equally exposed ones.
     """
-    n = len(exposure)
     # Ties are broken at random: rows that are equal have no order.
-    order = np.lexsort((rng.random(n), exposure))
-    decile = np.empty(n, dtype=np.intp)
-    decile[order] = np.arange(n) * DECILES // n + 1
-    per_decile = number // 2 // DECILES
-    most = order[n - (number - per_decile * DECILES) :]
-    chosen, is_most = [most], [np.ones(len(most), dtype=bool)]
-    left = np.setdiff1d(np.arange(n), most)
-    shuffled = left[np.argsort(rng.random(len(left)), kind="stable")]
-    for tenth in range(1, DECILES + 1):
-        some = shuffled[decile[shuffled] == tenth][:per_decile]
-        chosen.append(some)
-        is_most.append(np.zeros(len(some), dtype=bool))
-    rows = np.concatenate(chosen)
-    return AuditTargets(rows=rows, deciles=decile[rows], most_exposed=np.concatenate(is_most))
+    order = np.lexsort((rng.random(len(exposure)), exposure))[::-1]
+    most, others = np.split(order, [number - number // 2])
+    random = others[np.argsort(rng.random(len(others)), kind="stable")[: number // 2]]
+    rows = np.concatenate([most, random])
+    return AuditTargets(rows=rows, most_exposed=np.arange(number) < len(most))
 
 
 def _pair_surprisal(codes: Codes, rng: Rng) -> Reals:

@@ -1,4 +1,4 @@
-"""Singling out, linkability and attribute inference: rows of the table against other rows.
+"""Singling out and attribute inference: rows of the table against other rows.
 
 A release is meant to teach facts about the population. So each attack is also run on control rows,
 which were not in the table, and only the difference counts.
@@ -22,8 +22,6 @@ _SEARCHED_RECORDS = 20_000
 # Guesses of the singling-out attack, by sets of columns and the number of columns of a set.
 _COLUMN_SETS, _GUESSES_PER_SET = 60, 50
 _MIN_WIDTH, _MAX_WIDTH = 2, 6
-# The nearest records that the linkability attack looks at, on either side.
-_NEIGHBOURS = 5
 # Columns that are inferred; a random sample if there are more.
 _MAX_SECRETS = 24
 # A number is inferred if it is this close, as a share of its range.
@@ -129,34 +127,6 @@ def attack_singling_out(
         found.append((hits[0].astype(np.float64), hits[1].astype(np.float64)))
     of_table, of_control = (np.concatenate([pair[i] for pair in found]) for i in (0, 1))
     return AttackComparison.of("singling out", of_table, of_control)
-
-
-def attack_linkability(
-    attributes: Sequence[Attribute], released: Codes, table: Codes, control: Codes, rng: Rng
-) -> AttackComparison:
-    """Link two halves of a row's columns: do both lead to the same released record?
-
-    The attacker knows the columns of either half, but not which halves belong together.
-    """
-    released = released[_sample(len(released), _SEARCHED_RECORDS, rng)]
-    order = _sample(released.shape[1], released.shape[1], rng)
-    halves = order[: len(order) // 2], order[len(order) // 2 :]
-    tie_breaks = [rng.random(len(released)) * 1e-6 for _ in halves]
-
-    def success(rows: Codes) -> Reals:
-        attacked = rows[_sample(len(rows), ATTACKED_ROWS, rng)]
-        linked = []
-        for batch in _batches(attacked):
-            nearest = []
-            for half, tie_break in zip(halves, tie_breaks, strict=True):
-                distance = sum(_distances(attributes, batch, released, i) for i in half) + tie_break
-                number = min(_NEIGHBOURS, len(released) - 1)
-                nearest.append(np.argpartition(distance, number, axis=1)[:, :number])
-            same = nearest[0][:, :, None] == nearest[1][:, None, :]
-            linked.append(same.any(axis=(1, 2)))
-        return np.concatenate(linked).astype(np.float64)
-
-    return AttackComparison.of("linkability", success(table), success(control))
 
 
 def attack_attributes(

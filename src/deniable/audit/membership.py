@@ -7,7 +7,6 @@ Pearson). Attacks that read records only are in ``query_attacks``.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -40,12 +39,11 @@ _EXACT_VARIANCE = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class KnownRows:
-    """What the attacker knows of the table: rows, and the probability that each is in it.
+    """What the attacker knows of the table: its rows, and which targets are in it.
 
     Attributes:
         codes: The rows, targets included.
-        weights: How often a row is in the table: 0, 1, or ``copies`` if it is a target; ½ for one
-            that was included by a coin that the attacker did not see.
+        weights: How often a row is in the table: 0, 1, or ``copies`` if it is a target.
         targets: Indices of the targets.
         shares: The public probability of each part of the data; 1 if all rows serve every stage.
         copies: Equal rows that a target adds: more than one if the unit is a person.
@@ -57,20 +55,11 @@ class KnownRows:
     shares: dict[str, float]
     copies: int = 1
 
-    @cached_property
-    def is_certain(self) -> bool:
-        """Whether the attacker knows of every row whether it is in the table."""
-        return bool((self.weights == np.rint(self.weights)).all())
-
-    def others(self, cells: Indices, size: int) -> tuple[Reals, Reals]:
-        """Expected number and variance of the other rows in each target's cell."""
-        w, at = self.weights, cells[self.targets]
-        expected = np.bincount(cells, weights=w, minlength=size)[at] - w[self.targets]
-        if self.is_certain:
-            return expected, np.zeros_like(expected)
-        spread = w * (1 - w)
-        variance = np.bincount(cells, weights=spread, minlength=size)
-        return expected, variance[at] - spread[self.targets]
+    def others(self, cells: Indices, size: int) -> Reals:
+        """Count the other rows in each target's cell."""
+        counts = np.bincount(cells, weights=self.weights, minlength=size)
+        others: Reals = counts[cells[self.targets]] - self.weights[self.targets]
+        return others
 
 
 def known_rows(
@@ -109,22 +98,17 @@ def evidence_ratios(evidence: Evidence, graph: Graph, known: KnownRows, run: Run
 def gaussian_ratios(table: NoisyTable, known: KnownRows) -> tuple[Reals, Reals]:
     """Log ratio of a table of Gaussian noise for each target, and the noise of all its numbers.
 
-        m (e · Δ + (w - m/2) |Δ|²) / v,   v = σ² + |Δ|² Var c
+        m (e · Δ + (w - m/2) |Δ|²) / σ²
 
-    where e is the noise, Δ what one row adds, c the number of others in the target's cell, m the
-    target's copies and w those that are in the table. ``e`` is measured with these, so it is moved
-    back by them.
+    where e is the noise, Δ what one row adds, m the target's copies and w those that are in the
+    table. ``e`` is measured with these, so it is moved back by them.
     """
     cells, size = table.cells(known.codes), table.numbers.size
-    squared = table.squared_shift
     counted = np.bincount(cells, weights=known.weights, minlength=size)
     noise = table.noise(counted.astype(np.float64, copy=False))
-    variance: float | Reals = table.variance
-    if not known.is_certain:
-        variance = variance + squared * known.others(cells, size)[1]
     own = known.weights[known.targets] - known.copies / 2
-    excess = table.projections(noise, cells[known.targets]) + own * squared
-    ratios = known.copies * excess / np.maximum(variance, _EXACT_VARIANCE)
+    excess = table.projections(noise, cells[known.targets]) + own * table.squared_shift
+    ratios = known.copies * excess / max(table.variance, _EXACT_VARIANCE)
     return np.clip(ratios, -MAX_LOG_RATIO, MAX_LOG_RATIO), noise
 
 
@@ -152,14 +136,14 @@ def conditional_ratios(
 def _cell_ratios(released: Counts, cells: Indices, law: Law, known: KnownRows) -> Reals:
     """Log ratio of the number in each target's cell, by the law of its noise.
 
-    With a split, or unseen coins and no noise, the others' number is random: then of a normal law.
+    With a split, the others' number is random: it is taken as of a normal law.
     """
     share = known.shares["parameters"]
-    others, unknown = known.others(cells, released.size)
+    others = known.others(cells, released.size)
     excess = released[cells[known.targets]] - share * others
-    if share == 1 and (known.is_certain or law.radius > 0):
+    if share == 1:
         return law_ratios(law, np.rint(excess).astype(np.int64), rows=known.copies)
-    spread = law.variance + share * (1 - share) * others + share**2 * unknown
+    spread = law.variance + share * (1 - share) * others
     shift = share * known.copies
     ratios: Reals = shift * (excess - shift / 2) / np.maximum(spread, _EXACT_VARIANCE)
     return np.clip(ratios, -MAX_LOG_RATIO, MAX_LOG_RATIO)
@@ -181,7 +165,7 @@ def prefix_ratios(
     kept = {row.tobytes(): noisy for row, noisy in counted}
     prefixes = packed_rows(known.codes[:, columns])
     _, cells = np.unique(prefixes, return_inverse=True)
-    others = np.rint(known.others(cells, int(cells.max()) + 1)[0]).astype(int)
+    others = np.rint(known.others(cells, int(cells.max()) + 1)).astype(int)
     tail, noise = TailProbabilities.of(law), []
     for at, (target, count) in enumerate(zip(known.targets, others.tolist(), strict=True)):
         noisy = kept.get(prefixes[target].tobytes())
@@ -216,27 +200,10 @@ def released_prefix_ratios(
         of_rows, of_records = np.split(cells, [len(known.codes)])
         size = int(cells.max()) + 1
         hits = np.bincount(of_records, minlength=size)[of_rows[known.targets]]
-        others = known.others(of_rows, size)[0]
+        others = known.others(of_rows, size)
         with_row, without = _expected_records(others, len(released), model, known, passes)
         ratios = hits * np.log(with_row / without) - (with_row - without)
         total += np.clip(ratios, -MAX_LOG_RATIO, MAX_LOG_RATIO)
-    return total
-
-
-def prefix_visibility(
-    model: NetworkModel, known: KnownRows, passes: Callable[[float], float], *, records: int
-) -> Reals:
-    """How much the presence of each target changes the released prefixes, before any is released.
-
-    The sum over lengths of the symmetric Kullback-Leibler divergence of two Poisson numbers.
-    """
-    total = np.zeros(len(known.targets))
-    for length in filter(None, model.kept):
-        columns = list(model.network.order[:length])
-        _, cells = np.unique(packed_rows(known.codes[:, columns]), return_inverse=True)
-        others = known.others(cells, int(cells.max()) + 1)[0]
-        with_row, without = _expected_records(others, records, model, known, passes)
-        total += (with_row - without) * np.log(with_row / without)
     return total
 
 

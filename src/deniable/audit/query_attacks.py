@@ -1,8 +1,8 @@
-"""Membership attacks that read records only: the density of pairs, and a learned attack.
+"""Membership by a classifier that reads records only.
 
-Both ask how many records have a target's values in a few columns, compared with the number that
-the other rows explain. The second is trained on releases whose targets are known. It is a control:
-it knows nothing of how releases are made.
+It asks how many records have a target's values in a few columns, compared with the number that the
+other rows explain, and is trained on releases whose targets are known. It is a control: it knows
+nothing of how releases are made.
 """
 
 from collections.abc import Iterator
@@ -27,12 +27,10 @@ class QueryAttack:
     Attributes:
         targets: The targets, as codes.
         columns: The set of columns of each query.
-        pairs: Number of leading queries that are pairs of columns.
     """
 
     targets: Codes = field(repr=False)
     columns: tuple[tuple[int, ...], ...]
-    pairs: int
 
     @classmethod
     def of(cls, targets: Codes, rng: Rng) -> "QueryAttack":
@@ -46,7 +44,7 @@ class QueryAttack:
                 break
             width = min(3 + attempt % 2, m)
             wider.add(tuple(sorted(np.argsort(rng.random(m))[:width].tolist())))
-        return cls(targets=targets, columns=(*chosen, *sorted(wider)), pairs=len(chosen))
+        return cls(targets=targets, columns=(*chosen, *sorted(wider)))
 
     def answers(self, records: Codes) -> Counts:
         """Count the matching records: one row per target, one column per query."""
@@ -75,12 +73,6 @@ def excess_answers(answers: Counts, others: Reals, *, records: int, rows: int) -
     """Matching records beyond those that the other rows explain, in rows of the table."""
     excess: Reals = answers * (rows / max(records, 1)) - others
     return excess
-
-
-def density_scores(excess: Reals, others: Reals, pairs: int) -> Reals:
-    """Score targets by the density of their pairs of values in the records, rare pairs first."""
-    scores: Reals = (excess[..., :pairs] / (others[..., :pairs] + 1)).sum(axis=-1)
-    return scores
 
 
 def learned_scores(excess: Reals, others: Reals, present: Mask, folds: Indices) -> Reals:

@@ -1,11 +1,10 @@
 """Audit a release as an outsider (``deniable audit RELEASE``), without the table.
 
-The verdict of ``verify``, what the verified guarantee allows any attacker, and the public audit of
-the same mechanism, if there is one next to the release.
+The verdict of ``verify``, and what the verified guarantee allows any attacker.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,6 @@ import numpy as np
 
 from deniable.audit.attack_success import allowed_advantage
 from deniable.audit.audit_report import (
-    AUDIT_DOCUMENT,
-    AUDIT_FORMAT,
     AuditReport,
     AuditSection,
     AuditTable,
@@ -27,7 +24,6 @@ from deniable.audit.trade_off import (
     allowed_sentence,
     area_below,
 )
-from deniable.config import Config
 from deniable.errors import ArtefactError, ConfigError
 from deniable.evaluation.html import Markup, figure
 from deniable.evaluation.svg_plots import draw_lines
@@ -42,15 +38,12 @@ _CURVE_POINTS = 80
 _NOTHING_PROMISED = "The manifest promises no differential privacy."
 
 
-def audit_release(
-    release: str | Path, *, out: str | Path | None = None, mechanism: str | Path | None = None
-) -> AuditReport:
+def audit_release(release: str | Path, *, out: str | Path | None = None) -> AuditReport:
     """Verify a release, and state what its guarantee allows an attacker. No table is read.
 
     Args:
         release: The folder of a release or of an artefact; or a file of generated records.
         out: A new folder for audit.html and audit.json; None: nothing is written.
-        mechanism: Folder of a public audit of the mechanism; None: look next to the release.
 
     Raises:
         ConfigError: ``release`` has no manifest.
@@ -67,7 +60,6 @@ def audit_release(
     sections = [_verification_section(verified)]
     if verified.passed:
         sections.append(_bounds_section(manifest))
-        sections.append(_mechanism_section(path, manifest, mechanism))
     report = AuditReport(
         edition="public" if _claims_privacy(manifest) else "internal",
         subject="release",
@@ -238,82 +230,4 @@ def _unbounded_words(manifest: Mapping[str, Any]) -> Sequence[str]:
         f"not hidden; {model}.",
         f"Someone who knows {k} - 1 of {k} rows that share a prefix sees from one record that the "
         "last one is in the table. Many records together reveal more than each of them.",
-    )
-
-
-def _mechanism_section(
-    release: Path, manifest: Mapping[str, Any], mechanism: str | Path | None
-) -> AuditSection:
-    """Quote the public audit of the same mechanism, if there is one."""
-    found = next(_mechanism_audits(release, manifest, mechanism), None)
-    if found is None:
-        if mechanism is not None:
-            raise ConfigError(
-                f"{mechanism} has no public audit of this mechanism: its version, ε, δ, profile or "
-                "mode differ, or a fault was planted. Run deniable audit --mechanism with the "
-                "options of the release"
-            )
-        words = [
-            "There is no public audit of this mechanism next to the release. Anyone can make one, "
-            "without a table: deniable audit --mechanism, with the options of the release."
-        ]
-        return AuditSection(
-            name="mechanism",
-            title="Audit of the mechanism",
-            words=words,
-            standards=("correctness",),
-            results={"found": False},
-        )
-    place, document = found
-    return AuditSection(
-        name="mechanism",
-        title="Audit of the mechanism",
-        words=[
-            f"The mechanism was attacked separately: {document['headline']}",
-            f"From {place.parent.name}/{place.name}, of version {document['version']}. It is not "
-            "signed; anyone can repeat it with deniable audit --mechanism.",
-            *map(str, document["findings"]),
-        ],
-        standards=("correctness",),
-        within=bool(document["within"]),
-        results={"found": True, "within": bool(document["within"])},
-        fault="the audit of the mechanism exceeded its promise",
-    )
-
-
-def _mechanism_audits(
-    release: Path, manifest: Mapping[str, Any], mechanism: str | Path | None
-) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield readable public audits of the mechanism that made a release."""
-    if mechanism is not None:
-        given = Path(mechanism)
-        places = [given if given.is_file() else given / AUDIT_DOCUMENT]
-    else:
-        places = sorted(release.resolve().parent.glob(f"*/{AUDIT_DOCUMENT}"))
-    for place in places:
-        try:
-            document = read_json(place)
-            if _is_same_mechanism(document, manifest):
-                yield place, document
-        except (ArtefactError, KeyError, TypeError, ValueError, AttributeError):
-            continue
-
-
-def _is_same_mechanism(document: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
-    """Whether an audit is public, without a planted fault, and of the options of a manifest."""
-    if (document["format"], document["subject"], document["edition"]) != (
-        AUDIT_FORMAT,
-        "mechanism",
-        "public",
-    ):
-        return False
-    options, parameters, default = document["settings"]["options"], manifest["parameters"], Config()
-    return (
-        document["settings"].get("plant") is None
-        and document["version"] == manifest["version"]
-        and float(options.get("epsilon", default.epsilon)) == float(parameters["epsilon"])
-        and float(options.get("delta", default.delta)) == float(parameters["delta"])
-        and options.get("mode", manifest["mode"]) == manifest["mode"]
-        and options.get("profile", "default") == manifest["profile"]
-        and options.get("data_use", default.data_use) == manifest["data_use"]
     )

@@ -1,7 +1,7 @@
 """Retrain on the audited table: the shipped way from rows to a release, many times.
 
 Every retraining draws new noise from the operating system. Which targets are in the table is
-decided by coins, or one target at a time while all other rows stay the same.
+decided by a coin each.
 """
 
 import math
@@ -20,18 +20,16 @@ from deniable.audit.membership import (
     released_prefix_ratios,
 )
 from deniable.audit.query_attacks import QueryAttack
-from deniable.counting.local import LocalRows, local_codes
+from deniable.counting.local import LocalRows
 from deniable.data.dataframes import FrameKind
-from deniable.model.graph import Graph
 from deniable.model.seed_based import NetworkModel
 from deniable.pipeline.api import make_artefact, partition_rows, resolve_omegas
 from deniable.pipeline.certificate import certify
-from deniable.pipeline.learn_model import learn_model, measure_counts
+from deniable.pipeline.learn_model import learn_model
 from deniable.pipeline.run_plan import Run
 from deniable.pipeline.seed_modes import builtin_source, release_candidates
 from deniable.randomness import Keyed
 from deniable.release.artefact import Artefact
-from deniable.release.artefact_arrays import Evidence
 from deniable.workers import no_progress
 
 
@@ -69,15 +67,15 @@ class AuditedTable:
         config = replace(self.run.config, workers=1)
         return replace(self.run, config=config, randomness=noise, progress=no_progress)
 
-    def rows(self, targets: Indices, present: Mask) -> Codes:
-        """The table with only those of some targets that are present."""
-        return np.asfortranarray(np.delete(self.codes, targets[~present], axis=0))
+    def rows(self, present: Mask) -> Codes:
+        """The table with only those of the targets that are present."""
+        return np.asfortranarray(np.delete(self.codes, self.targets[~present], axis=0))
 
-    def known(self, targets: Indices, weights: Reals) -> KnownRows:
-        """What an attacker knows: all other rows, and the targets with these weights."""
-        every = np.ones(len(self.codes))
-        every[targets] = weights
-        return known_rows(self.codes, every, targets, self.run.plan)
+    def known(self, present: Mask) -> KnownRows:
+        """What an attacker of each target knows: all other rows, the other targets included."""
+        weights = np.ones(len(self.codes))
+        weights[self.targets] = present
+        return known_rows(self.codes, weights, self.targets, self.run.plan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,14 +85,12 @@ class Retrained:
     Attributes:
         artefact: The artefact; None in modes that have none.
         model: The model of modes whose records are made of real seeds; None in others.
-        seeds: The rows of D_S in those modes. Confidential.
         records: The released records, as codes.
         guarantee: What is promised, in words.
     """
 
     artefact: Artefact | None = field(repr=False)
     model: NetworkModel | None = field(repr=False)
-    seeds: Codes = field(repr=False)
     records: Codes = field(repr=False)
     guarantee: str
 
@@ -110,7 +106,6 @@ def retrain(audited: AuditedTable, codes: Codes, run: Run, *, key: int) -> Retra
         return Retrained(
             artefact=artefact,
             model=None,
-            seeds=codes[:0],
             records=np.concatenate(list(blocks)),
             guarantee=artefact.guarantee,
         )
@@ -121,7 +116,6 @@ def retrain(audited: AuditedTable, codes: Codes, run: Run, *, key: int) -> Retra
     return Retrained(
         artefact=None,
         model=model,
-        seeds=local_codes(parts["seeds"], purpose="the audit"),
         records=np.concatenate(list(released.blocks())),
         guarantee=certify(run, omegas=source.omegas, extra=extra).sentence,
     )
@@ -148,31 +142,6 @@ def pass_probability(run: Run) -> Callable[[float], float]:
     return lambda plausible: float(
         below[int(np.clip(math.floor(plausible) - k + radius, 0, 2 * radius))]
     )
-
-
-def measure_only(codes: Codes, run: Run) -> tuple[Evidence, Graph]:
-    """Measure the noisy counts of the model, without the fit that follows from them."""
-    rows, laws = LocalRows(codes, run.config.workers), run.plan.privacy.pairs
-    if laws is None:
-        learnt = learn_model(partition_rows(rows, run), run)
-        return learnt.evidence, learnt.network.graph
-    measured, _ = measure_counts(rows, run, laws)
-    return measured, Graph(tuple(() for _ in run.schema.attributes))
-
-
-def with_and_without(
-    audited: AuditedTable, target: int, *, repetitions: int, first: int
-) -> tuple[list[float], list[float]]:
-    """Score one target in releases with it and without it; all other rows stay the same."""
-    which = np.array([target])
-    scores: tuple[list[float], list[float]] = ([], [])
-    for repetition in range(repetitions):
-        for side, present in enumerate((True, False)):
-            run = audited.run_number(first + 2 * repetition + side)
-            evidence, graph = measure_only(audited.rows(which, np.array([present])), run)
-            known = audited.known(which, np.array([float(present)]))
-            scores[side].append(float(evidence_ratios(evidence, graph, known, run)[0]))
-    return scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,28 +183,10 @@ def retrain_with_coins(audited: AuditedTable, queries: QueryAttack, number: int)
     """
     run = audited.run_number(number)
     coins = Keyed(number).at("split").random(len(audited.targets)) < 0.5
-    made = retrain(audited, audited.rows(audited.targets, coins), run, key=number)
-    known = audited.known(audited.targets, coins.astype(np.float64))
+    made = retrain(audited, audited.rows(coins), run, key=number)
+    known = audited.known(coins)
     if made.artefact is not None:
         ratios = artefact_ratios(made.artefact, known, run)
     elif made.model is not None:
         ratios = released_prefix_ratios(made.records, made.model, known, pass_probability(run))
     return CoinRun(present=coins, ratios=ratios, answers=queries.answers(made.records))
-
-
-def score_canaries(
-    audited: AuditedTable, canaries: Indices, number: int
-) -> tuple[list[float], list[bool]]:
-    """Score canaries of one release, each included by a coin; return the scores and the coins.
-
-    The attacker sees no coin, so the other canaries are in the table with probability one half.
-    """
-    run = audited.run_number(number)
-    coins = Keyed(number).at("split").random(len(canaries)) < 0.5
-    known = audited.known(canaries, np.full(len(canaries), 0.5))
-    rows = LocalRows(audited.rows(canaries, coins), run.config.workers)
-    parts = partition_rows(rows, run)
-    learnt = learn_model(parts, run)
-    omegas = resolve_omegas(learnt, run)
-    artefact = make_artefact(learnt, omegas, parts["seeds"], audited.kind, run)
-    return artefact_ratios(artefact, known, run).tolist(), coins.tolist()

@@ -1,4 +1,4 @@
-"""Attack releases of one table (``deniable audit TABLE``): membership, inference, seeds.
+"""Attack releases of one table (``deniable audit TABLE``): membership, singling out, inference.
 
 Everything here reads real rows: the report is confidential. What was measured is kept in the
 report's folder, so that an interrupted audit resumes.
@@ -15,28 +15,23 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from deniable.arrays import Codes, Indices
+from deniable.arrays import Codes
 from deniable.audit.audit_report import AUDIT_FORMAT, AuditReport, write_audit
 from deniable.audit.exposure import AuditTargets, choose_targets, measure_exposure
 from deniable.audit.holdout_rows import require_disjoint, set_aside
 from deniable.audit.inference_attacks import (
     AttackComparison,
     attack_attributes,
-    attack_linkability,
     attack_singling_out,
 )
-from deniable.audit.known_seeds import attack_known_seeds, seed_trials
-from deniable.audit.membership_results import MembershipResults, OneRunResult
+from deniable.audit.membership_results import MembershipResults
 from deniable.audit.query_attacks import QueryAttack
 from deniable.audit.retraining import (
     AuditedTable,
     CoinRun,
     retrain,
     retrain_with_coins,
-    score_canaries,
-    with_and_without,
 )
-from deniable.audit.seed_posterior import SeedPosterior, measure_seed_posterior
 from deniable.audit.table_sections import table_report
 from deniable.config import Config, Options
 from deniable.counting.local import local_codes
@@ -52,21 +47,15 @@ from deniable.schema.schema import Schema
 from deniable.workers import Progress, count_cores, map_in_order, no_progress
 
 TARGETS = 200
-# Retrainings with coins, and with and without each target while the rest is fixed.
+# Retrainings with coins.
 RUNS = 50
 _MIN_RUNS = 10
-_REPETITIONS = 2
 # Records that an attacker sees: of an artefact any number; of modes that pay for each, these.
 _ARTEFACT_RECORDS, _SEED_RECORDS = 2**17, 10_000
-# Fewer rows cannot fill the tenths of exposure, or leave rows aside.
+# Fewer rows leave too few to attack, and too few aside.
 MIN_ROWS, _MIN_TARGETS = 250, 20
-# Canaries of the single run with coins, as a share of the rows, and at most.
-_CANARY_SHARE, _MAX_CANARIES = 0.1, 1_000
 # Numbers of the runs: each has its own noise and coins.
-_ONE_RUN, _COINS, _RELEASE, _SEEDS, _FIXED = 1, 1_000, 500_000, 500_001, 1_000_000
-_KNOWN_SEEDS = 600_000
-# Targets of one checkpoint of the retrainings with the rest fixed.
-_TARGETS_PER_CELL = 10
+_COINS, _RELEASE = 1_000, 500_000
 _SYSTEM_NOISE = Secret()
 
 
@@ -228,7 +217,6 @@ def _settings(audited: AuditedTable, options: Options) -> dict[str, Any]:
         "options": {name: str(value) for name, value in sorted(options.items())},
         "schema": hashlib.sha256(run.schema.text().encode()).hexdigest(),
         "targets": len(audited.targets),
-        "repetitions": _REPETITIONS,
         "records": audited.records,
         "secret_noise": run.randomness.is_secret,
     }
@@ -251,15 +239,8 @@ def _digest(codes: Codes) -> str:
 def _attack_membership(
     audit: _Preparation, cells: CheckpointFolder, progress: Progress
 ) -> MembershipResults:
-    """Run the membership attacks: one run with coins, the rest fixed, and many runs with coins."""
-    audited, one_run, fixed = audit.audited, None, None
-    if audited.has_artefact:
-        canaries = _choose_canaries(audited)
-        saved = _measure_all(
-            cells, progress, "one run with coins", {"one_run": partial(_one_run, audited, canaries)}
-        )
-        one_run = OneRunResult.of(*saved["one_run"], delta=audited.run.plan.cost.delta)
-        fixed = _attack_with_rest_fixed(audited, cells, progress)
+    """Retrain with coins many times, and attack each release."""
+    audited = audit.audited
     queries = QueryAttack.of(np.asarray(audited.codes[audited.targets]), Keyed(0).at("records"))
     coins = {
         f"coins_{i}": partial(_coin_run, audited, queries, _COINS + i) for i in range(audit.runs)
@@ -271,74 +252,26 @@ def _attack_membership(
         queries,
         audited,
         targets=audit.targets,
-        fixed=fixed,
-        one_run=one_run,
         # In mode tested, (ε, δ) is of the model alone.
         epsilon=math.inf if mode == "tested" else cost.epsilon,
         delta=cost.delta,
     )
 
 
-def _choose_canaries(audited: AuditedTable) -> Indices:
-    """The targets, and random rows."""
-    n = len(audited.codes)
-    number = min(_MAX_CANARIES, int(_CANARY_SHARE * n))
-    others = np.setdiff1d(np.arange(n), audited.targets)
-    chosen = others[np.argsort(Keyed(0).at("candidates").random(len(others)), kind="stable")]
-    return np.concatenate([audited.targets, chosen[: max(0, number - len(audited.targets))]])
-
-
-def _one_run(audited: AuditedTable, canaries: Indices) -> list[Any]:
-    return list(score_canaries(audited, canaries, _ONE_RUN))
-
-
 def _coin_run(audited: AuditedTable, queries: QueryAttack, number: int) -> dict[str, Any]:
     return retrain_with_coins(audited, queries, number).document()
-
-
-def _attack_with_rest_fixed(
-    audited: AuditedTable, cells: CheckpointFolder, progress: Progress
-) -> list[tuple[list[float], list[float]]]:
-    """Scores of each target, with it and without it."""
-    number = len(audited.targets)
-    starts = {
-        f"fixed_{start}": partial(_fixed_cell, audited, start)
-        for start in range(0, number, _TARGETS_PER_CELL)
-    }
-    saved = _measure_all(cells, progress, "retrainings, rest fixed", starts)
-    return [(pair[0], pair[1]) for name in starts for pair in saved[name]]
-
-
-def _fixed_cell(audited: AuditedTable, start: int) -> list[Any]:
-    """Measure some targets; every run has a number of its own."""
-    numbers = range(start, min(start + _TARGETS_PER_CELL, len(audited.targets)))
-    return [
-        list(
-            with_and_without(
-                audited,
-                int(audited.targets[at]),
-                repetitions=_REPETITIONS,
-                first=_FIXED + 2 * _REPETITIONS * at,
-            )
-        )
-        for at in numbers
-    ]
 
 
 def _attack_release(
     audit: _Preparation, cells: CheckpointFolder, progress: Progress
 ) -> dict[str, Any]:
-    """Attack one release: singling out, linkability, inference and, in mode tested, its seeds."""
+    """Attack one release: singling out and inference."""
     saved = _measure_all(
         cells, progress, "inference attacks", {"release": partial(_release_cell, audit)}
     )["release"]
-    posterior = saved["posterior"]
-    known_seeds = saved["known_seeds"]
     return {
         "guarantee": str(saved["guarantee"]),
         "comparisons": [AttackComparison.read(each) for each in saved["comparisons"]],
-        "known_seeds": None if known_seeds is None else seed_trials(known_seeds),
-        "posterior": None if posterior is None else SeedPosterior.read(posterior),
     }
 
 
@@ -348,18 +281,10 @@ def _release_cell(audit: _Preparation) -> dict[str, Any]:
     attributes, rows = audited.run.schema.attributes, audited.codes
     comparisons = [attack_singling_out(made.records, rows, control, rng)]
     if len(attributes) > 1:
-        comparisons.append(attack_linkability(attributes, made.records, rows, control, rng))
         comparisons += attack_attributes(attributes, made.records, rows, control, rng)
-    posterior, known_seeds = None, None
-    if made.model is not None:
-        known_seeds = attack_known_seeds(audited, made, _KNOWN_SEEDS)
-    if audited.run.plan.mode == "tested":
-        posterior = measure_seed_posterior(audited, made, _SEEDS).document()
     return {
         "guarantee": made.guarantee,
         "comparisons": [each.document() for each in comparisons],
-        "posterior": posterior,
-        "known_seeds": known_seeds,
     }
 
 

@@ -11,15 +11,12 @@ from deniable.audit.attack_success import (
     AttackRate,
     AttackSuccess,
     AttackTrials,
-    measure_success,
 )
 from deniable.audit.audit_report import AuditReport, AuditSection, AuditTable
 from deniable.audit.exposure import AuditTargets
 from deniable.audit.inference_attacks import AttackComparison
-from deniable.audit.membership_results import DENSITY, FIXED, LEARNED, MembershipResults
-from deniable.audit.release_sections import inference_sections, posterior_section
+from deniable.audit.membership_results import LEARNED, MembershipResults
 from deniable.audit.retraining import AuditedTable
-from deniable.audit.seed_posterior import SeedPosterior
 from deniable.audit.trade_off import allowed_by_guarantee
 from deniable.evaluation.html import Markup, figure
 from deniable.evaluation.svg_plots import draw_lines
@@ -42,18 +39,9 @@ def table_report(
     membership: MembershipResults,
     guarantee: str,
     comparisons: Sequence[AttackComparison],
-    posterior: SeedPosterior | None,
-    known_seeds: AttackTrials | None,
 ) -> AuditReport:
     """Put the results of all attacks on a table together."""
-    sections = [_membership_section(membership, audited)]
-    if membership.one_run is not None:
-        sections.append(_one_run_section(membership))
-    sections += inference_sections(comparisons)
-    if posterior is not None:
-        sections.append(posterior_section(posterior))
-    if known_seeds is not None:
-        sections.append(_known_seeds_section(known_seeds))
+    sections = [_membership_section(membership, audited), *inference_sections(comparisons)]
     exceeded = any(part.within is False for part in sections)
     findings = [part.words[0] for part in sections]
     if audited.run.schema.drafted:
@@ -93,17 +81,13 @@ def _membership_section(results: MembershipResults, audited: AuditedTable) -> Au
     }
     exceeds = any(found.exceeds for pair in success.values() for found in pair)
     promised = not math.isinf(results.epsilon)
-    if results.fixed_epsilon is not None and promised:
-        exceeds |= results.fixed_epsilon[1] > results.epsilon
     strongest = max((pair[1] for pair in success.values()), key=lambda found: found.auc.interval[0])
-    deciles = results.by_decile(results.main)
     return AuditSection(
         name="membership",
         title="Membership",
         words=(
             _membership_finding(strongest, promised=promised, exceeds=exceeds),
             _membership_method(results, audited),
-            *_fixed_words(results),
         ),
         tables=(
             AuditTable(
@@ -112,13 +96,8 @@ def _membership_section(results: MembershipResults, audited: AuditedTable) -> Au
                 rows=_success_rows(success),
                 left=2,
             ),
-            AuditTable(
-                caption=f"By exposure: {results.main}. Tenth 10 has the most exposed rows",
-                head=("tenth of exposure", "trials", "AUC", "allowed", *_rate_titles()),
-                rows=[_success_row(str(d), None, found) for d, found in deciles.items()],
-            ),
         ),
-        figures=_membership_figures(results, deciles),
+        figures=(_membership_figure(results),),
         standards=("membership",),
         within=None if not promised else not exceeds,
         results=results.document(),
@@ -151,27 +130,12 @@ def _membership_method(results: MembershipResults, audited: AuditedTable) -> str
     targets, most = results.targets, int(results.targets.most_exposed.sum())
     return (
         f"{len(targets)} rows were attacked: {most} that are the most exposed (rare combinations, "
-        "far from all others) and random rows of every tenth of exposure. Releases were learnt "
-        "again with fresh noise, each target in or out by a coin. The attacker knows every other "
-        "row. From the artefact's noisy counts, or from the released prefixes of seeds, the "
-        "likelihood ratio is the best test there is. The other attacks see "
-        f'{audited.records:,} records only: "{DENSITY}" compares how often a target\'s pairs of '
-        f'values occur with what the other rows explain; "{LEARNED}" is a control that was '
-        "trained on answers to queries in other retrainings."
+        "far from all others) and random rows. Releases were learnt again with fresh noise, each "
+        "target in or out by a coin. The attacker knows every other row. From the artefact's noisy "
+        "counts, or from the released prefixes of seeds, the likelihood ratio is the best test "
+        f'there is. "{LEARNED.capitalize()}" is a control that sees {audited.records:,} records '
+        "only, and was trained on answers to queries in other retrainings."
     )
-
-
-def _fixed_words(results: MembershipResults) -> list[str]:
-    if results.fixed_epsilon is None:
-        return []
-    promise = "nothing is promised"
-    if not math.isinf(results.epsilon):
-        promise = f"promised is {results.epsilon:.4g}"
-    return [
-        f'"{FIXED.capitalize()}": releases with and without one target at a time, so that the '
-        f"trials are independent. They show that ε is at least {results.fixed_epsilon[0]:.3g} "
-        f"(95 %); {promise}."
-    ]
 
 
 def _rate_titles() -> tuple[str, ...]:
@@ -188,9 +152,8 @@ def _success_rows(
     ]
 
 
-def _success_row(name: str, group: str | None, found: AttackSuccess) -> tuple[str, ...]:
-    cells = [name] if group is None else [name, group]
-    cells += [f"{sum(found.trials):,}", _number(found.auc), _ceiling(found.auc.allowed)]
+def _success_row(name: str, group: str, found: AttackSuccess) -> tuple[str, ...]:
+    cells = [name, group, f"{sum(found.trials):,}", _number(found.auc), _ceiling(found.auc.allowed)]
     for rate in found.true_positives.values():
         cells += [_share(rate), _percent(rate.allowed)]
     return tuple(cells)
@@ -217,9 +180,7 @@ def _percent(allowed: float | None) -> str:
     return "no limit" if allowed is None else f"{100 * allowed:.2f} %"
 
 
-def _membership_figures(
-    results: MembershipResults, deciles: Mapping[int, AttackSuccess]
-) -> list[Markup]:
+def _membership_figure(results: MembershipResults) -> Markup:
     grid = np.linspace(0.0, 1.0, _CURVE_POINTS)
     curves = {
         name: _curve(trials.of(results.targets.most_exposed), grid)
@@ -229,26 +190,10 @@ def _membership_figures(
         allowed = partial(allowed_by_guarantee, epsilon=results.epsilon, delta=results.delta)
         curves["allowed by (ε, δ)"] = list(zip(grid.tolist(), allowed(grid).tolist(), strict=True))
     curves["guessing"] = [(0.0, 0.0), (1.0, 1.0)]
-    by_exposure = [
-        (float(decile), found.auc.estimate)
-        for decile, found in deciles.items()
-        if found.auc.estimate is not None
-    ]
-    ends = (1.0, 10.0)
-    lines = {results.main: by_exposure, "guessing": [(end, 0.5) for end in ends]}
-    limit = next(iter(deciles.values())).auc.allowed
-    if limit is not None:
-        lines["allowed by (ε, δ)"] = [(end, limit) for end in ends]
-    return [
-        figure(
-            draw_lines(curves, across="false alarms", up="members found", as_percent=True),
-            "Members found among the most exposed rows, by the share of false alarms.",
-        ),
-        figure(
-            draw_lines(lines, across="tenth of exposure", up="AUC"),
-            "AUC by exposure: 0.5 is guessing, 1 is certainty.",
-        ),
-    ]
+    return figure(
+        draw_lines(curves, across="false alarms", up="members found", as_percent=True),
+        "Members found among the most exposed rows, by the share of false alarms.",
+    )
 
 
 def _curve(trials: AttackTrials, grid: np.ndarray) -> list[tuple[float, float]]:
@@ -263,55 +208,77 @@ def _curve(trials: AttackTrials, grid: np.ndarray) -> list[tuple[float, float]]:
     return list(zip(grid.tolist(), found.tolist(), strict=True))
 
 
-def _known_seeds_section(trials: AttackTrials) -> AuditSection:
-    """Seeds at the threshold: the attacker knows more than (ε, δ) assumes, so there is no limit."""
-    found, number = measure_success(trials, epsilon=math.inf, delta=0.0), int(trials.targets.max())
-    is_seen = found.auc.interval[0] > 0.5
-    finding = "The presence of some seeds is visible" if is_seen else "No evidence of visible seeds"
-    return AuditSection(
-        name="known_seeds",
-        title="Seeds at the threshold",
-        words=(
-            f"{finding}, for someone who knows all other seeds: AUC {_number(found.auc)} "
-            "(guessing: 0.5).",
-            f"{number + 1:,} seeds were attacked: those whose presence changes the released "
-            "records most, because about k seeds share their prefix. Records were released again "
-            "from the same model, each of these seeds in or out by a coin. The attacker counts "
-            "the records with the seed's prefix. With a split, which rows are seeds is a secret "
-            "of the release, so this attacker knows more than a guarantee assumes.",
-        ),
-        tables=(
-            AuditTable(
-                caption="Membership of seeds, with 95 % intervals",
-                head=("attack", "trials", "AUC", "allowed", *_rate_titles()),
-                rows=[_success_row("released prefixes, other seeds known", None, found)],
-            ),
-        ),
-        standards=("membership", "singling out"),
-        within=None,
-        results=found.document(),
+_COMPARISON_METHODS = {
+    "singling out": (
+        "The attacker picks the combinations of values that are rarest among the released records, "
+        "and claims that exactly one row has them. The same claims are made about as many control "
+        "rows, which were not in the table."
+    ),
+    "attribute inference": (
+        "The attacker knows all columns of a row but one, and takes the missing value from the "
+        "nearest released record. The same is tried with control rows: what is inferred of them "
+        "too is knowledge about everybody, not about a row. The first line is the mean over "
+        "columns; single columns are shown for orientation, and one in forty is above zero by "
+        "chance."
+    ),
+}
+
+
+def inference_sections(comparisons: Sequence[AttackComparison]) -> list[AuditSection]:
+    """Build a section for each attack, with single columns below attribute inference.
+
+    No limit is stated: (ε, δ) bounds what an attack gains by the presence of one row, and these
+    compare different rows. A holdout of another population would exceed any limit.
+    """
+    sections = []
+    columns = [each for each in comparisons if each.is_column]
+    for each in comparisons:
+        if each.is_column:
+            continue
+        inference = each.name == "attribute inference"
+        sections.append(
+            AuditSection(
+                name=each.name.replace(" ", "_"),
+                title=each.name.capitalize(),
+                words=(_comparison_finding(each), _COMPARISON_METHODS[each.name]),
+                tables=(_comparison_table([each, *columns] if inference else [each]),),
+                standards=("inference" if inference else "singling out",),
+                results={
+                    **each.document(),
+                    **({"columns": [c.document() for c in columns]} if inference else {}),
+                },
+            )
+        )
+    return sections
+
+
+def _comparison_finding(found: AttackComparison) -> str:
+    low, high = (100 * side for side in found.interval)
+    numbers = f"{100 * found.difference:+.1f} points [{low:+.1f}, {high:+.1f}]"
+    if found.shows_evidence:
+        return (
+            f"There is evidence of {found.name}: the attack succeeds more often on rows of the "
+            f"table than on other rows, by {numbers}."
+        )
+    return (
+        f"No evidence of {found.name}: success on rows of the table less success on other rows is "
+        f"{numbers}."
     )
 
 
-def _one_run_section(results: MembershipResults) -> AuditSection:
-    found, promised = results.one_run, not math.isinf(results.epsilon)
-    if found is None:
-        return AuditSection(name="one_run", title="One run with coins", words=())
-    within = found.proven <= results.epsilon if promised else None
-    promise = f"promised is {results.epsilon:.4g}" if promised else "nothing is promised"
-    verdict = "" if within is not False else " That is more than promised."
-    return AuditSection(
-        name="one_run",
-        title="One run with coins",
-        words=(
-            f"A single release shows that ε is at least {found.epsilon:.3g} (95 %); "
-            f"{promise}.{verdict}",
-            f"{found.canaries:,} rows were included by a coin each. An attacker who knows all "
-            f"other rows, but no coin, guessed {found.guesses:,} of the coins from one release; "
-            f"{found.correct:,} guesses were right. A bound from one run is never tight; it needs "
-            "no retraining, so it can be repeated for every release.",
-        ),
-        standards=("membership", "parameters"),
-        within=within,
-        results=found.document(),
+def _comparison_table(comparisons: Sequence[AttackComparison]) -> AuditTable:
+    return AuditTable(
+        caption="Success on rows of the table and on control rows, with the 95 % interval",
+        head=("", "attempts", "table", "control", "difference"),
+        rows=[
+            (
+                each.name,
+                f"{each.attempts[0]:,}",
+                f"{100 * each.table:.1f} %",
+                f"{100 * each.control:.1f} %",
+                f"{100 * each.difference:+.1f} [{100 * each.interval[0]:+.1f}, "
+                f"{100 * each.interval[1]:+.1f}]",
+            )
+            for each in comparisons
+        ],
     )
