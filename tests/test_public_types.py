@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deniable.model.pairwise.kept_dependences import KeptDependences
     from deniable.pipeline.run_plan import RunPlan
     from deniable.pipeline.synthesizer import FittedSynthesizer
+    from deniable.release.query_answer import QueryAnswer
     from deniable.verification.verify import VerificationReport
 
     def check_functions(table: object, schema: dn.Schema, path: Path) -> None:
@@ -50,8 +51,9 @@ if TYPE_CHECKING:
         assert_type(artefact.delta, float)
         assert_type(artefact.k, int | None)
         assert_type(artefact.kept, KeptDependences | None)
-        assert_type(artefact.sentence, str)
         assert_type(artefact.guarantee, str)
+        assert_type(artefact.query("age", where="age > 5"), QueryAnswer)
+        assert_type(dn.query(artefact, ["age", "sex"]), QueryAnswer)
         assert_type(release.guarantee, str)
         write: Callable[[str | Path], None] = release.write
         write("folder")

@@ -49,9 +49,12 @@ LAYERS: list[set[str]] = [
 FOUNDATION = LAYERS[-1]
 # Parts of one package that must not import each other.
 APART = [("model.pairwise", "model.paper"), ("model.paper", "model.pairwise")]
+# Methods of an artefact import the higher layer that computes their results when they are called.
+UPWARD = {
+    ("release.artefact", "answers.query"),
+    ("release.artefact", "answers.conditional_release"),
+}
 # A use of the rows, and what it must not know: see docs/adr/0011-engine-seam.md.
-# The one module that calls a higher layer by name; the package itself finds its public names so.
-UPWARD = {"release.answering", ""}
 NEVER = [("pipeline.learn_model", "release"), ("counting", "model"), ("counting", "release")]
 
 # The columns of the tables we are measured on: the package must not know them.
@@ -169,7 +172,7 @@ def wrong_imports(source: str, module: str) -> Iterator[str]:
         elif _is_within(module, other):
             if other == module:
                 yield "imports itself"
-        elif place_of_other <= place:
+        elif place_of_other <= place and (module, other) not in UPWARD:
             yield f"imports {other}, which is not in a lower layer"
 
 
@@ -201,7 +204,7 @@ def late_imports(source: str, module: str) -> Iterator[str]:
         ):
             names = "".join(ast.unparse(argument) for argument in node.args)
             ours = "deniable" in names or not isinstance(node.args[0], ast.Constant)
-            if ours and module not in UPWARD:
+            if ours and module != "":  # the package finds its public names so
                 yield f"line {node.lineno}: {names}"
 
 
@@ -226,7 +229,11 @@ def cycles(graph: dict[str, set[str]]) -> list[str]:
 
 def test_no_module_takes_part_in_an_import_cycle():
     graph = {
-        module_of(path): set(imported_modules(path.read_text(encoding="utf-8")))
+        module_of(path): {
+            other
+            for other in imported_modules(path.read_text(encoding="utf-8"))
+            if (module_of(path), other) not in UPWARD
+        }
         for path in FILES
         if module_of(path) != ""
     }
@@ -383,7 +390,7 @@ CASES: dict[Callable, tuple[list[tuple[str, str]], list[tuple[str, str]]]] = {
             ("release.artefact", "import_module(name)"),
         ],
         [
-            ("release.answering", "import_module('deniable.answers.query')"),
+            ("", "import_module(f'deniable.{name}')"),
             ("library_imports", "import_module('polars')"),
         ],
     ),

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deniable.answers.query import query
     from deniable.answers.verify_records import verify
     from deniable.config import Config
     from deniable.drafting.draft import draft_schema
@@ -56,6 +57,7 @@ _HOMES = {
     "learn": "pipeline.api",
     "load": "release.artefact",
     "plan": "pipeline.api",
+    "query": "answers.query",
     "synthesize": "pipeline.api",
     "verify": "answers.verify_records",
 }
@@ -85,6 +87,7 @@ __all__ = [
     "learn",
     "load",
     "plan",
+    "query",
     "synthesize",
     "verify",
 ]

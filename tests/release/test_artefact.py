@@ -133,7 +133,7 @@ def test_an_artefact_says_what_it_guarantees(artefact):
     cost = artefact.certificate.cost
     assert (artefact.epsilon, artefact.delta) == (cost.epsilon, cost.delta)
     assert artefact.k == artefact.certificate.parameters["k"]
-    assert artefact.sentence == artefact.guarantee == artefact.certificate.sentence
+    assert artefact.guarantee == artefact.certificate.sentence
     columns = len(artefact.schema.columns)
     assert repr(artefact) == f"Artefact({artefact.certificate.summary}, columns={columns})"
 

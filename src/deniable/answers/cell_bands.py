@@ -142,7 +142,7 @@ def make_bands(attribute: Attribute, rule: BandRule, parts: Mapping[str, Indices
 
     Args:
         attribute: The column.
-        rule: See ``Answering.query``.
+        rule: See ``query``.
         parts: The bin and the group of each code, by the names of these rules, if there are any.
 
     Raises:

@@ -153,7 +153,18 @@ def query(
     by: Mapping[str, BandRule] | None = None,
     sampling_error: bool = False,
 ) -> QueryAnswer:
-    """Answer a question; see ``Answering.query``.
+    """Estimate counts, shares, means and quantiles, each with a 95 % interval.
+
+    Computed from noisy counts and the known law of their noise. Post-processing: no cost.
+
+    Args:
+        artefact: The artefact.
+        columns: One column or two; for more, the model answers, without intervals.
+        where: A condition on rows, as in ``age >= 65 and income = "More than 50,000"``.
+        by: The cells of a column, by its name: "values", "bins" or "groups" of the artefact,
+            "buckets" of the schema, a width, a list of lower edges, or lists of values by name.
+        sampling_error: Whether the table is a random sample, and the intervals are for its
+            population.
 
     Raises:
         ConfigError: A column, a value or a rule does not fit the schema.

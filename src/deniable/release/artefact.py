@@ -10,11 +10,11 @@ On disk it is JSON and arrays; nothing is ever unpickled:
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
@@ -33,7 +33,6 @@ from deniable.model.paper.parameters import TableCounts
 from deniable.privacy.plan import require_record_count
 from deniable.privacy.wording import format_cost
 from deniable.randomness import Keyed, Randomness
-from deniable.release.answering import Answering, ConditionalRequest, draw_conditional
 from deniable.release.artefact_arrays import (
     Evidence,
     conditional_arrays,
@@ -62,6 +61,7 @@ from deniable.release.generation import (
 from deniable.release.manifest import ACCOUNTANT, Certificate, add_checksum, json_number
 from deniable.release.manifest import FORMAT as MANIFEST_FORMAT
 from deniable.release.prefix_distribution import combine_levels
+from deniable.release.query_answer import BandRule, QueryAnswer
 from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
 from deniable.release.untrusted_files import (
     MAX_ARRAYS_BYTES,
@@ -83,8 +83,26 @@ _FILES = {
 }
 
 
+class ConditionalRequest(TypedDict, total=False):
+    """What records are drawn given: keywords of ``Artefact.generate``, all optional.
+
+    Attributes:
+        given: Rows with some cells filled, to complete: a path, or a data frame.
+        records_each: How often each given row is completed; once by default.
+        given_is_public: Whether the given rows are public, so that the result may leave.
+        where: A condition, such as ``age >= 65 and income = "high"``.
+        balance: A column whose values get equal shares, or ``"income: 0.5, 0.5"``.
+    """
+
+    given: object
+    records_each: int
+    given_is_public: bool
+    where: str | None
+    balance: str | None
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Artefact(Answering):
+class Artefact:
     """A learnt model with its noise and its guarantee.
 
     Attributes:
@@ -128,11 +146,6 @@ class Artefact(Answering):
         return self.certificate.sentence
 
     @property
-    def sentence(self) -> str:
-        """The guarantee in one sentence; the same as ``guarantee``."""
-        return self.certificate.sentence
-
-    @property
     def epsilon(self) -> float:
         """ε of the artefact and of any number of its records; inf if nothing is guaranteed."""
         return self.certificate.cost.epsilon
@@ -171,11 +184,27 @@ class Artefact(Answering):
             request: What the records are drawn given; see ``ConditionalRequest``.
         """
         if any(value is not None for value in request.values()):
-            return draw_conditional(self, records, key=key, workers=workers, **request)
+            from deniable.answers.conditional_release import generate_conditional  # a higher layer
+
+            release = generate_conditional(self, records, key=key, workers=workers, **request)
+            return release.frame()
         require_record_count(records)
         randomness = Keyed.fresh() if key is None else Keyed(key)
         generated = self.records(records or 0, randomness, workers=workers)
         return self.kind.restore(pl.concat(decode_blocks(generated, self.schema, randomness)))
+
+    def query(
+        self,
+        columns: str | Sequence[str],
+        *,
+        where: str | None = None,
+        by: Mapping[str, BandRule] | None = None,
+        sampling_error: bool = False,
+    ) -> QueryAnswer:
+        """Estimate counts, shares, means and quantiles with intervals: ``deniable.query``."""
+        from deniable.answers.query import query  # a higher layer
+
+        return query(self, columns, where=where, by=by, sampling_error=sampling_error)
 
     def records(
         self, number: int, randomness: Randomness, *, workers: int | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-# How the cells of a column are formed: see ``Answering.query``.
+# How the cells of a column are formed: see ``answers.query:query``.
 BandRule = str | int | float | Sequence[Any] | Mapping[str, Sequence[Any]]
 
 

@@ -5,11 +5,11 @@ from typing import get_type_hints
 
 import pytest
 
+import deniable
 from deniable.answers.conditional_release import generate_conditional
 from deniable.answers.query import query
 from deniable.errors import ConfigError
-from deniable.release.answering import Answering, ConditionalRequest
-from deniable.release.artefact import load
+from deniable.release.artefact import Artefact, ConditionalRequest, load
 
 
 def test_every_argument_of_a_request_is_one_of_the_answer():
@@ -19,7 +19,7 @@ def test_every_argument_of_a_request_is_one_of_the_answer():
 
 def test_every_argument_of_a_question_is_one_of_the_answer():
     own = set(inspect.signature(query).parameters) - {"artefact"}
-    assert own == set(inspect.signature(Answering.query).parameters) - {"self"}
+    assert own == set(inspect.signature(Artefact.query).parameters) - {"self"}
 
 
 def test_a_request_is_answered(artefact):
@@ -34,6 +34,7 @@ def test_a_request_for_nothing_is_a_plain_call(artefact):
 
 def test_a_question_is_answered(artefact):
     found = load(artefact).query("years", where="years >= 50")
+    assert deniable.query(load(artefact), "years", where="years >= 50") == found
     assert found.columns == ("years",)
     assert all(cell.count.low <= cell.count.estimate <= cell.count.high for cell in found.cells)
 
