@@ -18,7 +18,6 @@ import polars as pl
 from scipy.stats import binom
 
 import deniable as dn
-from deniable.answers.noise_intervals import Chance
 from deniable.answers.query import ask_question, choose_cells, summarize_question
 from deniable.config import Config
 from deniable.counting.local import LocalRows
@@ -122,7 +121,7 @@ class Study:
                 self.found.setdefault("model only", []).append(names)
                 continue
             if sampling:
-                cells = replace(cells, chance=Chance(sampling=sampling))
+                cells = replace(cells, sampling=sampling)
             truth = self.count(codes, question, cells)
             answered = cells.cells(asked=range(len(names)))
             kind = f"{label}{len(names)}-way {cells.table.source}"

@@ -8,11 +8,9 @@ import pytest
 
 import deniable
 from deniable.answers.cell_bands import Bands
-from deniable.answers.fresh_counts import PairwiseCounts, measured_tables, noise_moments
-from deniable.answers.noise_intervals import critical_value
+from deniable.answers.fresh_counts import PairwiseCounts, estimate_rows, measured_tables
 from deniable.data.codec import Codec
 from deniable.errors import ArtefactError
-from deniable.privacy import noise_laws
 from toy_artefacts import SCHEMA, artefact_of, measure, toy_artefact, toy_codes, true_table
 
 RNG = np.random.default_rng(9)
@@ -99,77 +97,33 @@ def test_a_column_without_any_two_way_table_has_no_counts_of_bins(measured):
 
 
 def test_without_noise_every_answer_is_the_table():
-    """Also the paper's model, in every table of its graph."""
-    graph = {"size": ["price"], "colour": ["size", "sold"], "sold": [], "price": ["sold"]}
-    frame = Codec(SCHEMA).decode(toy_codes())
     exact = toy_artefact(epsilon=float("inf"))
-    paper = deniable.learn(frame, SCHEMA, epsilon=float("inf"), mode="seedless", graph=graph)
-    for artefact in (exact, paper):
-        for columns in [(i,) for i in range(4)] + list(combinations(range(4), 2)):
-            for table in measured_tables(artefact, columns):
-                bands = [
-                    Bands.of_parts(SCHEMA.attributes[column], parts)
-                    for column, parts in zip(columns, table.parts, strict=True)
-                ]
-                truth = true_table(columns, bands).reshape(table.estimate.shape)
-                assert np.allclose(
-                    np.sort(table.estimate.cells, axis=None), np.sort(truth, axis=None)
-                )
-                assert table.estimate.variance(np.ones(truth.shape)) < 1e-6
-    assert measured_tables(paper, [0, 3])
-    assert measured_tables(paper, [2, 1])
-    assert measured_tables(paper, [1, 3]) == []
+    for columns in [(i,) for i in range(4)] + list(combinations(range(4), 2)):
+        for table in measured_tables(exact, columns):
+            bands = [
+                Bands.of_parts(SCHEMA.attributes[column], parts)
+                for column, parts in zip(columns, table.parts, strict=True)
+            ]
+            truth = true_table(columns, bands).reshape(table.estimate.shape)
+            assert np.allclose(np.sort(table.estimate.cells, axis=None), np.sort(truth, axis=None))
+            assert table.estimate.variance(np.ones(truth.shape)) < 1e-6
 
 
-def test_the_tables_of_a_graph_have_the_noise_of_their_law():
+@pytest.mark.parametrize("epsilon", [1.0, float("inf")])
+def test_rows_are_estimated_from_the_counts_of_any_estimator(epsilon):
     frame = Codec(SCHEMA).decode(toy_codes())
-    graph = {"size": [], "colour": ["size"], "sold": ["colour"], "price": ["sold"]}
-    paper = deniable.learn(frame, SCHEMA, epsilon=1.0, mode="seedless", graph=graph)
-    law = next(s["law"] for s in paper.certificate.spends if s["what"] == "counts of colour")
-    variance, kurtosis = noise_moments(law)
-    (table,) = measured_tables(paper, [1])
-    # Summed over the four buckets of its parent.
-    assert table.estimate.rows.variance == pytest.approx(4 * variance)
-    assert table.estimate.excess_kurtosis == pytest.approx(kurtosis / 4)
-    (pair,) = measured_tables(paper, [0, 1])
-    assert pair.estimate.interaction_variance == pytest.approx(variance)
-    assert pair.estimate.total.variance < 16 * variance
+    graph = {"size": ["price"], "colour": ["size", "sold"], "sold": [], "price": ["sold"]}
+    paper = deniable.learn(frame, SCHEMA, epsilon=epsilon, mode="seedless", graph=graph)
+    for artefact in (paper, toy_artefact(epsilon=epsilon)):
+        assert estimate_rows(artefact) == pytest.approx(800, abs=1e-6 if epsilon > 1 else 200)
+    assert measured_tables(paper, [0]) == []
 
 
-@pytest.mark.parametrize(
-    "law", [noise_laws.discrete_laplace(0.3), noise_laws.rounded_gaussian(4.0), noise_laws.exact()]
-)
-def test_the_moments_of_noise_are_those_of_its_table(law):
-    variance, kurtosis = noise_moments({"name": law.name, **dict(law.parameters)})
-    z = np.arange(-law.radius, law.radius + 1)
-    p = np.array([float(law.probability(int(each))) for each in z])
-    exact = float((p * z**2).sum())
-    assert variance == pytest.approx(exact, rel=1e-6, abs=1e-9)
-    if exact:
-        assert kurtosis == pytest.approx(float((p * z**4.0).sum()) / exact**2 - 3, abs=1e-3)
-
-
-@pytest.mark.parametrize("epsilon", [2.5, 3.0, 3.6, 5.0, 30.0, 800.0])
-def test_integer_noise_that_is_mostly_zero_has_narrow_intervals_that_cover(epsilon):
-    variance, kurtosis = noise_moments({"name": "discrete_laplace", "epsilon": epsilon})
-    reach = critical_value(excess_kurtosis=kurtosis) * variance**0.5
-    alpha = np.exp(-epsilon)
-    assert 1 - 2 * alpha ** (np.floor(reach) + 1) / (1 + alpha) >= 0.95
-    assert reach < 2.1
-    if epsilon >= 5:
-        assert reach < 1
-
-
-def test_a_manifest_that_hides_its_noise_or_part_is_refused():
-    with pytest.raises(ArtefactError, match="unknown law"):
-        noise_moments({"name": "cauchy"})
+def test_an_impossible_part_of_the_rows_is_refused():
     frame = Codec(SCHEMA).decode(toy_codes())
     graph: dict[str, list[str]] = {name: [] for name in SCHEMA.names}
     paper = deniable.learn(frame, SCHEMA, epsilon=1.0, mode="seedless", graph=graph)
     parameters = {**paper.certificate.parameters, "fractions": {"parameters": 0.0}}
     hidden = replace(paper, certificate=replace(paper.certificate, parameters=parameters))
     with pytest.raises(ArtefactError, match="fraction"):
-        measured_tables(hidden, [0])
-    silent = replace(paper, certificate=replace(paper.certificate, spends=()))
-    with pytest.raises(ArtefactError, match="noise of"):
-        measured_tables(silent, [0])
+        estimate_rows(hidden)

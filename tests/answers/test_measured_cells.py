@@ -8,7 +8,6 @@ import pytest
 from deniable.answers.cell_bands import Bands
 from deniable.answers.fresh_counts import measured_tables
 from deniable.answers.measured_cells import BOUNDS, SWAMPED, MeasuredCells, Selection
-from deniable.answers.noise_intervals import Chance
 from toy_artefacts import SCHEMA, artefact_of, measure, true_table
 
 PARTS = np.array([0, 0, 1, 1, 1, 2])
@@ -63,7 +62,7 @@ def sizes():
 def one_way(table, numbers, shares=None):
     shares = np.ones(len(numbers)) if shares is None else shares
     selection = Selection.of(bands_of(numbers), shares, table.parts[0])
-    return MeasuredCells(table=table, selections=(selection,), chance=Chance())
+    return MeasuredCells(table=table, selections=(selection,), sampling=0.0)
 
 
 def test_bounds_contain_both_the_inside_and_the_outside(sizes):
@@ -88,7 +87,7 @@ def test_cells_are_all_combinations_and_swamped_ones_say_so():
         Selection.of(Bands.of_parts(SCHEMA.attributes[c], parts), np.ones(len(parts)), parts)
         for c, parts in zip([1, 2], table.parts, strict=True)
     )
-    cells = MeasuredCells(table=table, selections=selections, chance=Chance())
+    cells = MeasuredCells(table=table, selections=selections, sampling=0.0)
     found = cells.cells(asked=[0, 1])
     assert len(found) == len(selections[0].bands) * len(selections[1].bands)
     truth = true_table([1, 2], [own.bands for own in selections])

@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 from deniable.answers.noise_intervals import (
-    Chance,
     NoisySums,
     count_interval,
     critical_value,
@@ -23,64 +22,48 @@ def sums(x, y, vx=4.0, c=1.0, vy=9.0):
     return NoisySums(numerator=x, denominator=y, variance=vx, covariance=c, denominator_variance=vy)
 
 
-def test_the_critical_value_is_the_normal_one_and_wider_for_heavy_tails():
+def test_the_critical_value_is_the_normal_one():
     assert pytest.approx(1.959964, abs=1e-6) == Z
-    heavy = critical_value(excess_kurtosis=3.0)
-    laplace = 1 - math.exp(-math.sqrt(2) * heavy)
-    assert 0.95 <= laplace <= 0.956
     assert critical_value(0.99) > Z
 
 
-@pytest.mark.parametrize("terms", [1, 2, 5, 30])
-def test_the_critical_value_covers_sums_of_laplace_noise(terms):
-    """The exact law of a sum of Laplace variables, by its characteristic function."""
-    t = np.linspace(0, 400 / math.sqrt(2 * terms), 200_001)
-    characteristic = (1 + t**2) ** -terms
-    edge = critical_value(excess_kurtosis=3 / terms) * math.sqrt(2 * terms)
-    inside = np.trapezoid(characteristic * np.sinc(t * edge / math.pi) * 2 * edge, t) / (
-        2 * math.pi
-    )
-    assert 0.948 <= 2 * inside <= 0.957
-
-
 @pytest.mark.parametrize(
-    "chance",
-    [Chance(), Chance(thinning=1.5), Chance(sampling=1.0), Chance(thinning=0.5, sampling=2.0)],
+    "sampling",
+    [0.0, 1.0, 2.0],
 )
 @pytest.mark.parametrize("count", [-3.0, 0.0, 12.0, 180.0])
-def test_an_interval_of_a_count_holds_what_the_test_accepts(count, chance):
-    found = count_interval(count, 25.0, z=Z, chance=chance, rows=200.0)
+def test_an_interval_of_a_count_holds_what_the_test_accepts(count, sampling):
+    found = count_interval(count, 25.0, z=Z, sampling=sampling, rows=200.0)
     accepted = [
         x
         for x in range(201)
-        if (count - x) ** 2
-        <= Z**2 * (25 + chance.thinning * x + chance.sampling * x * (1 - x / 200)) + 1e-9
+        if (count - x) ** 2 <= Z**2 * (25 + sampling * x * (1 - x / 200)) + 1e-9
     ]
     assert accepted == [x for x in range(201) if found.low <= x <= found.high]
     assert found.estimate == max(count, 0.0)
 
 
 def test_a_count_without_noise_is_exact():
-    assert count_interval(17.0 + 1e-9, 1e-12, z=Z, chance=Chance()) == Interval(
+    assert count_interval(17.0 + 1e-9, 1e-12, z=Z) == Interval(
         estimate=17.0 + 1e-9, low=17.0, high=17.0
     )
 
 
-@pytest.mark.parametrize("chance", [Chance(), Chance(thinning=1.0)])
-def test_a_count_far_below_zero_does_not_exclude_all_rows(chance):
-    found = count_interval(-50.0, 16.0, z=Z, chance=chance)
+@pytest.mark.parametrize("sampling", [0.0, 1.0])
+def test_a_count_far_below_zero_does_not_exclude_all_rows(sampling):
+    found = count_interval(-50.0, 16.0, z=Z, sampling=sampling)
     assert (found.estimate, found.low) == (0.0, 0.0)
     # That of a count one standard deviation below 0.
-    assert found.high == count_interval(-4.0, 16.0, z=Z, chance=chance).high
+    assert found.high == pytest.approx(count_interval(-4.0, 16.0, z=Z, sampling=sampling).high)
     assert found.high >= math.floor((Z - 1) * 4)
-    assert count_interval(-1e-6, 1e-12, z=Z, chance=Chance()).high == 0.0
+    assert count_interval(-1e-6, 1e-12, z=Z).high == 0.0
 
 
 @pytest.mark.parametrize("truth", [0, 2, 5, 30])
 def test_counts_near_zero_are_covered_at_the_nominal_rate(truth):
     """By the exact law of the noise, on a grid of its quantiles."""
     noise = 4.0 * stats.norm.ppf((np.arange(4_000) + 0.5) / 4_000)
-    found = [count_interval(truth + e, 16.0, z=Z, chance=Chance()) for e in noise]
+    found = [count_interval(truth + e, 16.0, z=Z) for e in noise]
     assert np.mean([own.low <= truth <= own.high for own in found]) >= 0.949
     assert min(own.high for own in found) > 0
 
@@ -94,11 +77,6 @@ def test_shares_far_below_zero_or_above_one_keep_an_interval():
     assert 0.9 < high.low < 1
 
 
-def test_the_critical_value_of_noise_that_is_mostly_zero_is_bounded():
-    assert critical_value(excess_kurtosis=1e12) == pytest.approx(1 / math.sqrt(0.05))
-    assert critical_value(0.999, excess_kurtosis=1e12) == pytest.approx(1 / math.sqrt(0.001))
-
-
 @pytest.mark.parametrize("x", [-5.0, 3.0, 40.0, 60.0])
 def test_an_interval_of_a_ratio_holds_what_the_test_accepts(x):
     found = ratio_interval(sums(x, 50.0), z=Z, dispersion=2.0)
@@ -110,7 +88,7 @@ def test_an_interval_of_a_ratio_holds_what_the_test_accepts(x):
 
 
 def test_without_noise_the_interval_of_a_share_is_wilsons():
-    found = share_interval(sums(30.0, 120.0, 0, 0, 0), z=Z, thinning=1.0)
+    found = share_interval(sums(30.0, 120.0, 0, 0, 0), z=Z, sampling=1.0)
     wilson = stats.binomtest(30, 120).proportion_ci(method="wilson")
     assert (found.low, found.high) == pytest.approx((wilson.low, wilson.high))
 

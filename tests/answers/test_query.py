@@ -11,7 +11,6 @@ from scipy import stats
 
 import deniable
 from chance import assert_rate
-from deniable.answers.artefact_findings import describe_artefact
 from deniable.answers.fresh_counts import PairwiseCounts, measured_tables
 from deniable.answers.measured_cells import MeasuredCells
 from deniable.answers.query import ask_question, choose_cells
@@ -149,45 +148,18 @@ def test_with_sampling_error_a_population_is_covered():
     assert_rate(hits, 200, 0.95)
 
 
-@pytest.mark.untraced
-@pytest.mark.slow
-@pytest.mark.parametrize("columns", ["colour", ["colour", "sold"]], ids=str)
-@pytest.mark.parametrize(
-    "options",
-    # Under the split and with much ε, nearly all of the error is that of the random part.
-    [{"epsilon": 0.5}, {"epsilon": 50.0, "data_use": "split"}],
-    ids=["noise", "split"],
-)
-def test_the_tables_of_a_graph_cover_too_and_a_random_part_is_scaled(columns, options):
-    """60 artefacts of the paper's model; false alarm 1e-6."""
-    frame, hits, runs = Codec(SCHEMA).decode(toy_codes()), 0, 60
-    graph = {"size": [], "colour": ["sold"], "sold": [], "price": []}
-    for run in range(runs):
-        artefact = deniable.learn(frame, SCHEMA, graph=graph, mode="seedless", **options)
-        question, cells = answer(artefact, columns)
-        truth = true_table(question.columns, [own.bands for own in cells.selections])
-        at = np.unravel_index(run % truth.size, truth.shape)
-        hits += cells.count(at).low <= truth[at] <= cells.count(at).high
-    assert_rate(hits, runs, 0.95)
-    is_split = "data_use" in options
-    assert ("random part" in "".join(artefact.query(columns).notes)) == is_split
-
-
 def test_one_column_has_its_values_and_their_shares():
     found = toy_artefact().query("colour")
     assert found.measured
     assert [cell.labels for cell in found.cells] == [("red",), ("green",), ("blue",), ("grey",)]
     assert sum(cell.share.estimate for cell in found.cells) == pytest.approx(1, abs=0.2)
     assert_near(found.rows, 800)
-    assert found.differences == ()
 
 
-def test_two_columns_have_shares_within_the_first_and_differences():
+def test_two_columns_have_shares_within_the_first():
     found = toy_artefact(epsilon=8.0).query(["colour", "sold"], by={"colour": "values"})
     assert found.measured
     assert found.frame().columns[:3] == ["colour", "sold", "count"]
-    assert any("yes, by" in sentence for sentence in found.differences)
-    assert any("green" in sentence for sentence in found.differences)
 
 
 def test_a_condition_on_another_column_needs_a_table_of_both():
@@ -209,15 +181,15 @@ def test_three_columns_are_the_models():
     assert not where.measured
 
 
-def test_a_pair_that_was_not_counted_is_the_models():
+def test_for_the_paper_s_estimators_the_model_answers():
     frame = Codec(SCHEMA).decode(toy_codes())
     graph = {"size": [], "colour": ["size"], "sold": [], "price": []}
-    paper = deniable.learn(frame, SCHEMA, epsilon=1.0, mode="seedless", graph=graph)
-    assert paper.query(["size", "colour"], by={"size": "buckets"}).measured
-    assert paper.query("price").measured
-    found = paper.query(["sold", "price"])
-    assert not found.measured
-    assert "was not counted" in found.basis
+    paper = deniable.learn(frame, SCHEMA, epsilon=8.0, mode="seedless", graph=graph)
+    for columns in ("price", ["size", "colour"]):
+        found = paper.query(columns)
+        assert not found.measured
+        assert "counts of the default estimator" in found.basis
+        assert 700 < found.rows.estimate < 900
 
 
 def test_interactions_are_no_last_resort():
@@ -356,30 +328,7 @@ def test_too_many_cells_are_refused(monkeypatch):
             toy_artefact().query(columns, by=by)
 
 
-def wide_artefact():
-    """The paper's model: a column of 120 values whose parent has 60 buckets."""
-    rng = np.random.default_rng(2)
-    child = Attribute(name="child", kind="integer", values=range(120)).with_bucket_width(20)
-    parent = Attribute(name="parent", kind="integer", values=range(60))
-    frame = pl.DataFrame({name: rng.integers(60, size=900) for name in ("child", "parent")})
-    graph = {"child": ["parent"], "parent": []}
-    schema = Schema((child, parent), rows_max=900)
-    return deniable.learn(frame, schema, graph=graph, mode="seedless", epsilon=4.0)
-
-
-def test_tables_of_many_cells_are_answered_by_public_buckets_in_bounded_time(monkeypatch):
-    artefact = wide_artefact()
-    compared: list[object] = []
-    monkeypatch.setattr("deniable.answers.real_differences._compare", compared.append)
-    monkeypatch.setattr("deniable.answers.real_differences._MAX_COMPARED_CELLS", 10**6)
-    monkeypatch.setattr("deniable.answers.query._MAX_SUMMED", 10**7)
-    # 7,200 cells of 7,200 would be summed.
+def test_an_answer_that_would_take_too_long_is_refused(monkeypatch):
+    monkeypatch.setattr("deniable.answers.query._MAX_SUMMED", 20)
     with pytest.raises(ConfigError, match="wider bands"):
-        artefact.query(["parent", "child"], by={"child": "values", "parent": "values"})
-    found = artefact.query(["parent", "child"])
-    assert len(found.cells) == 60 * 6
-    assert found.numbers == ()
-    # 360 comparisons of 7,200 cells: none is made, here or in the report.
-    assert found.differences == ()
-    assert describe_artefact(artefact, target="child").not_counted == ("parent",)
-    assert compared == []
+        toy_artefact().query(["colour", "sold"])

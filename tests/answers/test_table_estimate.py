@@ -161,11 +161,3 @@ def test_the_variance_is_that_of_all_outcomes_of_small_noise():
         sums = [(weights * cells).sum() for cells in outcomes]
         assert np.isclose(np.var(sums), found.variance(weights))
         assert np.isclose(np.mean(sums), (weights * exact).sum())
-
-
-def test_a_counted_part_is_scaled_to_all_rows(tables):
-    whole = fine(tables)
-    half = TableEstimate(**{**whole.__dict__, "fraction": 0.5, "interactions": whole.interactions})
-    weights = np.eye(3)[:, :2]
-    assert np.isclose(half.value(weights), 2 * whole.value(weights))
-    assert np.isclose(half.variance(weights), 4 * whole.variance(weights))

@@ -10,14 +10,13 @@ answered from counts that were drawn after everything that formed its cells:
                              margins and total of two-way tables
     bins of two columns      two-way tables: earlier counts formed the cells and chose the pair
 
-The tables of a graph (the paper's model) are all counted after the graph; their cells are public.
+For artefacts of the paper's estimators, no count answers: the model does.
 """
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -27,11 +26,9 @@ from deniable.errors import ArtefactError
 from deniable.model.pairwise.measure import PairwiseMeasurements
 from deniable.model.pairwise.table_layout import Pair
 from deniable.model.paper.moments import Moments
-from deniable.model.paper.parameters import TableCounts
 from deniable.release.artefact import Artefact
-from deniable.schema.attribute import Attribute
 
-Source = Literal["one-way counts", "interactions", "two-way tables", "tables of the graph"]
+Source = Literal["one-way counts", "interactions", "two-way tables"]
 # Keeps weights finite where there is no noise.
 _MIN_VARIANCE = 1e-12
 # Variance that rounding to integers adds to Gaussian noise (Sheppard).
@@ -68,10 +65,9 @@ class MeasuredTable:
 
 def measured_tables(artefact: Artefact, columns: Sequence[int]) -> list[MeasuredTable]:
     """Find the estimated tables of one or two columns, the coarsest first; none if not counted."""
-    evidence = artefact.evidence
-    if isinstance(evidence, TableCounts):
-        return _GraphCounts(artefact, evidence, counted_fraction(artefact)).find(columns)
-    counts = PairwiseCounts(evidence)
+    if not isinstance(artefact.evidence, PairwiseMeasurements):
+        return []
+    counts = PairwiseCounts(artefact.evidence)
     if len(columns) == 1:
         return [found for found in (counts.values(columns[0]), counts.bins(columns[0])) if found]
     i, j = columns
@@ -80,17 +76,21 @@ def measured_tables(artefact: Artefact, columns: Sequence[int]) -> list[Measured
     return found if i < j else [table.transpose() for table in found]
 
 
-def counted_fraction(artefact: Artefact) -> float:
-    """The public share of the rows that were counted: all, or the part of a split.
+def estimate_rows(artefact: Artefact) -> float:
+    """Estimate the number of rows of the table from noisy counts.
 
     Raises:
-        ArtefactError: The manifest has an impossible one.
+        ArtefactError: The manifest has an impossible fraction of the rows that was counted.
     """
-    fractions = artefact.certificate.parameters.get("fractions", {})
-    fraction = float(fractions.get("parameters", 1.0))
+    evidence = artefact.evidence
+    if isinstance(evidence, PairwiseMeasurements):
+        return measured_tables(artefact, [0])[0].estimate.total.count
+    fraction = float(artefact.certificate.parameters.get("fractions", {}).get("parameters", 1.0))
     if not 0 < fraction <= 1:
         raise ArtefactError("manifest.json has an impossible fraction of the data")
-    return fraction
+    counts = [own.records if isinstance(own, Moments) else own for own in evidence.tables]
+    # The fewest cells have the least noise.
+    return float(min(counts, key=np.size).sum()) / fraction
 
 
 class PairwiseCounts:
@@ -201,112 +201,6 @@ class PairwiseCounts:
                 margins.append(table.sum(axis=other))
                 variances.append(table.shape[other] * self._table_variance(pair))
         return MarginEstimate.combine(margins, variances) if margins else None
-
-
-@dataclass(frozen=True)
-class _GraphCounts:
-    """Noisy tables of a graph: each attribute's values by the buckets of its parents."""
-
-    artefact: Artefact
-    evidence: TableCounts
-    fraction: float
-
-    def find(self, columns: Sequence[int]) -> list[MeasuredTable]:
-        """Sum the table with the least noise that contains the columns, at their finest."""
-        children = [c for c in self._tables if set(columns) <= {c, *self._parents(c)}]
-        if not children:
-            return []
-
-        def rank(child: int) -> tuple[bool, int]:
-            return child not in columns, self._summed_cells(child, columns)
-
-        return [self._sum(min(children, key=rank), columns)]
-
-    def _sum(self, child: int, columns: Sequence[int]) -> MeasuredTable:
-        """Sum the table of a child over all attributes but ``columns``."""
-        axes = (*self._parents(child), child)
-        kept = [axes.index(column) for column in columns]
-        others = tuple(axis for axis in range(len(axes)) if axis not in kept)
-        summed: Reals = self._tables[child].sum(axis=others)
-        if kept != sorted(kept):
-            summed = summed.T
-        variance, kurtosis = self._noise(child)
-        number = self._summed_cells(child, columns)
-        attributes = self.artefact.schema.attributes
-        parts = tuple(
-            np.arange(attributes[c].size) if c == child else attributes[c].bucket_of
-            for c in columns
-        )
-        table = summed[:, None] if summed.ndim == 1 else summed
-        a, b = table.shape
-        rows = MarginEstimate.combine([table.sum(axis=1)], [number * b * variance])
-        by_column = MarginEstimate.combine([table.sum(axis=0)], [number * a * variance])
-        estimate = TableEstimate(
-            interactions=table,
-            interaction_variance=number * variance,
-            row_of=np.arange(a),
-            rows=rows,
-            column_of=np.arange(b),
-            columns=by_column if b > 1 else MarginEstimate.single(),
-            total=self._total,
-            excess_kurtosis=kurtosis / number,
-            fraction=self.fraction,
-        )
-        return MeasuredTable(estimate=estimate, parts=parts, source="tables of the graph")
-
-    def _parents(self, child: int) -> tuple[int, ...]:
-        return tuple(self.artefact.network.graph.parents[child])
-
-    def _summed_cells(self, child: int, columns: Sequence[int]) -> int:
-        """Count the cells of a child's table that are summed to one of ``columns``."""
-        sizes = dict(zip((*self._parents(child), child), self._tables[child].shape, strict=True))
-        return math.prod(size for column, size in sizes.items() if column not in columns)
-
-    @cached_property
-    def _tables(self) -> dict[int, Reals]:
-        """The counted tables: parents' buckets, then the child's values."""
-        attributes: Sequence[Attribute] = self.artefact.schema.attributes
-        return {
-            child: table.reshape(
-                [attributes[j].buckets for j in self._parents(child)] + [attributes[child].size]
-            ).astype(np.float64)
-            for child, table in enumerate(self.evidence.tables)
-            if not isinstance(table, Moments)
-        }
-
-    @cached_property
-    def _total(self) -> TotalEstimate:
-        tables = self._tables.items()
-        variances = [table.size * self._noise(child)[0] for child, table in tables]
-        return TotalEstimate.combine([float(table.sum()) for _, table in tables], variances)
-
-    def _noise(self, child: int) -> tuple[float, float]:
-        """Variance and excess kurtosis of the noise of a child's counts."""
-        name = f"counts of {self.artefact.schema.names[child]}"
-        spends = self.artefact.certificate.spends
-        laws = [spend["law"] for spend in spends if spend["what"] == name]
-        if not laws and self.artefact.certificate.claims_privacy:
-            raise ArtefactError(f'manifest.json does not state the noise of "{name}"')
-        return noise_moments(laws[0] if laws else {"name": "exact"})
-
-
-def noise_moments(law: Mapping[str, Any]) -> tuple[float, float]:
-    """Compute the variance and the excess kurtosis of integer noise, by the name of its law.
-
-    The discrete Laplace law is that of the difference of two geometric variables.
-
-    Raises:
-        ArtefactError: The law is unknown.
-    """
-    if law["name"] == "rounded_gaussian":
-        return _rounded_variance(float(law["sigma"])), 0.0
-    if law["name"] == "discrete_laplace":
-        alpha = math.exp(-float(law["epsilon"]))
-        variance = max(2 * alpha / (1 - alpha) ** 2, _MIN_VARIANCE)
-        return variance, 3 + 1 / variance
-    if law["name"] == "exact":
-        return _MIN_VARIANCE, 0.0
-    raise ArtefactError("manifest.json names noise of an unknown law")
 
 
 def _rounded_variance(sigma: float) -> float:

@@ -15,7 +15,6 @@ import numpy as np
 from deniable.answers.cell_bands import Bands
 from deniable.answers.fresh_counts import MeasuredTable
 from deniable.answers.noise_intervals import (
-    Chance,
     NoisySums,
     count_interval,
     critical_value,
@@ -119,12 +118,12 @@ class MeasuredCells:
     Attributes:
         table: The estimated table.
         selections: The bands of each of its columns.
-        chance: Chance other than noise.
+        sampling: Variance per row of the chance of a sample; 0 if the table itself is asked about.
     """
 
     table: MeasuredTable
     selections: tuple[Selection, ...]
-    chance: Chance
+    sampling: float
 
     @cached_property
     def is_aligned(self) -> bool:
@@ -134,7 +133,7 @@ class MeasuredCells:
     @cached_property
     def z(self) -> float:
         """Critical value of the intervals."""
-        return critical_value(excess_kurtosis=self.table.estimate.excess_kurtosis)
+        return critical_value()
 
     def weights(self, at: Sequence[int | None], *, outer: bool = False) -> Reals:
         """Mark the cells of the estimated table in a band of each column; None: all its bands."""
@@ -170,13 +169,12 @@ class MeasuredCells:
         return Interval(estimate=middle, low=inner.low, high=max(inner.high, outer.high))
 
     def _count_of(self, found: WeightedSum) -> Interval:
-        estimate = self.table.estimate
         return count_interval(
             found.value,
             found.variance,
             z=self.z,
-            chance=self.chance,
-            rows=estimate.total.count / estimate.fraction,
+            sampling=self.sampling,
+            rows=self.table.estimate.total.count,
         )
 
     def share(self, at: Sequence[int | None], of: Sequence[int | None]) -> Interval:
@@ -190,7 +188,7 @@ class MeasuredCells:
 
     def _share_of(self, part: WeightedSum, whole: WeightedSum) -> Interval:
         sums = NoisySums.of(part, whole)
-        return share_interval(sums, z=self.z, thinning=self.chance.of_shares)
+        return share_interval(sums, z=self.z, sampling=self.sampling)
 
     def cells(self, *, asked: Sequence[int]) -> list[AnswerCell]:
         """Answer all cells.

@@ -13,30 +13,8 @@ from deniable.release.query_answer import Interval
 
 # Level of all intervals.
 CONFIDENCE = 0.95
-# Excess kurtosis above which an expansion around the Gaussian law is not valid: that of continuous
-# Laplace noise is 3, that of integer noise which is mostly 0 has no bound.
-_MAX_EXPANDED_KURTOSIS = 6.0
 # Rounding errors of a count without noise.
 _TOLERANCE = 1e-4
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chance:
-    """Chance other than noise: its variance per counted row.
-
-    Attributes:
-        thinning: Of a random part of the rows, which was counted: (1 - f) / f for a fraction f.
-        sampling: Of the rows, as a sample of a population: 1. Each is multiplied by the largest
-            number of rows of a unit, which bounds the variance if rows of a unit are alike.
-    """
-
-    thinning: float = 0.0
-    sampling: float = 0.0
-
-    @property
-    def of_shares(self) -> float:
-        """Variance per row and p (1 - p) that a share has."""
-        return self.thinning + self.sampling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,17 +47,9 @@ class NoisySums:
         )
 
 
-def critical_value(level: float = CONFIDENCE, *, excess_kurtosis: float = 0.0) -> float:
-    """Two-sided critical value of noise with mean 0 and variance 1.
-
-    Cornish and Fisher's expansion for a symmetric law. For Laplace noise it is 2.17, which 95.3 %
-    of draws do not exceed; a sum of several is closer to a Gaussian. Beyond the reach of the
-    expansion, Chebyshev's bound, which holds for every law.
-    """
-    if excess_kurtosis > _MAX_EXPANDED_KURTOSIS:
-        return 1 / math.sqrt(1 - level)
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    return z + excess_kurtosis * max(z**3 - 3 * z, 0.0) / 24
+def critical_value(level: float = CONFIDENCE) -> float:
+    """Two-sided critical value of Gaussian noise with mean 0 and variance 1."""
+    return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def count_interval(
@@ -87,12 +57,12 @@ def count_interval(
     variance: float,
     *,
     z: float,
-    chance: "Chance",
+    sampling: float = 0.0,
     rows: float = math.inf,
 ) -> Interval:
-    """Interval of a count: all x with (x̂ - x)² ≤ z² (variance + thinning x + sampling x (1 - x/n)).
+    """Interval of a count: all x with (x̂ - x)² ≤ z² (variance + sampling x (1 - x/n)).
 
-    Without any chance but noise, a count is a whole number, and the ends are rounded inward. A
+    Without the chance of a sample, a count is a whole number, and the ends are rounded inward. A
     count that lies below 0 by more than a standard deviation has the upper end of one that lies
     there (a power-constrained limit): it is not read as the certainty that there are no rows.
 
@@ -100,18 +70,18 @@ def count_interval(
         count: The estimate x̂.
         variance: Variance of its noise.
         z: Critical value.
-        chance: Chance other than noise.
+        sampling: Variance per row of the rows, as a sample of a population.
         rows: n, the number of all rows.
     """
     zz = z * z
-    a = 1 + zz * chance.sampling / max(rows, 1.0)
-    b = count + zz * (chance.thinning + chance.sampling) / 2
+    a = 1 + zz * sampling / max(rows, 1.0)
+    b = count + zz * sampling / 2
     c = count * count - zz * variance
     low = max((b - math.sqrt(max(b * b - a * c, 0.0))) / a, 0.0)
     least = max(count, -math.sqrt(variance))
     b, c = b + least - count, least * least - zz * variance
     high = max((b + math.sqrt(max(b * b - a * c, 0.0))) / a, 0.0)
-    if not chance.sampling:
+    if not sampling:
         low, high = math.ceil(low - _TOLERANCE), math.floor(high + _TOLERANCE)
         high = max(low, high)
     return Interval(estimate=max(count, 0.0), low=float(low), high=float(high))
@@ -125,7 +95,7 @@ def ratio_interval(sums: NoisySums, *, z: float, dispersion: float = 0.0) -> Int
     Args:
         sums: The noisy sums.
         z: Critical value.
-        dispersion: Variance of x̂ - p ŷ that chance adds: of a random part, or of a sample.
+        dispersion: Variance of x̂ - p ŷ that sampling adds.
     """
     zz = z * z
     a = sums.denominator**2 - zz * sums.denominator_variance
@@ -134,28 +104,28 @@ def ratio_interval(sums: NoisySums, *, z: float, dispersion: float = 0.0) -> Int
     return _solve(sums, a, b, c)
 
 
-def share_interval(sums: NoisySums, *, z: float, thinning: float = 0.0) -> Interval:
+def share_interval(sums: NoisySums, *, z: float, sampling: float = 0.0) -> Interval:
     """Fieller's interval of a share x / y, clipped to [0, 1].
 
-    As ``ratio_interval``, with the dispersion thinning · ŷ p (1 - p) of the rows counted in ŷ: the
+    As ``ratio_interval``, with the dispersion sampling · ŷ p (1 - p) of the rows counted in ŷ: the
     Wilson interval, if there is no other noise. As for a count, parts that lie below 0 or above the
     whole by more than a standard deviation have the end of those that lie there.
     """
-    found = _free_share(sums, z=z, thinning=thinning)
+    found = _free_share(sums, z=z, sampling=sampling)
     least = -math.sqrt(sums.variance)
     rest = sums.variance - 2 * sums.covariance + sums.denominator_variance
     most = sums.denominator + math.sqrt(max(rest, 0.0))
     low, high = found.low, found.high
     if sums.numerator < least:
-        high = max(high, _free_share(replace(sums, numerator=least), z=z, thinning=thinning).high)
+        high = max(high, _free_share(replace(sums, numerator=least), z=z, sampling=sampling).high)
     if sums.numerator > most:
-        low = min(low, _free_share(replace(sums, numerator=most), z=z, thinning=thinning).low)
+        low = min(low, _free_share(replace(sums, numerator=most), z=z, sampling=sampling).low)
     return replace(found, low=low, high=high).clip(0.0, 1.0)
 
 
-def _free_share(sums: NoisySums, *, z: float, thinning: float) -> Interval:
+def _free_share(sums: NoisySums, *, z: float, sampling: float) -> Interval:
     """Fieller's interval of a share, which may extend beyond 0 and 1."""
-    zz, rows = z * z, thinning * max(sums.denominator, 0.0)
+    zz, rows = z * z, sampling * max(sums.denominator, 0.0)
     a = sums.denominator**2 - zz * (sums.denominator_variance - rows)
     b = sums.numerator * sums.denominator - zz * (sums.covariance - rows / 2)
     c = sums.numerator**2 - zz * sums.variance

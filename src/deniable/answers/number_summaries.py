@@ -74,7 +74,7 @@ class NumericAxis:
     def mean(self, band: int | None, *, level: float) -> Interval:
         """Interval of the mean, in positions."""
         estimate = self.cells.table.estimate
-        z = critical_value(level, excess_kurtosis=estimate.excess_kurtosis)
+        z = critical_value(level)
         ones = estimate.weighted_sum(self.spread(np.ones(len(self.present)), band))
         low, high = (np.where(self.present, end, 0.0) for end in self.ends)
         centre = (low[self.present].min() + high[self.present].max()) / 2
@@ -91,13 +91,13 @@ class NumericAxis:
         ).clip(*ends)
 
     def _dispersion(self, values: Reals, band: int | None, total: float, rows: float) -> float:
-        """Variance of a sum that chance other than noise adds; one standard error on top."""
-        if not self.cells.chance.of_shares or not rows > 0:
+        """Variance of a sum that sampling adds; one standard error on top."""
+        if not self.cells.sampling or not rows > 0:
             return 0.0
         weights = self.spread((values - total / rows) ** 2, band)
         squares = self.cells.table.estimate.weighted_sum(weights)
         upper = squares.value + math.sqrt(squares.variance)
-        return self.cells.chance.of_shares * max(upper, 0.0)
+        return self.cells.sampling * max(upper, 0.0)
 
     @property
     def is_ascending(self) -> bool:
@@ -112,10 +112,10 @@ class NumericAxis:
         k, or that less than q is in the parts before.
         """
         estimate = self.cells.table.estimate
-        z = critical_value(level, excess_kurtosis=estimate.excess_kurtosis)
+        z = critical_value(level)
         parts = np.flatnonzero(self.present)
         rows = estimate.value(self.spread(np.ones(len(self.present)), band))
-        chance = self.cells.chance.of_shares * max(rows, 0.0) * q * (1 - q)
+        chance = self.cells.sampling * max(rows, 0.0) * q * (1 - q)
         excess, error = np.empty(len(parts)), np.empty(len(parts))
         for at, part in enumerate(parts):
             reached = np.where(np.arange(len(self.present)) <= part, 1 - q, -q)

@@ -1,6 +1,6 @@
 """Answer a question about the columns of an artefact: a table with an interval for each number.
 
-    which columns, bands, condition  →  which noisy counts answer it  →  cells, numbers, differences
+    which columns, bands, condition  →  which noisy counts answer it  →  cells and numbers
 
 Reads the artefact alone: post-processing of noisy counts, at no cost.
 """
@@ -18,19 +18,12 @@ from deniable.answers.condition import RecordCondition
 from deniable.answers.fresh_counts import (
     MeasuredTable,
     Source,
-    counted_fraction,
+    estimate_rows,
     measured_tables,
 )
 from deniable.answers.measured_cells import MeasuredCells, Selection
 from deniable.answers.model_answer import MODEL_ONLY, model_cells
-from deniable.answers.noise_intervals import Chance
 from deniable.answers.number_summaries import NumericAxis, summarize_numbers
-from deniable.answers.real_differences import (
-    can_compare,
-    count_comparisons,
-    describe_differences,
-    find_differences,
-)
 from deniable.arrays import Indices, Reals
 from deniable.errors import ConfigError
 from deniable.model.pairwise.measure import PairwiseMeasurements
@@ -51,7 +44,6 @@ _BASES = {
     "one-way counts": "counts of the column's values",
     "interactions": "interactions of the two columns and margins of two-way tables",
     "two-way tables": "two-way tables",
-    "tables of the graph": "counts of the graph's tables",
 }
 
 
@@ -99,14 +91,15 @@ class Question:
         }
 
     @property
-    def chance(self) -> Chance:
-        """Chance other than noise: of the part of the rows that was counted, and of a sample."""
-        schema, fraction = self.artefact.schema, counted_fraction(self.artefact)
+    def sampling(self) -> float:
+        """Variance per row of the chance of a sample: 0 if the intervals are for the table.
+
+        With a unit it is multiplied by the largest number of rows of one, a bound if they are
+        alike.
+        """
+        schema = self.artefact.schema
         rows_per_unit = schema.max_rows_per_unit if schema.unit is not None else 1
-        return Chance(
-            thinning=rows_per_unit * (1 - fraction) / fraction,
-            sampling=float(rows_per_unit) if self.sampling_error else 0.0,
-        )
+        return float(rows_per_unit) if self.sampling_error else 0.0
 
     def parts(self, column: int) -> dict[str, Indices]:
         """The bin and the group of each code, if the artefact has any."""
@@ -142,7 +135,7 @@ class Question:
             Selection.of(own, self.shares(column), parts)
             for column, own, parts in zip(self.columns, bands, table.parts, strict=True)
         )
-        return MeasuredCells(table=table, selections=selections, chance=self.chance)
+        return MeasuredCells(table=table, selections=selections, sampling=self.sampling)
 
 
 def query(
@@ -189,7 +182,6 @@ def query(
         rows=cells.count([None] * len(cells.selections)),
         cells=tuple(cells.cells(asked=range(len(question.asked)))),
         numbers=tuple(summarize_question(question, tables, cells)),
-        differences=tuple(_differences(question, cells)),
         notes=tuple(_notes(question)),
     )
 
@@ -261,14 +253,10 @@ def _one_column(question: Question, tables: Sequence[MeasuredTable]) -> Measured
     (column,) = question.columns
     by_source = {table.source: table for table in tables}
     rule = question.rule(column, has_bins="two-way tables" in by_source)
-    if "tables of the graph" in by_source:
-        table = by_source["tables of the graph"]
-    else:
-        is_noisy = isinstance(rule, str) and rule in ("bins", "groups")
-        found = by_source.get("two-way tables" if is_noisy else "one-way counts")
-        if found is None:
-            return None
-        table = found
+    is_noisy = isinstance(rule, str) and rule in ("bins", "groups")
+    table = by_source.get("two-way tables" if is_noisy else "one-way counts")
+    if table is None:
+        return None
     return question.select(table, [question.bands(column, rule)])
 
 
@@ -290,16 +278,11 @@ def _two_columns(question: Question, tables: Sequence[MeasuredTable]) -> Measure
 
 
 def _two_way_bands(question: Question, coarsest: MeasuredTable) -> list[Bands]:
-    """The bands of two columns; by default those of the coarsest table.
-
-    A graph's table has all values of its child, however many: then its buckets, which are public.
-    """
-    bands, is_graph = [], coarsest.source == "tables of the graph"
+    """The bands of two columns; by default those of the coarsest table."""
+    bands = []
     for column, parts in zip(question.columns, coarsest.parts, strict=True):
         if column in question.rules or column not in question.asked:
             bands.append(question.bands(column, question.rules.get(column, "values")))
-        elif question.attribute(column).size > _MAX_VALUES_SHOWN and is_graph:
-            bands.append(question.bands(column, "buckets"))
         else:
             bands.append(Bands.of_parts(question.attribute(column), parts))
     return bands
@@ -344,16 +327,6 @@ def summarize_question(
     return summarize_numbers(axes, groups) if axes else []
 
 
-def _differences(question: Question, cells: MeasuredCells) -> list[str]:
-    """State which differences are real, if two columns were asked for and their cells fit."""
-    if len(question.asked) != 2 or question.where is not None or not can_compare(cells):
-        return []
-    groups, outcomes = (len(selection.bands) for selection in cells.selections)
-    found = find_differences(cells, comparisons=count_comparisons(groups, outcomes))
-    names = [question.attribute(column).name for column in question.asked]
-    return describe_differences(names, found)
-
-
 def _notes(question: Question) -> list[str]:
     """What a reader must know of the whole answer."""
     artefact, notes = question.artefact, []
@@ -365,16 +338,14 @@ def _notes(question: Question) -> list[str]:
         notes.append(f'Counted are at most {rows} of each "{artefact.schema.unit}".')
     if artefact.certificate.data_use == "split":
         notes.append(
-            "A random part of the rows was counted; the counts are scaled to the table, and the "
-            "intervals include that chance."
+            "A random part of the rows was counted, and the counts are scaled to the table."
         )
     return notes
 
 
 def _model_answer(question: Question) -> QueryAnswer:
     """Answer by the model alone."""
-    tables = measured_tables(question.artefact, question.asked[:1])
-    rows = tables[0].estimate.total.count / tables[0].estimate.fraction if tables else 1.0
+    rows = estimate_rows(question.artefact)
     has_bins = bool(question.parts(question.asked[0]))
     bands = [
         question.bands(column, question.rule(column, has_bins=has_bins))
@@ -399,6 +370,8 @@ def _model_answer(question: Question) -> QueryAnswer:
 
 def _why_model(question: Question) -> str:
     """Explain why no noisy count answers a question."""
+    if not isinstance(question.artefact.evidence, PairwiseMeasurements):
+        return "only counts of the default estimator answer with intervals."
     if len(question.columns) > 2:
         return "no noisy table of three or more columns answers it."
     if len(question.columns) == 1:

@@ -106,8 +106,6 @@ class TableEstimate:
         column_of: Column of the table that each bin of the second column belongs to.
         columns: Estimated counts of the second column's bins.
         total: Estimated number of rows of the confidential table.
-        excess_kurtosis: Upper bound for that of a measured count's noise; 0 if it is Gaussian.
-        fraction: Share of the confidential table's rows that was counted.
     """
 
     interactions: Reals = field(repr=False)
@@ -117,8 +115,6 @@ class TableEstimate:
     column_of: Indices = field(repr=False)
     columns: MarginEstimate
     total: TotalEstimate
-    excess_kurtosis: float = 0.0
-    fraction: float = 1.0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -133,13 +129,12 @@ class TableEstimate:
         centred = _double_centre(self.interactions)
         rows = np.bincount(self.row_of, self._bin_counts(self.rows), minlength=a)
         columns = np.bincount(self.column_of, self._bin_counts(self.columns), minlength=b)
-        estimate = (
+        found: Reals = (
             centred
             + (rows - rows.mean())[:, None] / b
             + (columns - columns.mean())[None, :] / a
             + self.total.count / (a * b)
         )
-        found: Reals = estimate / self.fraction
         return found
 
     def _bin_counts(self, margin: MarginEstimate) -> Reals:
@@ -173,7 +168,7 @@ class TableEstimate:
             self.total.variance,
         )
         scaled = [
-            part.ravel() * (math.sqrt(variance) / self.fraction)
+            part.ravel() * math.sqrt(variance)
             for part, variance in zip(self._parts(weights), variances, strict=True)
         ]
         return np.concatenate(scaled)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deniable.cli.options import OUTPUT_PANEL, Json, PanelCommand, Quiet, app
-from deniable.cli.output import print_json, print_list, print_text, print_wrapped
+from deniable.cli.output import print_json, print_text, print_wrapped
 from deniable.cli.plan_tables import add_row, print_table
 from deniable.errors import ConfigError, OutputError
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from deniable.release.query_answer import AnswerCell, Interval, QueryAnswer
 
 _FORMATS = (".csv", ".json", ".parquet")
-# Sentences on differences that are printed; JSON has all of them.
-_MAX_DIFFERENCES_SHOWN = 20
 
 QueriedArtefact = Annotated[
     Path,
@@ -129,7 +127,7 @@ def _write(answer: "QueryAnswer", out: Path, *, confidential: bool) -> None:
 
 
 def show_answer(answer: "QueryAnswer") -> None:
-    """Print an answer: its table, means and quantiles, and which differences are real."""
+    """Print an answer: its table, means and quantiles."""
     about = "the population" if answer.sampling_error else "the table"
     condition = f" where {answer.where}" if answer.where else ""
     what = f"95 % intervals for {about}" if answer.measured else "No intervals"
@@ -139,13 +137,6 @@ def show_answer(answer: "QueryAnswer") -> None:
     print_text(*answer.notes)
     if answer.numbers:
         print_table(_number_table(answer))
-    if answer.differences:
-        shown = answer.differences[:_MAX_DIFFERENCES_SHOWN]
-        more = len(answer.differences) - len(shown)
-        print_list(
-            "Which differences are real (all of them together with 95 %):",
-            [*shown, *([f"{more} more: see --json"] if more else [])],
-        )
 
 
 def _cell_table(answer: "QueryAnswer") -> "Table":

@@ -1,55 +1,74 @@
-"""Report section on the table itself: shares with error bars, and which differences are real.
+"""Report section on the table itself: the shares of each column, with error bars.
 
 Computed from the noisy counts of the artefact, so a public report has it too.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from deniable.answers.artefact_findings import ArtefactFindings, GroupShares, describe_artefact
-from deniable.answers.real_differences import describe_real, describe_too_few
+import numpy as np
+
 from deniable.evaluation.html import Markup, paragraph, section, tag
 from deniable.evaluation.interval_plot import draw_intervals
 from deniable.evaluation.release_claim import ReleaseClaim
-from deniable.release.artefact import load
+from deniable.release.artefact import Artefact, load
+from deniable.release.query_answer import BandRule, QueryAnswer
+from deniable.schema.attribute import Attribute
 
-# Real differences of each column that are listed; metrics.json has all of them.
-_MAX_SENTENCES = 3
+# Values of a column that are shown one by one; bands of numbers; and columns.
+_MAX_VALUES = 24
+_MAX_BANDS = 10
+_MAX_COLUMNS = 60
 
 
-def find_estimates(
-    synthetic: object, claim: ReleaseClaim | None, *, target: str | None
-) -> ArtefactFindings | None:
-    """Describe the artefact of a release; None if there is none, or if it was not verified.
+def find_estimates(synthetic: object, claim: ReleaseClaim | None) -> tuple[QueryAnswer, ...]:
+    """Answer for each column of a release; none if it has no artefact, or was not verified.
 
     Args:
         synthetic: The released records, or their folder. Their artefact is in a folder next to
             them.
         claim: The verified claim of the release.
-        target: The column to compare; None: the schema's, or the last.
     """
     if claim is None or claim.failures or not isinstance(synthetic, str | Path):
-        return None
+        return ()
     path = Path(synthetic)
     release = path if path.is_dir() else path.parent
     is_release = (release / "manifest.json").is_file()
     if not (is_release and (release / "artefact" / "artefact.json").is_file()):
-        return None
-    return describe_artefact(load(release / "artefact"), target=target)
+        return ()
+    return describe_columns(load(release / "artefact"))
 
 
-def estimates_section(found: ArtefactFindings) -> Markup:
-    """Show the shares of each column, then of the target by every other column, and in words."""
-    columns = [
-        _figure(
-            answer.columns[0],
-            draw_intervals(
-                [cell.labels[0] for cell in answer.cells],
-                [cell.share for cell in answer.cells],
-                title=f"Shares of {answer.columns[0]} with intervals",
-            ),
-        )
-        for answer in found.columns
+def describe_columns(artefact: Artefact) -> tuple[QueryAnswer, ...]:
+    """Answer for each column, in bands that follow from the schema alone.
+
+    A column with too many values is left out, and one that no noisy count answers.
+    """
+    learnt = [each for each in artefact.schema.columns if isinstance(each, Attribute)]
+    answers = (
+        artefact.query(own.name, by={own.name: rule})
+        for own in learnt[:_MAX_COLUMNS]
+        if (rule := _public_rule(own)) is not None
+    )
+    return tuple(answer for answer in answers if answer.measured)
+
+
+def _public_rule(attribute: Attribute) -> BandRule | None:
+    """Choose few bands of a column by its schema alone; None if it has too many values."""
+    if attribute.grid is None:
+        return "values" if attribute.size <= _MAX_VALUES else None
+    if attribute.bins <= _MAX_BANDS:
+        return "values"
+    firsts = np.arange(1, _MAX_BANDS) * attribute.bins // _MAX_BANDS
+    edges: Sequence[Any] = [
+        attribute.grid.value_at(int(attribute.first_positions[first])) for first in firsts
     ]
+    return edges
+
+
+def estimates_section(answers: Sequence[QueryAnswer]) -> Markup:
+    """Show the shares of each column."""
     return section(
         "Estimates of the table, with error bars",
         paragraph(
@@ -58,47 +77,13 @@ def estimates_section(found: ArtefactFindings) -> Markup:
             "estimate, a bar its 95 % interval: of 20 bars, 19 cover the share that the table "
             "has, on average."
         ),
-        *_differences(found),
-        tag("h3", "Columns"),
-        tag("div", columns, class_="many"),
+        tag("div", [_figure(answer) for answer in answers], class_="many"),
     )
 
 
-def _differences(found: ArtefactFindings) -> list[Markup]:
-    """State which differences of the target are real, and draw its shares in all groups."""
-    if not found.groups:
-        return []
-    sentences = []
-    for own in found.groups:
-        names = (own.column, own.target)
-        sentences += describe_real(names, own.differences)[:_MAX_SENTENCES]
-        sentences += describe_too_few(names, own.differences)
-    every = [each for own in found.groups for each in own.differences]
-    real = sum(each.is_real for each in every)
-    hidden = sum(each.has_rows and not each.is_real for each in every)
-    summary = (
-        f"Of {found.comparisons:,} comparisons, {real:,} show a real difference, and in {hidden:,} "
-        f"it is within the noise. Listed are the {_MAX_SENTENCES} largest of each column; "
-        "metrics.json has all."
-    )
-    missing = f" Not compared with it: {', '.join(found.not_counted)}." if found.not_counted else ""
-    return [
-        tag("h3", f"Which differences in {found.target} are real?"),
-        tag("ul", [tag("li", sentence) for sentence in sentences]),
-        paragraph(
-            f"{summary} All stated differences hold together with a confidence of 95 %: each "
-            "comparison, of a group with all other rows, has an error of 5 % divided by their "
-            f"number (Bonferroni).{missing}",
-            class_="note",
-        ),
-        tag("div", [_group_figure(own) for own in found.groups], class_="many"),
-    ]
-
-
-def _group_figure(own: GroupShares) -> Markup:
-    title = f'Share of {own.target} "{own.outcome}" by {own.column}'
-    return _figure(title, draw_intervals(own.labels, own.shares, title=title))
-
-
-def _figure(title: str, plot: Markup) -> Markup:
-    return tag("figure", tag("h3", title), plot)
+def _figure(answer: QueryAnswer) -> Markup:
+    (name,) = answer.columns
+    labels = [cell.labels[0] for cell in answer.cells]
+    shares = [cell.share for cell in answer.cells]
+    plot = draw_intervals(labels, shares, title=f"Shares of {name} with intervals")
+    return tag("figure", tag("h3", name), plot)

@@ -86,7 +86,7 @@ def evaluate(
     if out is not None:
         require_free(Path(out))
     if edition == "public":
-        metrics = _evaluate_public(synthetic, schema, target, progress)
+        metrics = _evaluate_public(synthetic, schema, progress)
     else:
         require_scikit_learn()
         if len(schema.names) > 1:
@@ -105,9 +105,7 @@ def evaluate(
     return metrics
 
 
-def _evaluate_public(
-    synthetic: object, schema: Schema, target: str | None, progress: Progress
-) -> Metrics:
+def _evaluate_public(synthetic: object, schema: Schema, progress: Progress) -> Metrics:
     """Collect what may be published: the verified claim and the released records."""
     progress("read the records", 0, 1)
     claim = read_claim(synthetic)
@@ -135,7 +133,7 @@ def _evaluate_public(
             schema.attributes, released, limit=_MAX_STRONGEST, skipped=schema.roundness_names
         ),
         findings=None,
-        estimates=find_estimates(synthetic, claim, target=target),
+        estimates=find_estimates(synthetic, claim),
     )
 
 
@@ -171,7 +169,7 @@ def _evaluate_internal(
             schema.attributes, released, limit=_MAX_STRONGEST, skipped=schema.roundness_names
         ),
         findings=findings,
-        estimates=find_estimates(synthetic, claim, target=target),
+        estimates=find_estimates(synthetic, claim),
     )
 
 

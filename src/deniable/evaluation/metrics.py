@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Literal
 
-from deniable.answers.artefact_findings import ArtefactFindings
 from deniable.evaluation.distinguishability import Distinguishability
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.marginals import Marginal
@@ -14,6 +13,7 @@ from deniable.evaluation.relations import Relations
 from deniable.evaluation.release_claim import ReleaseClaim
 from deniable.evaluation.subgroups import SubgroupFindings
 from deniable.evaluation.verdict import DistancesByWidth, Verdict
+from deniable.release.query_answer import QueryAnswer
 
 FORMAT = "deniable metrics 1"
 
@@ -84,7 +84,7 @@ class Metrics:
         marginals: The distribution of every column; a public edition has released records only.
         strongest: The strong associations within the released records: two columns, Cramér's V.
         findings: Results measured on real rows; None in a public edition.
-        estimates: Tables of the artefact with intervals; None if there is no artefact.
+        estimates: The table of each column of the artefact, with intervals; none without one.
     """
 
     edition: Edition
@@ -93,7 +93,7 @@ class Metrics:
     marginals: tuple[Marginal, ...] = field(repr=False)
     strongest: tuple[tuple[tuple[str, str], float], ...] = field(repr=False)
     findings: Findings | None = field(repr=False)
-    estimates: ArtefactFindings | None = field(default=None, repr=False)
+    estimates: tuple[QueryAnswer, ...] = field(default=(), repr=False)
 
     def document(self) -> dict[str, object]:
         """Return the JSON form used in metrics.json."""
@@ -109,8 +109,8 @@ class Metrics:
                 for names, strength in self.strongest
             ],
         }
-        if self.estimates is not None:
-            found["estimates"] = self.estimates.document()
+        if self.estimates:
+            found["estimates"] = [answer.document() for answer in self.estimates]
         if self.findings is None:
             return found
         return found | {"disclosure": DISCLOSURE} | self.findings.document()

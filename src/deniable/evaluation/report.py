@@ -93,7 +93,7 @@ def _report_body(metrics: Metrics) -> list[Markup]:
 
 
 def _estimates(metrics: Metrics) -> list[Markup]:
-    return [] if metrics.estimates is None else [estimates_section(metrics.estimates)]
+    return [estimates_section(metrics.estimates)] if metrics.estimates else []
 
 
 def _public_section(metrics: Metrics) -> Markup:

@@ -128,8 +128,6 @@ class QueryAnswer:
         rows: Number of rows that satisfy the condition.
         cells: The cells of the table.
         numbers: Means and quantiles of numeric columns.
-        differences: Which differences between rows of the table are real, in words. All of them
-            hold together with the confidence of one interval.
         notes: What a reader must know of all of it.
     """
 
@@ -141,7 +139,6 @@ class QueryAnswer:
     rows: Interval
     cells: tuple[AnswerCell, ...] = field(repr=False)
     numbers: tuple[NumberSummary, ...] = field(default=(), repr=False)
-    differences: tuple[str, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
 
     def frame(self) -> pl.DataFrame:
@@ -182,7 +179,6 @@ class QueryAnswer:
             "rows": self.rows.document(),
             "cells": [cell.document() for cell in self.cells],
             "numbers": [each.document() for each in self.numbers],
-            "differences": list(self.differences),
             "notes": list(self.notes),
         }
 
