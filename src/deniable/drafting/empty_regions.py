@@ -1,7 +1,7 @@
 """Empty regions of two columns: values, missing cells, and ends of ranges that no row combines.
 
-Listed values are compared value by value; ranges by their ends and corners. A bound that few rows
-support is moved outward.
+Listed values are compared value by value; ranges by their ends. A bound that few rows support is
+moved outward.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from deniable.arrays import Counts, Indices, Mask
-from deniable.drafting.column_axes import AxisCodes, ColumnAxis
+from deniable.arrays import Counts, Mask
+from deniable.drafting.column_axes import ColumnAxis
 from deniable.drafting.description import TomlScalar
 
 # Rows that independence expects in a combination that no row has.
@@ -20,11 +20,6 @@ _MAX_LISTED_VALUES = 200
 _MIN_VALUE_ROWS = 20
 # Numbers with at most this many values are treated as a list.
 _MAX_NUMBERS_AS_LIST = 15
-# Cut points of a column of numbers; steps of an empty corner of two such columns that are drafted,
-# and expected rows by which each enlarges the corner.
-_CUT_POINTS = 19
-_MAX_STEPS_PER_CORNER = 4
-_MIN_STEP_ROWS = 20.0
 # A bound is sharp if the rows next to it are at least this share of what independence expects
 # there. Of a bound that is not, this share of the empty tail is drafted.
 _SHARP_SHARE = 0.3
@@ -41,7 +36,7 @@ class AxisCondition:
     Attributes:
         column: The column.
         values: The listed values, with the text for missing; empty if the condition is a bound.
-        bounds: ``below``, ``above``, ``at_most`` or ``at_least`` and a value; or ``missing``.
+        bounds: ``below`` or ``above`` and a value; or ``missing``.
     """
 
     column: str
@@ -81,7 +76,6 @@ class AxisView:
     """A column as rules see it: values to list, or a range of numbers."""
 
     axis: ColumnAxis
-    cache: dict[str, Indices] = field(default_factory=dict, repr=False)
 
     @property
     def is_list(self) -> bool:
@@ -93,13 +87,6 @@ class AxisView:
     def rows(self) -> int:
         """Number of rows of the table."""
         return len(self.axis.codes)
-
-    @property
-    def order(self) -> Indices:
-        """Rows by ascending code."""
-        if "order" not in self.cache:
-            self.cache["order"] = np.argsort(self.axis.codes, kind="stable")
-        return self.cache["order"]
 
     def events(self) -> list[Event]:
         """List conditions with enough rows, each as a mask of codes.
@@ -129,8 +116,6 @@ class AxisView:
     def bound_mask(self, key: str, code: int) -> Mask:
         """Mark the codes that a bound at ``code`` admits, without missing."""
         codes = np.arange(self.axis.size)
-        if key == "at_least":
-            return (codes >= code) & (codes < self.axis.values)
         return (codes < code) if key == "below" else (codes > code) & (codes < self.axis.values)
 
     def label(self, code: int) -> TomlScalar:
@@ -138,22 +123,14 @@ class AxisView:
         return self.axis.labels[code] if code < self.axis.values else self.axis.missing or ""
 
 
-def pair_exclusions(one: AxisView, other: AxisView, *, corners: bool) -> Iterator[Exclusion]:
-    """Find the combinations of two columns that no row has.
-
-    Args:
-        one: A column.
-        other: Another column.
-        corners: Whether to search the corners of two ranges, too.
-    """
+def pair_exclusions(one: AxisView, other: AxisView) -> Iterator[Exclusion]:
+    """Find the combinations of two columns that no row has."""
     events = one.events(), other.events()
     yield from _excluded_values(one, other, events)
     if not one.is_list:
         yield from _excluded_tails(other, one, events[1])
     if not other.is_list:
         yield from _excluded_tails(one, other, events[0])
-    if corners and not (one.is_list or other.is_list):
-        yield from _excluded_corners(one, other)
 
 
 def _excluded_values(
@@ -270,89 +247,3 @@ def _soften(own: Counts, marginal: Counts, first: int, share: float) -> int:
     if rows >= _MIN_SHARP_ROWS and rows >= _SHARP_SHARE * expected:
         return first
     return int(np.searchsorted(np.cumsum(marginal[:first]), _SOFT_TAIL_SHARE * tail))
-
-
-def _excluded_corners(one: AxisView, other: AxisView) -> Iterator[Exclusion]:
-    """Yield empty corners of two ranges: small numbers of one, and large ones of the other."""
-    present = (one.axis.codes < one.axis.values) & (other.axis.codes < other.axis.values)
-    both = int(present.sum())
-    if both < 2 * MIN_EXPECTED_ROWS:
-        return
-    first, second = one.axis.codes[present], other.axis.codes[present]
-    table = _cut_table(first, second, one.axis.values, other.axis.values)
-    marginal = table.counts.sum(axis=0)
-    for lower in (True, False):
-        corners: dict[str, list[_Corner]] = {"below": [], "above": []}
-        for at, cut in enumerate(table.cuts.tolist(), 1):
-            own = (table.counts[:at] if lower else table.counts[at:]).sum(axis=0)
-            for key, code, expected in _tails(own, marginal, both, int(own.sum())):
-                share = float(own.sum()) / both
-                corners[key].append(_Corner(cut, code, share, expected / share / both))
-        for key, found in corners.items():
-            for corner in _choose_steps(found, both):
-                side = "below" if lower else "at_least"
-                bounds = (
-                    ((side, one.axis.labels[corner.cut]),),
-                    ((key, other.axis.labels[corner.code]),),
-                )
-                yield Exclusion(
-                    conditions=(
-                        AxisCondition(column=one.axis.name, bounds=bounds[0]),
-                        AxisCondition(column=other.axis.name, bounds=bounds[1]),
-                    ),
-                    masks=(one.bound_mask(side, corner.cut), other.bound_mask(key, corner.code)),
-                    expected=both * corner.width * corner.height,
-                )
-
-
-@dataclass(frozen=True)
-class _Corner:
-    """An empty corner: the codes of its bounds, and its share of rows in each column."""
-
-    cut: int
-    code: int
-    width: float
-    height: float
-
-
-@dataclass(frozen=True)
-class _CutTable:
-    """Rows by interval of one range and code of another; the first code after each cut."""
-
-    cuts: Indices
-    counts: Counts
-
-
-def _cut_table(first: AxisCodes, second: AxisCodes, values: int, others: int) -> _CutTable:
-    """Count rows between cut points of the first column, by code of the second."""
-    cumulative = np.cumsum(np.bincount(first, minlength=values))
-    wanted = np.linspace(0, len(first), _CUT_POINTS + 2)[1:-1]
-    cuts = np.unique(np.searchsorted(cumulative, wanted, side="right"))
-    cuts = cuts[(cuts > 0) & (cuts < values)]
-    interval = np.searchsorted(cuts, first, side="right")
-    counts = np.bincount(interval * others + second, minlength=(len(cuts) + 1) * others)
-    return _CutTable(cuts, counts.reshape(-1, others))
-
-
-def _choose_steps(corners: Sequence[_Corner], rows: int) -> list[_Corner]:
-    """Choose the few nested corners that together cover the most expected rows."""
-    chosen: list[_Corner] = []
-    while len(chosen) < _MAX_STEPS_PER_CORNER:
-        covered = _staircase_area(chosen)
-        best = max(corners, key=lambda corner: _staircase_area([*chosen, corner]), default=None)
-        if best is None:
-            break
-        gain = rows * (_staircase_area([*chosen, best]) - covered)
-        if gain < (_MIN_STEP_ROWS if chosen else MIN_EXPECTED_ROWS):
-            break
-        chosen.append(best)
-    return chosen
-
-
-def _staircase_area(corners: Sequence[_Corner]) -> float:
-    """Area of the union of rectangles that share one corner."""
-    area, height = 0.0, 0.0
-    for corner in sorted(corners, key=lambda each: -each.width):
-        area += corner.width * max(0.0, corner.height - height)
-        height = max(height, corner.height)
-    return area

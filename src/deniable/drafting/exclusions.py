@@ -34,22 +34,14 @@ _MAX_SCREENED_GROUPS = 12
 _MAX_SEARCHED_PAIRS = 1_500
 
 
-def find_exclusions(
-    axes: Sequence[ColumnAxis], *, without: frozenset[frozenset[str]] = frozenset()
-) -> list[Exclusion]:
-    """Find combinations that no row has, the most important first.
-
-    Args:
-        axes: The columns.
-        without: Pairs of columns with an order, whose corners follow from it.
-    """
+def find_exclusions(axes: Sequence[ColumnAxis]) -> list[Exclusion]:
+    """Find combinations that no row has, the most important first."""
     if len(axes) < 2 or len(axes[0].codes) < 2 * MIN_EXPECTED_ROWS:
         return []
     found: list[Exclusion] = []
     views = {axis.name: AxisView(axis=axis) for axis in axes}
     for one, other in _screen_pairs(axes):
-        corners = frozenset((one.name, other.name)) not in without
-        rules = pair_exclusions(views[one.name], views[other.name], corners=corners)
+        rules = pair_exclusions(views[one.name], views[other.name])
         found += sorted(rules, key=lambda rule: -rule.expected)[:_MAX_RULES_PER_PAIR]
     return _without_implied(found, axes)
 

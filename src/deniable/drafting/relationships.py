@@ -66,10 +66,7 @@ def find_relationships(
     computed |= {dependency.target for dependency in dependencies}
     others = [j for j in modelled if columns[j].name not in computed]
     orders = _find_orders(columns, guesses, others)
-    exclusions = find_exclusions(
-        [axis for axis in axes if axis.name not in computed],
-        without=frozenset(frozenset(order[:2]) for order in orders),
-    )
+    exclusions = find_exclusions([axis for axis in axes if axis.name not in computed])
     return Relationships(
         formulas=formulas,
         dependencies=dependencies,
