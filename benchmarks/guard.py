@@ -23,7 +23,6 @@ from deniable.model.seed_based import NetworkModel
 from deniable.randomness import Keyed
 from deniable.release.deniability_test import ScanLimits, pass_deterministic_test
 from deniable.release.generation import BLOCK, GeneratedRecords
-from deniable.release.seed_histogram import SeedHistogram
 from deniable.release.seed_mechanism import SCAN_BLOCK, SeedMechanism, own_omega_kernel
 
 COLUMNS, ROWS, SEEDS, BLOCKS = 11, 1_300_000, 300_000, 60
@@ -102,8 +101,7 @@ def draws(network, seeds, limits):
     drawn, tested = Tallied(), Tallied()
     records = GeneratedRecords(
         network=network,
-        histogram=SeedHistogram(),
-        omegas=(len(network.order),),
+        histogram=None,
         randomness=drawn,
         number=100 * BLOCK,
     )

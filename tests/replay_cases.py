@@ -246,7 +246,7 @@ LEARNT: dict[str, tuple[str, dict[str, Any]]] = {
         "few values",
         {"k": 20, "epsilon": 4.0, "data_use": "split", "estimator": "norm-sub"},
     ),
-    "several omegas": ("few values", {"k": 20, "omega": "1-3", "epsilon": 3.0}),
+    "omega given": ("few values", {"k": 20, "omega": "2", "epsilon": 3.0}),
     "seedless": ("few values", {"mode": "seedless"}),
     "numbers": ("numbers", {"k": 10, "epsilon": 3.0}),
     "numbers, seedless, split": (
@@ -261,7 +261,7 @@ LEARNT: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "pairs are chosen, omega given": ("many columns", {"omega": "12", "k": 5, "epsilon": 0.5}),
     "units": ("units", {"k": 10, "epsilon": 4.0, "delta": 1e-6}),
-    "norm-sub": ("few values", {"estimator": "norm-sub", "omega": "2-3", "k": 20}),
+    "norm-sub": ("few values", {"estimator": "norm-sub", "omega": "2", "k": 20}),
     "clip, drawn": ("units", {"estimator": "clip", "mode": "seedless", "parameters": "drawn"}),
     "norm-sub, omega chosen": ("numbers", {"estimator": "norm-sub", "k": 10, "epsilon": 3.0}),
     "a given graph": (
@@ -272,7 +272,7 @@ LEARNT: dict[str, tuple[str, dict[str, Any]]] = {
             "data_use": "split",
         },
     ),
-    "sums": ("sums", {"k": 10, "epsilon": 3.0, "omega": "1-2"}),
+    "sums": ("sums", {"k": 10, "epsilon": 3.0, "omega": "1"}),
     "the paper's model": ("few values", {"profile": "paper", "mode": "seedless"}),
 }
 

@@ -12,7 +12,7 @@ from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.randomness import Keyed
 from deniable.release.generation import MAX_PREFIX_REDRAWS, GeneratedRecords
 from deniable.release.prefix_distribution import PrefixDistribution
-from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
+from deniable.release.seed_histogram import KeptPrefixes
 from worlds import plain_attribute
 
 SIZES = (2, 3, 2, 3, 4)
@@ -57,7 +57,6 @@ def small_law(kind: str) -> ReleasedLaw:
         counts=np.array([30, 20, 9]),
         records=100,
     )
-    shorter = KeptPrefixes(prefixes=np.array([[1]], dtype=CODE), counts=np.array([37]), records=100)
     combined = PrefixDistribution(
         prefixes=np.array([[0, 0, 1], [0, 1, 3], [1, 0, 2], [1, 1, 0], [1, 1, 3]], dtype=CODE),
         weights=np.array([3, 5, 4, 7, 1]),
@@ -66,15 +65,13 @@ def small_law(kind: str) -> ReleasedLaw:
     nothing = KeptPrefixes(
         prefixes=np.empty((0, 3), dtype=CODE), counts=np.empty(0, dtype=np.int64), records=5
     )
-    levels = {"kept": (shorter, kept), "combined": (nothing,)}.get(kind, ())
     records = GeneratedRecords(
         network=network,
-        histogram=SeedHistogram(levels),
-        omegas={"kept": (3, 4, 5), "combined": (2,)}.get(kind, (5,)),
+        histogram={"kept": kept, "combined": nothing}.get(kind),
         randomness=Keyed(1),
         number=1,
         pair_masks={(1, 4): MASK, (0, 3): MASK[:2, :3]} if kind == "masked" else {},
-        prefixes={3: combined} if kind == "combined" else {},
+        prefixes=combined if kind == "combined" else None,
     )
     return ReleasedLaw(records)
 
@@ -85,12 +82,9 @@ KINDS = ("seedless", "log-linear", "kept", "combined", "masked")
 def enumerated(law: ReleasedLaw) -> np.ndarray:
     """The probability of each record of UNIVERSE, by the definition of generation."""
     terms = np.stack([_term(law, position) for position in range(len(ORDER))], axis=1)
-    total = np.zeros(len(UNIVERSE))
-    omegas = law.records.omegas
-    for omega in omegas:
-        length = len(ORDER) - omega
-        rest = terms[:, length:].prod(axis=1)
-        total += _prefix_law(law, terms, length) * rest / len(omegas)
+    histogram = law.records.histogram
+    length = 0 if histogram is None else histogram.length
+    total = _prefix_law(law, terms, length) * terms[:, length:].prod(axis=1)
     assert np.isclose(total.sum(), 1) or law.pair_masks
     return total / total.sum()
 
@@ -112,10 +106,10 @@ def _prefix_law(law, terms, length):
     if length == 0:
         return np.ones(len(UNIVERSE))
     own = UNIVERSE[:, list(ORDER[:length])]
-    if length in law.records.prefixes:
-        listed = law.records.prefixes[length]
+    listed = law.records.prefixes
+    if listed is not None:
         return _look_up(own, listed.prefixes, listed.weights / listed.weights.sum())
-    level = law.records.histogram.of_length(length)
+    level = law.records.histogram
     shares = level.counts / max(level.records, level.counts.sum())
     held = _look_up(own, level.prefixes, np.ones(len(shares))) > 0
     model = terms[:, :length].prod(axis=1)

@@ -356,14 +356,6 @@ FAULTS = [
         "test_replay.py::test_an_artefact_follows_from_its_noisy_answers",
     ),
     Fault(
-        "every prefix length has the same noise",
-        "release/seed_histogram.py",
-        "    by_length = np.split(noisy, np.cumsum([len(shared) for shared in exact])[:-1])",
-        "    drawn = noisy - np.concatenate(exact)\n"
-        "    by_length = [shared + drawn[: len(shared)] for shared in exact]",
-        f"{REPLAY}::test_the_noise_of_every_prefix_length_is_independent",
-    ),
-    Fault(
         "the system's words are drawn from NumPy",
         "randomness.py",
         'return np.frombuffer(self._read(8 * size), dtype="<u8")',
@@ -437,7 +429,7 @@ FAULTS = [
         "pipeline/learn_model.py",
         "seed_count=round(measured.records),",
         'seed_count=max(parts["seeds"].number, round(measured.records)),',
-        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[several omegas]",
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[omega given]",
     ),
     Fault(
         "bins follow from exact counts",
@@ -465,18 +457,16 @@ FAULTS = [
     Fault(
         "the threshold of kept prefixes is applied to exact counts",
         "release/seed_histogram.py",
-        "    for level, counts in zip(frequent, by_length, strict=True):\n"
-        "        kept = counts >= k + law.radius",
-        "    for level, counts, shared in zip(frequent, by_length, exact, strict=True):\n"
-        "        kept = shared >= k + law.radius",
+        "is_kept = noisy >= k + law.radius",
+        "is_kept = frequent.counts >= k + law.radius",
         f"{REPLAY}::test_kept_prefixes_follow_from_their_noisy_counts",
     ),
     Fault(
         "a seed histogram stores the exact number of seeds",
         "release/seed_histogram.py",
-        "counts=counts[kept], records=records))",
-        "counts=counts[kept], records=int(level.counts.sum())))",
-        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[several omegas]",
+        "counts=counts, records=records), spent",
+        "counts=counts, records=int(counted.counts.sum())), spent",
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[omega given]",
     ),
     Fault(
         "the noise of single columns has half of the σ that is charged",
@@ -565,11 +555,8 @@ FAULTS = [
     Fault(
         "the counts of kept prefixes are stored without noise",
         "release/seed_histogram.py",
-        "    return SeedHistogram(tuple(levels)), spent",
-        "    kept = [s[c >= k + law.radius] for s, c in zip(exact, by_length)]\n"
-        "    levels = [KeptPrefixes(prefixes=level.prefixes, counts=counts, records=records)\n"
-        "              for level, counts in zip(levels, kept)]\n"
-        "    return SeedHistogram(tuple(levels)), spent",
+        "prefixes, counts = frequent.prefixes[is_kept], noisy[is_kept]",
+        "prefixes, counts = frequent.prefixes[is_kept], frequent.counts[is_kept]",
         f"{REPLAY}::test_kept_prefixes_follow_from_their_noisy_counts",
     ),
     Fault(

@@ -89,7 +89,7 @@ def test_every_mode_is_the_same_to_the_bit(small_table, small_schema, request, m
     ("mode", "more"),
     [
         ("one-shot", {"estimator": "norm-sub"}),
-        ("one-shot", {"omega": "2-4"}),
+        ("one-shot", {"omega": "3"}),
         ("one-shot", {"workers": 1}),
         ("seedless", {"profile": "paper", "epsilon": 3.0, "omega": None, "key": 5}),
         ("tested", {"omega": "2-4"}),

@@ -77,7 +77,7 @@ class Config:
     )
     omega: str = option_field(
         "auto",
-        "Number ω of attributes drawn from the model, the rest are copied: 9, 9-11 or auto.",
+        "Number ω of drawn attributes, the rest are copied: 9 or auto; 9-11 if tested.",
         "Privacy",
         applies_to="one-shot, tested, randomized",
     )

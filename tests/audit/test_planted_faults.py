@@ -13,7 +13,7 @@ from deniable.audit.planted_faults import (
     planted_randomness,
 )
 from deniable.errors import ConfigError
-from deniable.privacy.noise_laws import discrete_laplace, truncated_discrete_gaussian
+from deniable.privacy.noise_laws import discrete_laplace, truncated_geometric
 from deniable.randomness import Keyed, Secret
 
 OPTIONS = {"epsilon": 1.0, "delta": 1e-3}
@@ -50,7 +50,7 @@ def test_half_of_the_noise_is_half_in_every_stage(name):
     assert math.isfinite(mu) == (name == "alone in its cells")
 
 
-@pytest.mark.parametrize("law", [discrete_laplace(0.2), truncated_discrete_gaussian(9.0, 60)])
+@pytest.mark.parametrize("law", [discrete_laplace(0.2), truncated_geometric(0.1, 200)])
 def test_other_laws_are_halved_too(law):
     plan = find_case("kept prefix", OPTIONS).plan
     plan = replace(plan, privacy=replace(plan.privacy, counts=law, seeds=law))

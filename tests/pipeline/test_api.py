@@ -244,7 +244,7 @@ def test_where_nobody_has_k_like_them_one_shot_releases_seedless_records(small_t
     artefact = deniable.learn(
         small_table.head(19), small_schema, k=20, omega="3", epsilon=INF, noise=NOISE
     )
-    assert [len(level.counts) for level in artefact.histogram.levels] == [0]
+    assert len(artefact.histogram.counts) == 0
     assert artefact.generate(500, key=1).height == 500
 
 
@@ -329,15 +329,20 @@ def test_seedless_draws_all_attributes(small_table, small_schema):
 
 
 def test_a_prefix_of_length_0_needs_no_histogram(small_schema):
-    """L counts lengths ≥ 1: ω = m alone is paid for like seedless."""
+    """ω = m is paid for like seedless."""
     assert deniable.plan(small_schema, omega="5").privacy.seeds is None
-    (seeds,) = [
-        s for s in deniable.plan(small_schema, omega="4-5").privacy.spends if s.part == "seeds"
-    ]
-    assert seeds.l0_sensitivity == 1
+    assert deniable.plan(small_schema, omega="4").privacy.seeds is not None
 
 
-@pytest.mark.parametrize("omega", ["1-5", "auto"])
+def test_one_shot_takes_one_omega(small_table, small_schema):
+    """Not a range: it would pay for a histogram of each length."""
+    with pytest.raises(ConfigError, match=r"a range is for --mode tested and randomized"):
+        deniable.plan(small_schema, omega="2-3")
+    with pytest.raises(ConfigError, match=r"--omega 2-3: .*one-shot takes one number or auto"):
+        deniable.learn(small_table, small_schema, omega="2-3")
+
+
+@pytest.mark.parametrize("omega", ["1", "auto"])
 def test_every_omega_will_do(small_table, small_schema, omega):
     release = synthesize(small_table, small_schema, "one-shot", 300, omega=omega, epsilon=INF)
     assert_fits(release.frame(), small_schema, 300)
@@ -353,13 +358,12 @@ def test_what_a_one_shot_record_may_keep_is_shared_by_k_rows(
     order = ["home", "pet", "boats", "trade", "years"]
     graph = {"pet": ["home"]}
     artefact = deniable.learn(
-        small_table, small_schema, k=20, omega="2-3", order=order, graph=graph, rows_max=2_000
+        small_table, small_schema, k=20, omega="2", order=order, graph=graph, rows_max=2_000
     )
-    for level in artefact.histogram.levels:
-        columns = artefact.network.order[: level.length]
-        shared = row_counts(small_codes, columns)
-        assert all(shared[tuple(prefix)] >= 20 for prefix in level.prefixes.tolist())
-        assert len(level.counts) > 0
+    kept = artefact.histogram
+    shared = row_counts(small_codes, artefact.network.order[:3])
+    assert all(shared[tuple(prefix)] >= 20 for prefix in kept.prefixes.tolist())
+    assert len(kept.counts) > 0
 
 
 # Ledger and plan

@@ -70,7 +70,7 @@ def test_a_tested_record_of_a_hidden_omega_has_k_plausible_seeds(small_schema, s
         gamma=gamma, omega_known=False, graph=graph, epsilon=INF, noise=NOISE,
     )  # fmt: skip
     learnt = deniable.learn(
-        Codec(schema).decode(codes), schema, graph=graph, epsilon=INF, omega="1-2", noise=NOISE
+        Codec(schema).decode(codes), schema, graph=graph, epsilon=INF, omega="1", noise=NOISE
     )
     model = NetworkModel(learnt.network, (1, 2))
     records = Codec(schema).encode(release.frame())

@@ -82,9 +82,7 @@ def test_a_closed_form_total_is_the_least_epsilon_in_fifty_digits(epsilon, r, mu
             [
                 GaussianLoss(mu=1.1),
                 GaussianLoss(mu=0.2),
-                ShiftedTableLoss(
-                    weights=table_weights(noise_laws.truncated_discrete_gaussian(9.0, 60))
-                ),
+                ShiftedTableLoss(weights=table_weights(noise_laws.truncated_geometric(0.3, 70))),
             ],
             3,
         ),
@@ -113,7 +111,7 @@ def test_a_total_by_pld_is_one_gaussian_when_all_is_gaussian():
 
 
 def test_a_total_by_pld_knows_the_table_of_mechanism_b():
-    """Three lengths of TG(1/3, 61) are (1, 2^-30): the reference's table, section 3.2."""
+    """Three histograms of TG(1/3, 61) are (1, 2^-30): the reference's table, section 3.2."""
     law = noise_laws.truncated_geometric(1 / 3, 61)
     weights = tuple(law.weight(z) for z in range(-law.radius, law.radius + 1))
     assert (

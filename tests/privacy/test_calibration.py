@@ -20,62 +20,59 @@ from deniable.privacy.plan import SPLIT, make_plan
 from deniable.privacy.randomized_test import plan_randomized_test
 
 
-def facts(*, epsilon=1.0, delta=1e-9, m=5, lengths=1, rows_max=10**6, queries=40, sizes=()):
+def facts(*, epsilon=1.0, delta=1e-9, m=5, seeds=True, rows_max=10**6, queries=40, sizes=()):
     return PublicFacts(
         limit=Guarantee(epsilon=epsilon, delta=delta),
         names=tuple(f"x{i}" for i in range(m)),
         queries=queries,
         rows_max=rows_max,
-        lengths=lengths,
+        seeds=seeds,
         sizes=sizes,
     )
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "rows", "lengths", "share"),
+    ("epsilon", "rows", "share"),
     [
-        (1.0, 1_000, 1, 0.005),
-        (1.0, 25_000, 1, 0.01),
-        (1.0, 25_000, 2, 0.02),
-        (1.0, 10**6, 1, 0.02),  # more than 0.02 costs pairs more than it adds to high orders
-        (0.1, 10**5, 1, 0.005),  # as good as 10,000 rows at ε = 1
-        (0.01, 10**5, 1, 0.01),
-        (1e-5, 10**6, 1, 0.1),  # a smaller share would need a huge table of noise
-        (math.inf, 10, 1, 0.02),
-        (1.0, 10**6, 9, 0.1),
+        (1.0, 1_000, 0.005),
+        (1.0, 25_000, 0.01),
+        (1.0, 10**6, 0.02),  # more than 0.02 costs pairs more than it adds to high orders
+        (0.1, 10**5, 0.005),  # as good as 10,000 rows at ε = 1
+        (0.01, 10**5, 0.01),
+        (1e-5, 10**6, 0.1),  # a smaller share would need a huge table of noise
+        (math.inf, 10, 0.02),
     ],
 )
 def test_next_to_a_pairwise_model_seeds_get_more_of_epsilon_where_rows_are_many(
-    epsilon, rows, lengths, share
+    epsilon, rows, share
 ):
-    asked_for = facts(epsilon=epsilon, rows_max=rows, lengths=lengths, sizes=(2,) * 5)
+    asked_for = facts(epsilon=epsilon, rows_max=rows, sizes=(2,) * 5)
     assert seeds_share(asked_for, asked_for.limit) == pytest.approx(share)
 
 
 def test_in_a_small_table_seeds_cost_the_pairwise_model_half_a_percent_of_noise():
     """By the sum of 1/σ², which is μ² of all one-way tables and pairs together."""
     with_seeds, without = (
-        calibrate(facts(rows_max=1_000, lengths=lengths, sizes=(2,) * 5), facts().limit)
-        for lengths in (1, 0)
+        calibrate(facts(rows_max=1_000, seeds=seeds, sizes=(2,) * 5), facts().limit)
+        for seeds in (True, False)
     )
     assert 1 < without.mu_structure / with_seeds.mu_structure < 1.005
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "rows", "lengths", "share"),
+    ("epsilon", "rows", "share"),
     [
-        (1.0, 2_000, 1, 0.1),  # 10 · ln(10^9) / 2,000 = 0.1036
-        (1.0, 5_000, 1, 0.04145),
-        (1.0, 5_000, 2, 0.08289),
-        (1.0, 100_000, 1, 0.03),
-        (0.1, 50_000, 1, 0.04145),
-        (math.inf, 10, 1, 0.03),
+        (1.0, 2_000, 0.1),  # 10 · ln(10^9) / 2,000 = 0.1036
+        (1.0, 5_000, 0.04145),
+        (1.0, 100_000, 0.03),
+        (0.1, 50_000, 0.04145),
+        (math.inf, 10, 0.03),
     ],
 )
 def test_next_to_the_papers_model_seeds_get_more_where_their_noise_would_hide_them(
-    epsilon, rows, lengths, share
+    epsilon, rows, share
 ):
-    asked_for = facts(epsilon=epsilon, rows_max=rows, lengths=lengths)
+    asked_for = facts(epsilon=epsilon, rows_max=rows)
     assert seeds_share(asked_for, asked_for.limit) == pytest.approx(share, abs=1e-5)
 
 
@@ -101,7 +98,7 @@ def test_moments_turn_laplace_noise_into_gaussian_noise():
 def test_structure_gets_a_tenth_of_the_squared_mu_or_nothing():
     """Gaussian noise on 40 tables: σ = √(40 / 0.9) / μ with structure, √40 / μ without."""
     learnt, given = (
-        calibrate(facts(m=40, lengths=0, queries=queries), facts().limit) for queries in (860, 0)
+        calibrate(facts(m=40, seeds=False, queries=queries), facts().limit) for queries in (860, 0)
     )
     sigma = dict(learnt.counts.parameters)["sigma"]
     mu = math.sqrt(40 / (1 - STRUCTURE_SHARE)) / sigma
@@ -113,7 +110,7 @@ def test_structure_gets_a_tenth_of_the_squared_mu_or_nothing():
 def test_every_part_of_a_split_gets_the_same_larger_epsilon():
     """Amplification: each part may cost ln(1 + (e - 1) / 1) = 1 if all are used, more if not."""
     both = calibrate(replace(facts(), fractions=SPLIT), facts().limit)
-    without = calibrate(replace(facts(lengths=0), fractions=SPLIT), facts().limit)
+    without = calibrate(replace(facts(seeds=False), fractions=SPLIT), facts().limit)
     assert without.seeds is None
     assert both.seeds is not None
     assert without.mu_structure > both.mu_structure
@@ -125,11 +122,11 @@ def test_many_tested_records_are_taken_off_the_limit_before_the_model():
         Guarantee(epsilon=20.0, delta=1e-6), records=2_000, k=1_000, gamma=1.0
     ).spend
     assert test.times * test.each.epsilon > 40
-    alone = facts(epsilon=25.0, delta=1e-5, lengths=0)
+    alone = facts(epsilon=25.0, delta=1e-5, seeds=False)
     tested = replace(alone, test=test)
     noise, free = calibrate(tested, tested.limit), calibrate(alone, alone.limit)
     assert 0 < noise.mu_structure < free.mu_structure
-    small = replace(facts(epsilon=1.0, delta=1e-5, lengths=0), test=test)
+    small = replace(facts(epsilon=1.0, delta=1e-5, seeds=False), test=test)
     with pytest.raises(BudgetError, match="no budget is left for the model"):
         calibrate(small, small.limit)
 
@@ -143,5 +140,5 @@ def test_the_resolution_of_entropies_is_lowered_until_their_noise_fits_a_table()
 
 
 def test_calibrated_noise_costs_the_limit_up_to_the_reserve_for_rounding():
-    plan = make_plan(facts(epsilon=0.7, lengths=0))
+    plan = make_plan(facts(epsilon=0.7, seeds=False))
     assert 0.69 < compose_spends(plan.spends, delta=1e-9).epsilon <= 0.7

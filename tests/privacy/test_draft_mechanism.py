@@ -19,24 +19,23 @@ LIMIT = Guarantee(epsilon=1.0, delta=1e-6)
 DRAFT = DraftMechanism(mu=0.1, columns=12, text_delta=6e-8)
 
 
-def facts(*, m=5, lengths=1, sizes=7, limit=LIMIT, draft=DRAFT):
+def facts(*, m=5, seeds=True, sizes=7, limit=LIMIT, draft=DRAFT):
     return PublicFacts(
         limit=limit,
         names=tuple(f"x{i}" for i in range(m)),
         queries=0,
         rows_max=10_000,
-        lengths=lengths,
+        seeds=seeds,
         sizes=(sizes,) * m,
         draft=draft,
     )
 
 
 # Schemas that one draft may give: few columns and many, small and large.
-# Modes without seeds, and several prefix lengths: options that may be chosen after the draft was
-# read.
+# And modes without seeds, which may be chosen after the draft was read.
 SCHEMAS = [
-    facts(m=m, lengths=lengths, sizes=sizes)
-    for m, lengths in ((1, 0), (2, 1), (5, 1), (5, 0), (12, 1), (12, 2), (12, 5))
+    facts(m=m, seeds=seeds, sizes=sizes)
+    for m, seeds in ((1, False), (2, True), (5, True), (5, False), (12, True))
     for sizes in (2, 40)
 ]
 
@@ -47,7 +46,6 @@ def noise_of(plan):
     for loss in losses:
         if isinstance(loss, ShiftedTableLoss):
             discrete = DiscreteLoss.from_table(loss.weights)
-            discrete = discrete.self_compose(loss.times) if loss.times > 1 else discrete
     return math.hypot(*(loss.mu for loss in losses if hasattr(loss, "mu"))), discrete
 
 

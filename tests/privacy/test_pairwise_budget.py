@@ -314,7 +314,7 @@ def test_without_noise_interactions_have_none():
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-3])
 def test_a_tiny_epsilon_has_a_plan(m, epsilon):
     """Without interactions if their noise would need too large a table; then tables have all."""
-    noise = make_plan(facts(m, epsilon=epsilon, lengths=0)).pairs
+    noise = make_plan(facts(m, epsilon=epsilon, seeds=False)).pairs
     whats = [spend.what for spend in noise.spends(names(m))]
     assert (INTERACTIONS_SPEND in whats) == (noise.interactions.name != "exact")
     assert PAIRS_SPEND in whats
@@ -336,21 +336,21 @@ def test_the_pairs_never_cost_more_than_their_share(mu_pairs):
 # In a plan
 
 
-def facts(m, *, epsilon=1.0, delta=1e-9, lengths=1):
+def facts(m, *, epsilon=1.0, delta=1e-9, seeds=True):
     return PublicFacts(
         limit=Guarantee(epsilon=epsilon, delta=delta),
         names=tuple(names(m)),
         queries=0,
         sizes=tuple(2 + i % 9 for i in range(m)),
         rows_max=10_000,
-        lengths=lengths,
+        seeds=seeds,
     )
 
 
-@pytest.mark.parametrize("lengths", [0, 1])
+@pytest.mark.parametrize("seeds", [False, True])
 @pytest.mark.parametrize("m", NUMBERS)
-def test_a_plan_is_within_what_is_asked_for_and_uses_it(m, lengths):
-    asked = facts(m, lengths=lengths)
+def test_a_plan_is_within_what_is_asked_for_and_uses_it(m, seeds):
+    asked = facts(m, seeds=seeds)
     plan = make_plan(asked)
     assert plan.cost.within(asked.limit)
     assert plan.cost.epsilon >= 0.9
@@ -361,7 +361,7 @@ def test_a_plan_is_within_what_is_asked_for_and_uses_it(m, lengths):
 
 def test_a_plan_with_pairs_costs_what_one_gaussian_of_the_same_mu_costs():
     """Without seeds all uses are Gaussian: δ(ε) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ)."""
-    asked = facts(11, lengths=0, delta=1e-6)
+    asked = facts(11, seeds=False, delta=1e-6)
     plan = make_plan(asked)
     mu = math.sqrt(sum(squares(plan.spends, part) for part in ("structure", "parameters")))
 
@@ -379,7 +379,7 @@ def test_a_plan_with_pairs_costs_what_one_gaussian_of_the_same_mu_costs():
 @pytest.mark.parametrize("m", [2, 11, 60])
 def test_half_the_noise_on_pairs_would_cost_more_than_is_asked_for(m):
     """So that a plan which forgot half of it would be refused."""
-    asked = facts(m, lengths=0)
+    asked = facts(m, seeds=False)
     plan = make_plan(asked)
     cheated = []
     for spend in plan.spends:

@@ -22,15 +22,15 @@ pytestmark = pytest.mark.slow
 few = settings(property_test, max_examples=20)
 
 
-def facts(*, epsilon=1.0, delta=1e-9, m=5, lengths=1, split=False, graph=False, rows_max=10**6):
+def facts(*, epsilon=1.0, delta=1e-9, m=5, seeds=True, split=False, graph=False, rows_max=10**6):
     """What a plan follows from; every attribute bucketed, so m(3m+1)/2 entropies."""
     return PublicFacts(
         limit=Guarantee(epsilon=epsilon, delta=delta),
         names=tuple(f"x{i}" for i in range(m)),
         queries=0 if graph else m * (3 * m + 1) // 2,
         rows_max=rows_max,
-        lengths=lengths,
-        fractions=(SPLIT if lengths else SPLIT_SEEDLESS) if split else None,
+        seeds=seeds,
+        fractions=(SPLIT if seeds else SPLIT_SEEDLESS) if split else None,
     )
 
 
@@ -41,7 +41,7 @@ def asked(draw):
         epsilon=round(math.exp(draw(st.floats(math.log(0.1), math.log(8)))), 3),
         delta=10.0 ** draw(st.integers(-9, -4)),
         m=draw(st.integers(1, 12)),
-        lengths=draw(st.integers(0, 1)),
+        seeds=draw(st.booleans()),
         split=draw(st.booleans()),
         graph=draw(st.booleans()),
         rows_max=draw(st.sampled_from([1_000, 10**6, 10**9])),
@@ -59,14 +59,6 @@ def test_what_is_asked_for_is_met_and_used(asked):
     plan = make_plan(asked)
     assert plan.cost.within(asked.limit)
     assert plan.cost.epsilon >= asked.limit.epsilon * 0.66
-
-
-@pytest.mark.parametrize(("lengths", "split"), [(2, False), (4, True)])
-def test_several_lengths_are_within_the_limit(lengths, split):
-    asked = facts(delta=1e-7, lengths=lengths, split=split)
-    plan = make_plan(asked)
-    assert plan.cost.within(asked.limit)
-    assert plan.spends[-1].l0_sensitivity == lengths
 
 
 @pytest.mark.parametrize("graph", [False, True])
@@ -117,7 +109,7 @@ def test_a_given_graph_is_free_and_so_are_seeds_that_are_not_used():
     given = make_plan(facts(m=2, graph=True, epsilon=math.inf))
     whats = [spend.what for spend in given.spends]
     assert whats == ["counts of x0", "counts of x1", "seed prefixes"]
-    seedless = make_plan(facts(m=2, lengths=0))
+    seedless = make_plan(facts(m=2, seeds=False))
     assert [spend.what for spend in seedless.spends][-1] == "counts of x1"
     assert seedless.seeds is None
 
@@ -144,7 +136,7 @@ def test_under_a_split_the_cost_is_theorem_10_of_its_parts():
 
 
 def test_under_a_split_seeds_that_cost_nothing_leave_their_share_to_the_others():
-    asked = facts(m=4, split=True, lengths=0)
+    asked = facts(m=4, split=True, seeds=False)
     plan = make_plan(asked)
     assert {spend.part for spend in plan.spends} == {"structure", "parameters"}
     assert 0.99 * asked.limit.epsilon < plan.cost.epsilon <= asked.limit.epsilon
@@ -159,11 +151,11 @@ def test_under_a_split_the_noise_is_smaller_on_fewer_records():
 def test_a_deniability_test_is_part_of_the_total():
     limit = Guarantee(epsilon=0.5, delta=5e-7)
     spend = plan_randomized_test(limit, records=3, k=400, gamma=1.0).spend
-    asked = replace(facts(delta=1e-6, lengths=0), test=spend)
+    asked = replace(facts(delta=1e-6, seeds=False), test=spend)
     plan = make_plan(asked)
     assert plan.spends[-1] == spend
     assert plan.cost.within(asked.limit)
-    alone = make_plan(facts(delta=1e-6, lengths=0))
+    alone = make_plan(facts(delta=1e-6, seeds=False))
     assert plan.counts.variance > alone.counts.variance
 
 
@@ -231,6 +223,6 @@ def test_nothing_is_left_for_the_model_where_the_tests_take_all():
     spend = plan_randomized_test(
         Guarantee(epsilon=2.0, delta=1e-6), records=3, k=400, gamma=1.0
     ).spend
-    asked = replace(facts(epsilon=0.01, delta=1e-6, lengths=0), test=spend)
+    asked = replace(facts(epsilon=0.01, delta=1e-6, seeds=False), test=spend)
     with pytest.raises(BudgetError, match=r"no budget is left for the model|cannot be met"):
         make_plan(asked)

@@ -3,19 +3,16 @@
 import math
 from itertools import combinations_with_replacement, pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import special, stats
+from scipy import stats
 
 from deniable.errors import BudgetError
 from deniable.privacy.composition import optimal_composition
 from deniable.privacy.theorems import (
     candidate_cost,
-    gaussian_histogram_cost,
     geometric_histogram_cost,
-    log_sum_exp,
     paper_entropy_sensitivity,
     paper_parameters_cost,
     paper_structure_cost,
@@ -165,17 +162,15 @@ def test_one_shot_geometric_is_its_closed_form():
     a = math.exp(-1.0)
     edge = (1 - a) * a**21 / (1 + a - 2 * a**22)
     assert geometric_histogram_cost(epsilon=1.0, r=21).delta == pytest.approx(edge, rel=1e-9)
-    three = geometric_histogram_cost(epsilon=3.0, r=21, lengths=3)
-    assert three.delta == pytest.approx(1 - (1 - edge) ** 3, rel=1e-5)
     assert geometric_histogram_cost(epsilon=1e-9, r=4).delta == pytest.approx(1 / 9)
     with_table = geometric_histogram_cost(epsilon=1.0, r=21, tv=1e-12)
     assert with_table.delta == pytest.approx(edge + (1 + math.e) * 1e-12, rel=1e-9)
 
 
-@given(st.floats(0.05, 2), st.integers(1, 30), st.integers(1, 4))
-def test_a_wider_bound_never_costs_more(epsilon, r, lengths):
-    narrow = geometric_histogram_cost(epsilon=epsilon, r=r, lengths=lengths)
-    assert geometric_histogram_cost(epsilon=epsilon, r=r + 1, lengths=lengths).within(narrow)
+@given(st.floats(0.05, 2), st.integers(1, 30))
+def test_a_wider_bound_never_costs_more(epsilon, r):
+    narrow = geometric_histogram_cost(epsilon=epsilon, r=r)
+    assert geometric_histogram_cost(epsilon=epsilon, r=r + 1).within(narrow)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +293,6 @@ def test_the_papers_model_costs_are_its_formulas():
         lambda: smallest_k(t=1, epsilon0=1, n=1, c=2),
         lambda: geometric_histogram_cost(epsilon=0, r=3),
         lambda: geometric_histogram_cost(epsilon=1, r=0),
-        lambda: gaussian_histogram_cost(epsilon=1, sigma=0, r=3),
         lambda: laplace_histogram_cost(epsilon0=1, k=3, threshold=2),
         lambda: entropy_sensitivity(1),
         lambda: paper_entropy_sensitivity(0),
@@ -313,8 +307,3 @@ def test_the_papers_model_costs_are_its_formulas():
 def test_outside_a_theorems_hypotheses_there_is_an_error_not_a_number(ask):
     with pytest.raises(BudgetError):
         ask()
-
-
-def test_log_sum_exp_does_not_overflow():
-    values = np.array([-1_000.0, 800.0, 799.5, -np.inf])
-    assert abs(log_sum_exp(values) - special.logsumexp(values)) < 1e-12

@@ -23,8 +23,8 @@ from deniable.release.generation import (
     decode_blocks,
     draw_feasible,
 )
-from deniable.release.prefix_distribution import combine_levels, combine_prefixes
-from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
+from deniable.release.prefix_distribution import combine_prefixes
+from deniable.release.seed_histogram import KeptPrefixes
 from deniable.schema.pair_masks import restrict_to_allowed
 from worlds import (
     codes_of,
@@ -40,15 +40,13 @@ pytestmark = pytest.mark.slow
 KEY = 77
 
 
-def kept_prefixes() -> SeedHistogram:
+def kept_prefixes(omega: int) -> KeptPrefixes | None:
     """Of length 1: c = 0 or c = 1, noisily 5 and 3 of 10 seeds. Of length 2: one, 4 of 10."""
-    return SeedHistogram(
-        (
-            KeptPrefixes(
-                prefixes=np.array([[0], [1]], dtype=CODE), counts=np.array([5, 3]), records=10
-            ),
-            KeptPrefixes(prefixes=np.array([[0, 1]], dtype=CODE), counts=np.array([4]), records=10),
-        )
+    prefixes, counts = {3: ([], []), 2: ([[0], [1]], [5, 3]), 1: ([[0, 1]], [4])}[omega]
+    if omega == 3:
+        return None
+    return KeptPrefixes(
+        prefixes=np.array(prefixes, dtype=CODE), counts=np.array(counts), records=10
     )
 
 
@@ -56,37 +54,32 @@ def _without_kept(length: int) -> dict:
     """Seedless records, drawn anew while their prefix is kept, in the last round whatever it is."""
     _, model = small_world()
     drawn = {y: definitions.record_probability(model, y) for y in model.universe()}
-    level = {level.length: level.prefixes.tolist() for level in kept_prefixes().levels}
+    level = kept_prefixes(3 - length)
     columns = list(model.order[:length])
-    kept = {y for y in drawn if length and [y[c] for c in columns] in level[length]}
+    kept = {y for y in drawn if level and [y[c] for c in columns] in level.prefixes.tolist()}
     again = sum(drawn[y] for y in kept)
     rounds = sum(again**r for r in range(MAX_PREFIX_REDRAWS))
     last = again ** (MAX_PREFIX_REDRAWS - 1)
     return {y: p * (last if y in kept else rounds) for y, p in drawn.items()}
 
 
-def artefact_law(omegas) -> dict:
-    """ω, then a kept prefix in proportion to its noisy count, else none; the rest is drawn."""
+def artefact_law(omega) -> dict:
+    """A kept prefix in proportion to its noisy count, else none; the rest is drawn."""
     _, model = small_world()
     universe = model.universe()
     total = dict.fromkeys(universe, Fraction(0))
-    kept = {level.length: level for level in kept_prefixes().levels}
-    for omega in omegas:
-        length = 3 - omega
-        level = kept.get(length)
-        left = Fraction(1)
-        listed = [] if level is None else zip(level.prefixes, level.counts, strict=True)
-        for prefix, noisy in listed:
-            share = Fraction(int(noisy), 10)
-            left -= share
-            seed = [0, 0, 0]
-            for place, code in zip(model.order[:length], prefix.tolist(), strict=True):
-                seed[place] = code
-            for y in universe:
-                chance = definitions.synthesis_probability(model, y, tuple(seed), omega)
-                total[y] += share * chance / len(omegas)
-        for y, p in _without_kept(length).items():
-            total[y] += left * p / len(omegas)
+    length, level, left = 3 - omega, kept_prefixes(omega), Fraction(1)
+    listed = [] if level is None else zip(level.prefixes, level.counts, strict=True)
+    for prefix, noisy in listed:
+        share = Fraction(int(noisy), 10)
+        left -= share
+        seed = [0, 0, 0]
+        for place, code in zip(model.order[:length], prefix.tolist(), strict=True):
+            seed[place] = code
+        for y in universe:
+            total[y] += share * definitions.synthesis_probability(model, y, tuple(seed), omega)
+    for y, p in _without_kept(length).items():
+        total[y] += left * p
     assert sum(total.values()) == 1
     return total
 
@@ -94,8 +87,7 @@ def artefact_law(omegas) -> dict:
 def combined_law(omega: int) -> dict:
     """A prefix with its combined weight, and the rest drawn."""
     network, model = small_world()
-    (level,) = [level for level in kept_prefixes().levels if level.length == 3 - omega]
-    combined = combine_prefixes(network, level, {})
+    combined = combine_prefixes(network, kept_prefixes(omega), {})
     total = dict.fromkeys(model.universe(), Fraction(0))
     for prefix, weight in zip(combined.prefixes, combined.weights, strict=True):
         seed = [0, 0, 0]
@@ -108,13 +100,11 @@ def combined_law(omega: int) -> dict:
     return total
 
 
-def generated(omegas, feasible=always_feasible, key=KEY, pair_masks=None, **more) -> Counter:
+def generated(omega, feasible=always_feasible, key=KEY, pair_masks=None, **more) -> Counter:
     network = small_world()[0]
-    levels = [level for level in kept_prefixes().levels if 3 - level.length in omegas]
     records = GeneratedRecords(
         network=network,
-        histogram=SeedHistogram(tuple(levels)),
-        omegas=omegas,
+        histogram=kept_prefixes(omega),
         randomness=Keyed(key),
         number=BLOCK,
         feasible=feasible,
@@ -128,39 +118,39 @@ def generated(omegas, feasible=always_feasible, key=KEY, pair_masks=None, **more
     return counts
 
 
-@pytest.mark.parametrize("omegas", [(1,), (2,), (3,), (1, 2), (1, 2, 3)])
-def test_an_artefact_generates_records_of_its_law(omegas):
+@pytest.mark.parametrize("omega", [1, 2, 3])
+def test_an_artefact_generates_records_of_its_law(omega):
     """A single block is drawn systematically: frequencies scatter less than independent draws, but
     a wrong probability shows all the same. False-alarm rate 1e-6 each, fixed key."""
-    assert_distribution(generated(omegas), artefact_law(omegas))
+    assert_distribution(generated(omega), artefact_law(omega))
 
 
 @pytest.mark.parametrize("omega", [1, 2])
 def test_a_model_of_pairs_generates_records_of_the_combined_law(omega):
     """Another law than that of the noisy counts alone. False-alarm rate 1e-6, fixed key."""
-    levels = [level for level in kept_prefixes().levels if level.length == 3 - omega]
-    counts = generated((omega,), prefixes=combine_levels(small_world()[0], levels, {}))
+    combined = combine_prefixes(small_world()[0], kept_prefixes(omega), {})
+    counts = generated(omega, prefixes=combined)
     assert_distribution(counts, combined_law(omega))
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
-        assert_distribution(counts, artefact_law((omega,)))
+        assert_distribution(counts, artefact_law(omega))
 
 
-@pytest.mark.parametrize("omegas", [(1,), (3,), (1, 2, 3)])
-def test_under_constraints_an_artefact_generates_records_of_its_law_among_those_that_can_be(omegas):
+@pytest.mark.parametrize("omega", [1, 2, 3])
+def test_under_constraints_an_artefact_generates_records_of_its_law_among_those_that_can_be(omega):
     """Pr{y | possible}, exactly: not a record more or less likely than another."""
-    law = {y: p for y, p in artefact_law(omegas).items() if is_possible(y)}
+    law = {y: p for y, p in artefact_law(omega).items() if is_possible(y)}
     can_be = sum(law.values())
     assert 0.2 < can_be < 0.9
-    counts = generated(omegas, feasible=constrained)
+    counts = generated(omega, feasible=constrained)
     assert_distribution(counts, {y: p / can_be for y, p in law.items()})
 
 
 def test_that_assertion_notices_records_that_are_repaired_and_not_drawn_anew():
     """As if the attribute that breaks a constraint were changed until it does not."""
-    law = {y: p for y, p in artefact_law((3,)).items() if is_possible(y)}
+    law = {y: p for y, p in artefact_law(3).items() if is_possible(y)}
     can_be = sum(law.values())
     counts: Counter = Counter()
-    for y, number in generated((3,)).items():
+    for y, number in generated(3).items():
         counts[y if is_possible(y) else (*y[:2], 0)] += number
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
         assert_distribution(counts, {y: p / can_be for y, p in law.items()})
@@ -184,7 +174,7 @@ def test_by_a_pair_mask_a_value_is_drawn_given_the_earlier_ones(monkeypatch, red
         law[y] = definitions.record_probability(model, y) / share
     assert sum(law.values()) == 1
     monkeypatch.setattr(generation, "_MAX_VALUE_REDRAWS", redraws)
-    counts = generated((3,), feasible=constrained, pair_masks=PAIR_MASKS)
+    counts = generated(3, feasible=constrained, pair_masks=PAIR_MASKS)
     assert_distribution(counts, law)
 
 
@@ -204,13 +194,13 @@ def test_an_allowed_value_is_found_even_if_the_model_never_draws_one(monkeypatch
         drawn.append(len(records))
         return constrained(records)
 
-    counts = generated((3,), feasible=is_feasible, pair_masks=PAIR_MASKS)
+    counts = generated(3, feasible=is_feasible, pair_masks=PAIR_MASKS)
     assert sum(drawn) == sum(counts.values())
 
 
-@pytest.mark.parametrize("omegas", [(1,), (2,), (1, 2, 3)])
-def test_with_kept_prefixes_records_obey_the_pair_masks_too(omegas):
-    assert all(map(is_possible, generated(omegas, feasible=constrained, pair_masks=PAIR_MASKS)))
+@pytest.mark.parametrize("omega", [1, 2])
+def test_with_kept_prefixes_records_obey_the_pair_masks_too(omega):
+    assert all(map(is_possible, generated(omega, feasible=constrained, pair_masks=PAIR_MASKS)))
 
 
 def test_a_value_that_is_never_allowed_is_left_to_the_redraw_of_the_record():
@@ -221,13 +211,13 @@ def test_a_value_that_is_never_allowed_is_left_to_the_redraw_of_the_record():
     def without_one(records):
         return records[:, 2] != 1
 
-    counts = generated((3,), feasible=without_one, pair_masks={(0, 2): mask})
+    counts = generated(3, feasible=without_one, pair_masks={(0, 2): mask})
     assert {y[2] for y in counts} == {0, 2}
 
 
 def test_constraints_that_leave_nothing_end_with_advice():
     with pytest.raises(SchemaError, match=r"constraints allow less than one in.*contradict"):
-        generated((2,), feasible=impossible)
+        generated(2, feasible=impossible)
 
 
 def test_only_what_cannot_be_is_drawn_anew():
@@ -256,8 +246,7 @@ def test_only_what_cannot_be_is_drawn_anew():
 def some_records(number: int, workers: int | None = None) -> GeneratedRecords:
     return GeneratedRecords(
         network=small_world()[0],
-        histogram=kept_prefixes(),
-        omegas=(1, 2),
+        histogram=kept_prefixes(2),
         randomness=Keyed(KEY),
         number=number,
         workers=workers,

@@ -32,7 +32,7 @@ FIELDS = {
 OF_GUARANTEE = {"sentence", "epsilon", "delta", "unit", "neighbours", "assumptions"}
 OF_SPEND = {"what", "part", "law", "sensitivity", "epsilon", "delta"}
 MODES = [
-    {"mode": "one-shot", "omega": "2-3"},
+    {"mode": "one-shot", "omega": "2"},
     {"mode": "seedless"},
     {"mode": "tested", "omega": "3", "k": 20},
     {"mode": "tested", "omega": "2-3", "omega_known": False, "k": 20},

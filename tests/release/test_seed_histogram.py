@@ -21,7 +21,6 @@ from deniable.randomness import Keyed
 from deniable.release import seed_histogram as module
 from deniable.release.seed_histogram import (
     KeptPrefixes,
-    SeedHistogram,
     choose_omega,
     learn_histogram,
 )
@@ -52,15 +51,15 @@ class Listed:
         return np.array(taken, dtype=np.uint64)
 
 
-def prefix_counts(seeds, order, lengths, sizes):
+def prefix_counts(seeds, order, length, sizes):
     """All prefixes, from the seeds themselves: not by way of their sorted combinations."""
-    counts = PrefixCounts.of(seeds, order, lengths, sizes)
-    return [distinct_prefixes(seeds, counts, at, length) for at, length in enumerate(counts.levels)]
+    counts = PrefixCounts.of(seeds, order, [length], sizes)
+    return distinct_prefixes(seeds, counts, 0, length)
 
 
-def learn(rng, table, sizes, order, lengths, *, k, law=LAW, records=100):
+def learn(rng, table, sizes, order, length, *, k, law=LAW, records=100):
     seeds = codes_of(table, len(sizes))
-    counts = prefix_counts(seeds, order, lengths, sizes)
+    counts = prefix_counts(seeds, order, length, sizes)
     return learn_histogram(rng, counts, k=k, law=law, records=records)
 
 
@@ -100,9 +99,8 @@ def test_the_kept_prefixes_are_those_of_dense_noise(situation):
     frequent = [cell for cell in cells if shared[cell] >= k]
 
     rng = Listed(words[cell] for cell in frequent)
-    histogram, _ = learn(rng, table, sizes, order, [length], k=k)
+    level, _ = learn(rng, table, sizes, order, length, k=k)
 
-    level = histogram.of_length(length)
     found = dict(zip(map(tuple, level.prefixes.tolist()), level.counts.tolist(), strict=True))
     assert found == kept_by_definition(words, table, sizes, order, length, k=k)
 
@@ -112,8 +110,7 @@ def test_the_kept_prefixes_are_those_of_dense_noise(situation):
 def test_every_kept_prefix_has_k_seeds_and_its_count_is_within_r(situation):
     """Theorem 7.3: with certainty."""
     sizes, table, order, length, key, k = situation
-    histogram, _ = learn(Keyed(key).at("noise"), table, sizes, order, [length], k=k)
-    level = histogram.of_length(length)
+    level, _ = learn(Keyed(key).at("noise"), table, sizes, order, length, k=k)
     shared = Counter(tuple(record[i] for i in order[:length]) for record in table)
     for prefix, noisy in zip(level.prefixes.tolist(), level.counts.tolist(), strict=True):
         assert shared[tuple(prefix)] >= k
@@ -128,9 +125,8 @@ def test_the_order_of_rows_does_not_matter(situation, random):
     sizes, table, order, length, key, k = situation
     turned = list(table)
     random.shuffle(turned)
-    one, _ = learn(Keyed(key).at("noise"), table, sizes, order, [length], k=k)
-    two, _ = learn(Keyed(key).at("noise"), turned, sizes, order, [length], k=k)
-    (a,), (b,) = one.levels, two.levels
+    a, _ = learn(Keyed(key).at("noise"), table, sizes, order, length, k=k)
+    b, _ = learn(Keyed(key).at("noise"), turned, sizes, order, length, k=k)
     assert a.prefixes.tolist() == b.prefixes.tolist()
     assert a.counts.tolist() == b.counts.tolist()
     assert a.prefixes.tolist() == sorted(a.prefixes.tolist())
@@ -142,7 +138,7 @@ def test_a_prefix_is_kept_with_the_probability_of_the_table_of_noise(count):
     k, cells = 4, 20_000
     values = np.repeat(np.arange(cells), count)
     seeds = np.asfortranarray(np.stack([values // 256, values % 256], axis=1).astype(CODE))
-    counts = prefix_counts(seeds, (0, 1), [2], (256, 256))
+    counts = prefix_counts(seeds, (0, 1), 2, (256, 256))
     rng = Keyed(KEY).at("noise", count)
     histogram, _ = learn_histogram(rng, counts, k=k, law=LAW, records=1)
     chance = sum(
@@ -151,14 +147,14 @@ def test_a_prefix_is_kept_with_the_probability_of_the_table_of_noise(count):
         if count + z >= k + LAW.radius
     )
     assert (chance == 0) == (count < k)
-    assert_rate(len(histogram.levels[0].counts), cells, float(chance))
+    assert_rate(len(histogram.counts), cells, float(chance))
 
 
 def test_that_assertion_notices_a_threshold_one_too_low():
     k, cells, count = 4, 20_000, 6
     values = np.repeat(np.arange(cells), count)
     seeds = np.asfortranarray(np.stack([values // 256, values % 256], axis=1).astype(CODE))
-    counts = prefix_counts(seeds, (0, 1), [2], (256, 256))
+    counts = prefix_counts(seeds, (0, 1), 2, (256, 256))
     histogram, _ = learn_histogram(Keyed(KEY).at("noise"), counts, k=k, law=LAW, records=1)
     lower = sum(
         LAW.probability(z)
@@ -166,41 +162,25 @@ def test_that_assertion_notices_a_threshold_one_too_low():
         if count + z >= k - 1 + LAW.radius
     )
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
-        assert_rate(len(histogram.levels[0].counts), cells, float(lower))
-
-
-def test_several_lengths_get_independent_noise_and_one_spend():
-    table = [(0, 0), (0, 0), (0, 1), (1, 0)] * 10
-    histogram, spent = learn(Keyed(KEY).at("noise"), table, (2, 2), (0, 1), [1, 2], k=2)
-    assert [level.length for level in histogram.levels] == [1, 2]
-    assert spent == Spend(what="seed prefixes", part="seeds", law=LAW, l0_sensitivity=2)
-    # Prefix (1,) and (1, 0) are the same ten seeds; were the noise the same, so would they be.
-    counts = set()
-    for key in range(50):
-        histogram, _ = learn(Keyed(key).at("noise"), table, (2, 2), (0, 1), [1, 2], k=2)
-        one, two = histogram.levels
-        counts.add(int(one.counts[-1]) - int(two.counts[-1]))
-    assert len(counts) > 1
+        assert_rate(len(histogram.counts), cells, float(lower))
 
 
 def test_without_noise_every_prefix_of_k_seeds_is_kept_with_its_count():
     table = [(0, 0)] * 3 + [(0, 1)] * 2 + [(1, 1)]
-    histogram, spent = learn(
-        Keyed(KEY).at("noise"), table, (2, 2), (1, 0), [2], k=2, law=exact(), records=6
+    level, spent = learn(
+        Keyed(KEY).at("noise"), table, (2, 2), (1, 0), 2, k=2, law=exact(), records=6
     )
-    level = histogram.of_length(2)
     assert level.prefixes.tolist() == [[0, 0], [1, 0]]  # in the order of σ: second column first
     assert level.counts.tolist() == [3, 2]
-    assert spent.law.name == "exact"
+    assert spent == Spend(what="seed prefixes", part="seeds", law=exact())
     assert level.records == 6
 
 
 def test_no_seeds_keep_nothing():
-    histogram, spent = learn(Keyed(KEY).at("noise"), [], (2, 3), (0, 1), [1, 2], k=1, records=7)
-    assert [level.prefixes.shape for level in histogram.levels] == [(0, 1), (0, 2)]
-    assert spent.l0_sensitivity == 2
-    for level in histogram.levels:
-        assert level.draw(100, Keyed(KEY).at("records")).tolist() == [-1] * 100
+    level, spent = learn(Keyed(KEY).at("noise"), [], (2, 3), (0, 1), 2, k=1, records=7)
+    assert level.prefixes.shape == (0, 2)
+    assert spent.l0_sensitivity == 1
+    assert level.draw(100, Keyed(KEY).at("records")).tolist() == [-1] * 100
 
 
 # Drawing
@@ -286,12 +266,6 @@ def test_that_assertion_notices_one_seed_too_many():
 def test_invalid_kept_prefixes_are_refused(prefixes, counts):
     with pytest.raises(InvariantError, match="kept prefix"):
         KeptPrefixes(prefixes=prefixes, counts=np.array(counts, dtype=np.int64), records=1)
-
-
-def test_levels_are_found_by_their_length():
-    one = kept([1], 1)
-    assert SeedHistogram((one,)).of_length(1) is one
-    assert SeedHistogram().levels == ()
 
 
 def uniform_network(m, values=2):

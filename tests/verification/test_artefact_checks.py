@@ -420,7 +420,7 @@ def test_an_automatic_omega_is_in_the_manifest_and_chosen_again(automatic):
     assert not any("ω" in sentence for sentence in report.unknown)
 
 
-@pytest.mark.parametrize("omega", ["1", "2", "3", "2-3"])
+@pytest.mark.parametrize("omega", ["1", "2", "3"])
 def test_another_omega_than_the_automatic_one_is_detected(automatic, tmp_path, omega):
     """A release with a given ω that claims that it was chosen automatically."""
     other = Release(make(tmp_path, omega=omega))

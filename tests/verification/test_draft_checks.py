@@ -52,8 +52,8 @@ def faults(document) -> list[str]:
     [
         {"columns": 1},
         {"columns": 2},
-        {"columns": 8, "omega": "1-5"},
-        {"columns": 8, "omega": "3-7", "epsilon": 1.5, "delta": 1e-6},
+        {"columns": 8, "omega": "1"},
+        {"columns": 8, "omega": "6", "epsilon": 1.5, "delta": 1e-6},
         {"columns": 3, "omega": "3"},
         {"columns": 3, "mode": "seedless", "epsilon": 16.0},
     ],

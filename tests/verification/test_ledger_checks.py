@@ -24,7 +24,7 @@ def test_a_claim_too_low_too_high_or_above_the_budget_is_refused(release):
     document = release.document("manifest.json")
     assert refused(document) == []
     assert refused(cheaper(document, 0.999)) == ["total cost"]
-    assert refused(cheaper(document, 1.0005)) == []
+    assert refused(cheaper(document, 1.0004)) == []
     assert refused(cheaper(document, 1.03)) == ["total cost", "requested budget"]
 
 

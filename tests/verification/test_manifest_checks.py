@@ -47,6 +47,12 @@ def test_parameters_of_the_randomized_test_must_meet_its_theorem(randomized, cha
     assert found in refused(randomized | {"parameters": parameters})
 
 
+def test_a_range_of_omega_in_one_shot_is_refused(release):
+    document = release.document("manifest.json")
+    parameters = document["parameters"] | {"omega": [2, 3]}
+    assert "parameters" in refused(document | {"parameters": parameters})
+
+
 def test_a_file_manifest_of_a_mode_without_artefact_is_refused(randomized):
     claims = ManifestClaims(document=randomized, subject="file", schema=None)
     names = [check.name for check in run_manifest_checks(claims) if not check.passed]

@@ -79,28 +79,18 @@ class ReleasedLaw:
     @cached_property
     def starts(self) -> tuple[PrefixStart, ...]:
         """How records begin; the shares sum to 1."""
-        m, omegas = len(self.order), self.records.omegas
-        return tuple(
-            start for omega in omegas for start in self._starts_of(m - omega, 1 / len(omegas))
-        )
-
-    def _starts_of(self, length: int, share: float) -> list[PrefixStart]:
-        if length == 0:
-            return [_model_start(share)]
-        if length in self.records.prefixes:
-            combined = self.records.prefixes[length]
+        kept, combined = self.records.histogram, self.records.prefixes
+        if kept is None:
+            return (_model_start(1.0),)
+        if combined is not None:
             weights = combined.weights / combined.weights.sum()
-            return [PrefixStart(share=share, prefixes=combined.prefixes, weights=weights)]
-        kept = self.records.histogram.of_length(length)
+            return (PrefixStart(share=1.0, prefixes=combined.prefixes, weights=weights),)
         if not len(kept.prefixes):
-            return [_model_start(share)]
+            return (_model_start(1.0),)
         counted = int(kept.counts.sum())
         held = counted / max(kept.records, counted)
-        start = PrefixStart(
-            share=share * held, prefixes=kept.prefixes, weights=kept.counts / counted
-        )
-        rest = [_model_start(share * (1 - held), excluded=kept)] if held < 1 else []
-        return [start, *rest]
+        start = PrefixStart(share=held, prefixes=kept.prefixes, weights=kept.counts / counted)
+        return (start, _model_start(1 - held, excluded=kept)) if held < 1 else (start,)
 
     def distribution(self, codes: Codes, position: int) -> Reals:
         """Compute Pr{value at ``position`` of σ | earlier values}: records by codes.

@@ -39,7 +39,6 @@ from deniable.pipeline.api import (
     make_artefact,
     partition_rows,
     read_rows,
-    resolve_omegas,
     synthesize,
 )
 from deniable.pipeline.learn_model import learn_model, measure_counts
@@ -183,8 +182,7 @@ class _ArtefactRun:
         table = read_rows(frame, run)
         parts = partition_rows(table.rows, run)
         learnt = learn_model(parts, run)
-        omegas = resolve_omegas(learnt, run)
-        return make_artefact(learnt, omegas, parts["seeds"], table.kind, run)
+        return make_artefact(learnt, parts["seeds"], table.kind, run)
 
     def _known(self) -> KnownRows:
         """What the attacker knows: all rows but the target."""
@@ -226,10 +224,10 @@ class _ArtefactRun:
         if self.plan.fractions is not None:
             for name, number in split_numbers(part_counts(artefact, known, noise)):
                 found.add_noise(name, np.array([number]))
-        if noise.seeds is not None:
+        kept = artefact.histogram
+        if kept is not None and noise.seeds is not None:
             k = Config.assemble(dict(self.case.options)).k
-            (level,) = artefact.histogram.levels
-            own, errors = prefix_ratios(level, artefact.network.order, known, k=k, law=noise.seeds)
+            own, errors = prefix_ratios(kept, artefact.network.order, known, k=k, law=noise.seeds)
             ratios += own
             if len(errors) and noise.seeds.variance > 0:  # not Gaussian: it has no μ
                 found.add_noise(SEEDS_STAGE, errors / np.sqrt(noise.seeds.variance))

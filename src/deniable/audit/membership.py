@@ -150,9 +150,9 @@ def _cell_ratios(released: Counts, cells: Indices, law: Law, known: KnownRows) -
 
 
 def prefix_ratios(
-    level: KeptPrefixes, order: Sequence[int], known: KnownRows, *, k: int, law: Law
+    histogram: KeptPrefixes, order: Sequence[int], known: KnownRows, *, k: int, law: Law
 ) -> tuple[Reals, Reals]:
-    """Log ratio of one length of the seed histogram for each target, and the noise of kept targets.
+    """Log ratio of the seed histogram for each target, and the noise of kept targets.
 
     A prefix is kept if its count is at least k and its noisy count at least k + r. Prefixes that
     are not kept are evidence too. With a split, which rows are seeds is secret: 0.
@@ -160,8 +160,8 @@ def prefix_ratios(
     ratios = np.zeros(len(known.targets))
     if known.shares["seeds"] < 1:
         return ratios, ratios[:0]
-    columns = list(order[: level.length])
-    counted = zip(packed_rows(level.prefixes), level.counts.tolist(), strict=True)
+    columns = list(order[: histogram.length])
+    counted = zip(packed_rows(histogram.prefixes), histogram.counts.tolist(), strict=True)
     kept = {row.tobytes(): noisy for row, noisy in counted}
     prefixes = packed_rows(known.codes[:, columns])
     _, cells = np.unique(prefixes, return_inverse=True)

@@ -114,8 +114,6 @@ def _halved(law: Law) -> Law:
         return noise_laws.discrete_laplace(2 * known["epsilon"])
     if law.name == "truncated_geometric":
         return noise_laws.truncated_geometric(2 * known["epsilon"], int(known["r"]))
-    if law.name == "truncated_discrete_gaussian":
-        return noise_laws.truncated_discrete_gaussian(known["sigma"] / 2, int(known["r"]))
     return law
 
 

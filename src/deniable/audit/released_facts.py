@@ -40,9 +40,11 @@ def artefact_facts(artefact: Artefact) -> Facts:
     facts |= flatten("manifest", artefact.certificate.document(artefact.schema, {}))
     for name, array in evidence_arrays(artefact.evidence, artefact.network).items():
         facts[f"shape of {name}"] = str(array.shape)
-    for level in artefact.histogram.levels:
-        facts[f"kept prefixes of length {level.length}"] = float(len(level.counts))
-        for prefix in level.prefixes:
+    if artefact.histogram is not None:
+        facts[f"kept prefixes of length {artefact.histogram.length}"] = float(
+            len(artefact.histogram.counts)
+        )
+        for prefix in artefact.histogram.prefixes:
             facts[f"kept prefix {prefix.tolist()}"] = 1.0
     return facts
 

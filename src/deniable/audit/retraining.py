@@ -99,9 +99,8 @@ def retrain(audited: AuditedTable, codes: Codes, run: Run, *, key: int) -> Retra
     """Make a release of some rows, by the path of ``learn``, ``generate`` and ``synthesize``."""
     parts = partition_rows(LocalRows(codes, run.config.workers), run)
     learnt = learn_model(parts, run)
-    omegas = resolve_omegas(learnt, run)
     if audited.has_artefact:
-        artefact = make_artefact(learnt, omegas, parts["seeds"], audited.kind, run)
+        artefact = make_artefact(learnt, parts["seeds"], audited.kind, run)
         blocks = artefact.records(audited.records, Keyed(key), workers=1).blocks()
         return Retrained(
             artefact=artefact,
@@ -109,7 +108,7 @@ def retrain(audited: AuditedTable, codes: Codes, run: Run, *, key: int) -> Retra
             records=np.concatenate(list(blocks)),
             guarantee=artefact.guarantee,
         )
-    model = NetworkModel(learnt.network, omegas)
+    model = NetworkModel(learnt.network, resolve_omegas(learnt, run))
     source = builtin_source(model, parts["seeds"], run, records=audited.records)
     released, _ = release_candidates(source, run, records=audited.records)
     extra = {"records": audited.records, **source.parameters}
@@ -125,9 +124,9 @@ def artefact_ratios(artefact: Artefact, known: KnownRows, run: Run) -> Reals:
     """Log likelihood ratio of everything noisy in an artefact, for each target."""
     ratios = evidence_ratios(artefact.evidence, artefact.network.graph, known, run)
     law, order = run.plan.privacy.seeds, artefact.network.order
-    if law is not None:
-        for level in artefact.histogram.levels:
-            ratios = ratios + prefix_ratios(level, order, known, k=run.config.k, law=law)[0]
+    if artefact.histogram is not None and law is not None:
+        own, _ = prefix_ratios(artefact.histogram, order, known, k=run.config.k, law=law)
+        ratios = ratios + own
     return ratios
 
 

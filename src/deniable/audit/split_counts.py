@@ -59,14 +59,14 @@ def part_counts(artefact: Artefact, known: KnownRows, noise: Plan) -> dict[Part,
         counts["parameters"] = PartCount.of(
             evidence.tables[0].ravel().astype(np.float64), cells, weights, noise.counts
         )
-    if noise.seeds is not None:
-        (level,) = artefact.histogram.levels
-        columns = list(network.order[: level.length])
-        both = np.concatenate([known.codes[:, columns], level.prefixes])
+    kept = artefact.histogram
+    if kept is not None and noise.seeds is not None:
+        columns = list(network.order[: kept.length])
+        both = np.concatenate([known.codes[:, columns], kept.prefixes])
         _, numbers = np.unique(packed_rows(both), return_inverse=True)
         cells, of_prefixes = np.split(numbers, [len(known.codes)])
         released = np.zeros(int(numbers.max()) + 1)
-        released[of_prefixes] = level.counts
+        released[of_prefixes] = kept.counts
         weights = known.shares["seeds"] * known.weights
         counts["seeds"] = PartCount.of(released, cells, weights, noise.seeds)
     return counts

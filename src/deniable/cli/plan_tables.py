@@ -17,7 +17,6 @@ _LAW_NAMES = {
     "rounded_gaussian": "Gaussian",
     "discrete_laplace": "Laplace",
     "truncated_geometric": "geometric",
-    "truncated_discrete_gaussian": "bounded Gaussian",
 }
 # Columns of the widest table: up to that width, names of columns are not broken, even on a narrower
 # terminal.

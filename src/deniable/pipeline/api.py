@@ -25,7 +25,7 @@ from deniable.randomness import Keyed, Randomness, Secret
 from deniable.release.artefact import Artefact, load
 from deniable.release.prefix_distribution import draw_prefix_pool
 from deniable.release.release import Release
-from deniable.release.seed_histogram import SeedHistogram, choose_omega, learn_histogram
+from deniable.release.seed_histogram import KeptPrefixes, choose_omega, learn_histogram
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, no_progress
 
@@ -88,8 +88,7 @@ def learn(
     with closing(table.rows):
         parts = partition_rows(table.rows, run)
         learnt = learn_model(parts, run)
-        omegas = resolve_omegas(learnt, run)
-        return make_artefact(learnt, omegas, parts["seeds"], table.kind, run)
+        return make_artefact(learnt, parts["seeds"], table.kind, run)
 
 
 def generate(
@@ -188,8 +187,7 @@ def synthesize(
             return _test_candidates(table, parts, run, records=records, model=model)
         internal = _confidential_counts(table)
         learnt = learn_model(parts, run)
-        omegas = resolve_omegas(learnt, run)
-        artefact = make_artefact(learnt, omegas, parts["seeds"], table.kind, run)
+        artefact = make_artefact(learnt, parts["seeds"], table.kind, run)
     release = generate(artefact, records, key=key, workers=config.workers)
     return replace(release, internal=internal, engine=table.engine)
 
@@ -279,29 +277,27 @@ def partition_rows(rows: Rows, run: Run) -> dict[str, Rows]:
     return {**empty, **rows.split(shares, run.randomness)}
 
 
-def make_artefact(
-    learnt: LearntModel, omegas: tuple[int, ...], seeds: Rows, kind: FrameKind, run: Run
-) -> Artefact:
+def make_artefact(learnt: LearntModel, seeds: Rows, kind: FrameKind, run: Run) -> Artefact:
     """Complete a learnt model to an artefact: seed histogram, ledger check, refit, certificate.
 
     Args:
         learnt: The model.
-        omegas: The values of ω, by ``resolve_omegas``.
         seeds: The rows of D_S. Confidential.
         kind: The kind of data frame that the table came in.
         run: The run.
     """
-    histogram, spent = _learn_seeds(seeds, learnt, omegas, run)
+    (omega,) = resolve_omegas(learnt, run)
+    histogram, spent = _learn_seeds(seeds, learnt, omega, run)
     Ledger((*learnt.spends, *spent)).require_equal(run.plan.privacy.spends)
     prefixes = draw_prefix_pool(learnt.network, histogram, run.schema.pair_masks)
     learnt = fit_to_prefixes(learnt, prefixes, run)
-    certificate = certify(run, omegas=omegas, extra={})
+    certificate = certify(run, omegas=(omega,), extra={})
     run.progress("learn the model", 1, 1)
     return Artefact(
         schema=run.schema,
         network=learnt.network,
         evidence=learnt.evidence,
-        omegas=omegas,
+        omega=omega,
         histogram=histogram,
         certificate=certificate,
         kind=kind,
@@ -318,16 +314,15 @@ def resolve_omegas(learnt: LearntModel, run: Run) -> tuple[int, ...]:
 
 
 def _learn_seeds(
-    rows: Rows, learnt: LearntModel, omegas: tuple[int, ...], run: Run
-) -> tuple[SeedHistogram, tuple[Spend, ...]]:
-    """Learn the one-shot histogram of seed prefixes; empty in mode ``seedless``."""
+    rows: Rows, learnt: LearntModel, omega: int, run: Run
+) -> tuple[KeptPrefixes | None, tuple[Spend, ...]]:
+    """Learn the one-shot histogram of seed prefixes; none if all attributes are drawn."""
     law, network = run.plan.privacy.seeds, learnt.network
     if law is None:
-        return SeedHistogram(), ()
-    m = len(network.order)
-    lengths = [m - omega for omega in reversed(omegas) if omega < m]
+        return None, ()
+    length = len(network.order) - omega
     sizes = [attribute.size for attribute in network.attributes]
-    counted = rows.frequent_prefixes(network.order, lengths, sizes, floor=run.config.k)
+    (counted,) = rows.frequent_prefixes(network.order, [length], sizes, floor=run.config.k)
     # Drawn after the rows were counted: an engine that counts again draws no second time.
     rng = run.randomness.at("noise", 1)
     histogram, spent = learn_histogram(

@@ -37,7 +37,8 @@ class RunPlan:
 
     Attributes:
         mode: The use of the seeds.
-        omegas: The numbers of drawn attributes; None: chosen later, from noisy values.
+        omegas: The numbers of drawn attributes, one in mode ``one-shot``; None: chosen later, from
+            noisy values.
         fractions: The probability of each part; None: all rows serve every stage.
         privacy: The noise and the cost of every stage.
         test: The randomized test, where the mode has one.
@@ -138,7 +139,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
         sizes=schema.sizes if config.uses_pairs else (),
         models=_models(schema, config),
         rows_max=config.rows_max or schema.rows_max,
-        lengths=_count_lengths(schema, omegas) if mode == "one-shot" else 0,
+        seeds=mode == "one-shot" and omegas != (len(schema.names),),
         fractions=fractions,
         test=test.spend if test else None,
         of_paper=config.profile == "paper",
@@ -183,11 +184,6 @@ def _mode(config: Config) -> Mode:
             "randomized, tested or seedless"
         )
     return mode
-
-
-def _count_lengths(schema: Schema, omegas: tuple[int, ...] | None) -> int:
-    """Count the prefix lengths of the seed histogram; one where ω is chosen later."""
-    return 1 if omegas is None else sum(omega < len(schema.names) for omega in omegas)
 
 
 def _draft(schema: Schema) -> Guarantee | None:
@@ -274,6 +270,11 @@ def _omegas(schema: Schema, config: Config, mode: Mode) -> tuple[int, ...] | Non
         return (m,)
     if omegas is not None and omegas[-1] > m:
         raise ConfigError(f"--omega {config.omega}: the schema has only {m} attributes")
+    if mode == "one-shot" and omegas is not None and len(omegas) > 1:
+        raise ConfigError(
+            f"--omega {config.omega}: a range is for --mode tested and randomized; one-shot takes "
+            "one number or auto"
+        )
     if m == 1:
         return (1,)
     return omegas

@@ -40,11 +40,11 @@ SEEDS_DELTA_SHARE = 0.1
 # What is reserved of ε for seeds in a run that is composed with a private draft, whatever the mode.
 SEEDS_SHARE_AFTER_DRAFT = 0.02
 STRUCTURE_SHARE = 0.1
-# Next to a pairwise model: rows times ε for which seeds would have all of ε, their largest share
-# for each prefix length, and the least ε of a length, which bounds the table of its noise.
+# Next to a pairwise model: rows times ε for which seeds would have all of ε, their largest share,
+# and their least ε, which bounds the table of their noise.
 _SEEDS_ROWS = 2_500_000
-_MAX_SHARE_PER_LENGTH = 0.02
-_MIN_EPSILON_PER_LENGTH = 1e-4
+_MAX_SHARE_OF_PAIRWISE_MODEL = 0.02
+_MIN_SEEDS_EPSILON = 1e-4
 # Next to the paper's model: the smallest share, and the target bound on the noise of a prefix
 # count, as a share of the rows.
 _MIN_SHARE_OF_PAPER_MODEL = 0.03
@@ -64,7 +64,7 @@ class PublicFacts:
         queries: Number of distinct entropies that structure learning measures; 0 if a graph is
             given.
         rows_max: Public guess of the number of rows; affects the noise, never the guarantee.
-        lengths: Number of prefix lengths that have a histogram; 0 for none.
+        seeds: Whether there is a seed histogram.
         fractions: Probability of each part, if each record serves one part; None if all rows
             serve every stage, as they do if ``sizes`` are given.
         test: Deniability tests of all requested records, if they are part of the cost.
@@ -81,7 +81,7 @@ class PublicFacts:
     names: tuple[str, ...]
     queries: int
     rows_max: int
-    lengths: int = 0
+    seeds: bool = False
     fractions: Mapping[Part, float] | None = None
     test: Spend | None = None
     sizes: tuple[int, ...] = ()
@@ -112,14 +112,12 @@ def calibrate(facts: PublicFacts, limit: Guarantee) -> NoiseScales:
     test, seeds, discrete = facts.test, None, DiscreteLoss.zero()
     if test is not None and test.each is not None and exceeds_grid(test.each, test.times):
         limit, test = _limit_after_test(limit, test), None
-    if facts.lengths:
+    if facts.seeds:
         share = seeds_share(facts, limit)
         seeds = noise_laws.bounded_noise(
-            epsilon=share * limit.epsilon,
-            delta=SEEDS_DELTA_SHARE * limit.delta,
-            lengths=facts.lengths,
+            epsilon=share * limit.epsilon, delta=SEEDS_DELTA_SHARE * limit.delta
         )
-        discrete = DiscreteLoss.from_table(table_weights(seeds)).self_compose(facts.lengths)
+        discrete = discrete.compose(DiscreteLoss.from_table(table_weights(seeds)))
     if test is not None and test.each is not None:
         each = test.each
         discrete = DiscreteLoss.from_guarantee(each.epsilon, each.delta, times=test.times)
@@ -159,8 +157,8 @@ def _calibrate_after_draft(
             "run. Use a larger ε: it is the total."
         )
     seeds = None
-    if facts.lengths:
-        seeds = noise_laws.bounded_noise(epsilon=epsilon, delta=delta, lengths=facts.lengths)
+    if facts.seeds:
+        seeds = noise_laws.bounded_noise(epsilon=epsilon, delta=delta)
     return NoiseScales(
         mu_structure=math.inf,
         counts=noise_laws.exact(),
@@ -224,29 +222,28 @@ def _calibrate_tables(
 def seeds_share(facts: PublicFacts, limit: Guarantee) -> float:
     """Choose the seeds' share of ε from public facts.
 
-    Next to a pairwise model, for each prefix length:
+    Next to a pairwise model:
 
         rows · ε / 2,500,000,  at least 0.005 and at least 0.0001 / ε, at most 0.02
 
     Kept prefixes add what pairs leave unexplained, which needs many rows; in a small table they
     would only cost. Next to the paper's model, which knows less of pairs:
 
-        10 · lengths · ln(1/δ) / (rows · ε),  at least 0.03
+        10 · ln(1/δ) / (rows · ε),  at least 0.03
 
-    The noise of a prefix count is at most about lengths · ln(1/δ) / (the seeds' ε). This share
-    keeps that bound at a tenth of the rows. Both are at most 0.1.
+    The noise of a prefix count is at most about ln(1/δ) / (the seeds' ε). This share keeps that
+    bound at a tenth of the rows. Both are at most 0.1.
 
     Privacy:
         Covers: reads public facts only, so that the plan is fixed before a row is read.
     """
     smallest, largest = SEEDS_EPSILON_SHARES
     if not facts.sizes:
-        reach = facts.lengths * math.log(1 / limit.delta) / limit.epsilon
+        reach = math.log(1 / limit.delta) / limit.epsilon
         share = reach / (_SEEDS_NOISE_SHARE * facts.rows_max)
         return min(largest, max(_MIN_SHARE_OF_PAPER_MODEL, share))
-    useful = min(facts.rows_max * limit.epsilon / _SEEDS_ROWS, _MAX_SHARE_PER_LENGTH)
-    each = max(useful, smallest, _MIN_EPSILON_PER_LENGTH / limit.epsilon)
-    return min(largest, facts.lengths * each)
+    useful = min(facts.rows_max * limit.epsilon / _SEEDS_ROWS, _MAX_SHARE_OF_PAIRWISE_MODEL)
+    return min(largest, max(useful, smallest, _MIN_SEEDS_EPSILON / limit.epsilon))
 
 
 def _pair_noise_at(facts: PublicFacts, mu: float) -> PairNoise:
@@ -263,7 +260,7 @@ def _calibrate_split(
     Solves ε = ln(1 + Σ p_j (e^ε_j - 1)) for the common ε_j.
     """
     # Without a histogram or a randomized test the guarantee does not cover the seeds.
-    unpaid = () if facts.lengths or facts.test is not None else ("seeds",)
+    unpaid = () if facts.seeds or facts.test is not None else ("seeds",)
     paid = [part for part in PARTS if part in fractions and part not in unpaid]
     rate = sum(fractions[part] for part in paid)
     each = math.log1p(math.expm1(limit.epsilon) / rate)
@@ -277,8 +274,8 @@ def _calibrate_split(
     else:
         counts = noise_laws.rounded_gaussian(sigma)
     seeds = None
-    if facts.lengths:
-        seeds = noise_laws.bounded_noise(epsilon=each, delta=delta, lengths=facts.lengths)
+    if facts.seeds:
+        seeds = noise_laws.bounded_noise(epsilon=each, delta=delta)
     return NoiseScales(mu_structure=mu, counts=counts, seeds=seeds)
 
 

@@ -1,4 +1,4 @@
-"""Integer noise laws: discrete Laplace, truncated geometric, rounded and discrete Gaussian.
+"""Integer noise laws: discrete Laplace, truncated geometric, rounded Gaussian.
 
 A law is a table of integer weights on [-r, r] that sum to 2^128 (``noise_tables.WeightTable``).
 Pr{Z = z} is therefore an exact fraction: the sampled law is the accounted law, without floating
@@ -14,15 +14,13 @@ from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Protocol
 
 import numpy as np
 
 from deniable.errors import BudgetError, InvariantError
 from deniable.privacy import noise_tables
-from deniable.privacy.composition import Guarantee
 from deniable.privacy.noise_tables import TOTAL_WEIGHT, WeightTable
-from deniable.privacy.theorems import gaussian_histogram_cost, geometric_histogram_cost
+from deniable.privacy.theorems import geometric_histogram_cost
 
 # Largest r of a table; and up to which r its weights are computed in decimals, not in doubles.
 MAX_RADIUS = 2**26
@@ -38,13 +36,6 @@ _DOUBLES_TV = 2.0**-49
 # Truncation radius of unbounded laws, in units of their scale; less than 2^-110 is beyond it.
 _LAPLACE_RADIUS = 112 * math.log(2)
 _GAUSSIAN_RADIUS = 12.5
-
-
-class HistogramCost(Protocol):
-    """Cost of a seed histogram as a function of r: a theorem on Mechanism B."""
-
-    def __call__(self, *, epsilon: float, r: int, lengths: int, tv: float) -> Guarantee:
-        """Compute the cost; arguments as for ``theorems.geometric_histogram_cost``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,52 +237,16 @@ def gaussian_radius(sigma: float) -> int:
     return math.ceil(min(_GAUSSIAN_RADIUS * sigma - 0.5, 2.0 * MAX_RADIUS))
 
 
-def truncated_discrete_gaussian(sigma: float, r: int) -> Law:
-    """Discrete Gaussian on -r … r, the noise of Mechanism B with many prefix lengths.
-
-        g(z) ∝ exp(-z² / (2 σ²)),  |z| ≤ r
-
-    Privacy:
-        Neighbours: add or remove one record, which changes a number by one.
-        Covers: that number, (ε, ``delta(ε)``); L of them by
-            ``theorems.gaussian_histogram_cost``.
-        Does not cover: changes other than by one, except through ``delta``.
-    """
-    _require(0 < sigma < math.inf, f"discrete Gaussian noise needs 0 < σ < ∞; got {sigma}")
-    r = _checked_radius(r, f"truncated discrete Gaussian noise with r = {r}")
-    in_doubles = r > MAX_DECIMAL_RADIUS
-    masses = partial(noise_tables.discrete_gaussian_masses, sigma)
-    return Law(
-        name="truncated_discrete_gaussian",
-        parameters=(("sigma", sigma), ("r", r)),
-        radius=r,
-        make=partial(WeightTable.of_masses, masses, r)
-        if in_doubles
-        else partial(noise_tables.discrete_gaussian_table, sigma, r),
-        tv=_table_tv(r, doubles=in_doubles),
-    )
-
-
-def smallest_radius(
-    cost: HistogramCost = geometric_histogram_cost,
-    *,
-    epsilon: float,
-    delta: float,
-    lengths: int = 1,
-) -> int:
-    """Find the smallest r at which Mechanism B is (ε, δ); δ includes the rounding of the table.
-
-    With truncated geometric noise, the default, each of the L ``lengths`` gets ε / L, which is
-    optimal (guarantee.md, Theorem 7). The law is ``truncated_geometric(epsilon / lengths, r)``.
-    """
+def smallest_radius(*, epsilon: float, delta: float) -> int:
+    """Find the smallest r at which Mechanism B is (ε, δ); δ includes the rounding of the table."""
     # A plan with 2^22 weights takes seconds; beyond the other bound the rounding of the table alone
     # would use half of δ.
-    bound = min(2.0**22, delta * TOTAL_WEIGHT / (2 * lengths * (1 + math.exp(min(epsilon, 700.0)))))
+    bound = min(2.0**22, delta * TOTAL_WEIGHT / (2 * (1 + math.exp(min(epsilon, 700.0)))))
     low, high, is_enough = 0, 1, False
     while high - low > 1 or not is_enough:
         r = (low + high) // 2 if is_enough else high
         tv = _table_tv(r, doubles=r > MAX_DECIMAL_RADIUS)
-        if cost(epsilon=epsilon, r=r, lengths=lengths, tv=tv).delta <= delta:
+        if geometric_histogram_cost(epsilon=epsilon, r=r, tv=tv).delta <= delta:
             high, is_enough = r, True
         else:
             low, high = r, high if is_enough else 2 * r
@@ -303,49 +258,16 @@ def smallest_radius(
     return high
 
 
-def discrete_gaussian_parameters(
-    *, epsilon: float, delta: float, lengths: int = 1
-) -> tuple[float, int]:
-    """Find σ and the smallest r at which Mechanism B with discrete Gaussian noise is (ε, δ).
-
-    A larger σ lowers the δ of the finite losses and raises that of the edge at r. For each r, σ
-    is chosen to minimize δ. The law is ``truncated_discrete_gaussian(sigma, r)``.
-    """
-    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - slow to import, rarely used
-
-    best_sigmas: dict[int, float] = {}
-
-    def least_cost(*, epsilon: float, r: int, lengths: int, tv: float) -> Guarantee:
-        cost = partial(gaussian_histogram_cost, epsilon=epsilon, r=r, lengths=lengths, tv=tv)
-
-        def log_delta(log_sigma: float) -> float:
-            return math.log(max(cost(sigma=math.exp(log_sigma)).delta, 1e-300))
-
-        bounds = (math.log(r / 20), math.log(2.0 * r))
-        best = minimize_scalar(log_delta, bounds=bounds, method="bounded", options={"xatol": 1e-4})
-        best_sigmas[r] = math.exp(float(best.x))
-        return cost(sigma=best_sigmas[r])
-
-    r = smallest_radius(least_cost, epsilon=epsilon, delta=delta, lengths=lengths)
-    return best_sigmas[r], r
-
-
-def bounded_noise(*, epsilon: float, delta: float, lengths: int = 1) -> Law:
-    """Choose the noise of Mechanism B with the lower threshold: the law with the smaller r.
+def bounded_noise(*, epsilon: float, delta: float) -> Law:
+    """Choose the noise of Mechanism B: no (ε, δ) selection keeps more (Theorem 7.4).
 
     Privacy:
-        Neighbours: add or remove one record, which changes one cell of each prefix length.
+        Neighbours: add or remove one record, which changes one cell.
         Covers: every kept cell and any number of records generated from them, (ε, δ) by
             Theorem 7.
         Does not cover: the model of the other attributes.
     """
-    geometric = smallest_radius(epsilon=epsilon, delta=delta, lengths=lengths)
-    if lengths == 1:  # Theorem 7.4: no (ε, δ) selection keeps more
-        return truncated_geometric(epsilon, geometric)
-    sigma, gaussian = discrete_gaussian_parameters(epsilon=epsilon, delta=delta, lengths=lengths)
-    if geometric <= gaussian:
-        return truncated_geometric(epsilon / lengths, geometric)
-    return truncated_discrete_gaussian(sigma, gaussian)
+    return truncated_geometric(epsilon, smallest_radius(epsilon=epsilon, delta=delta))
 
 
 def _table_tv(r: int, *, cut: float = 0.0, doubles: bool = False) -> float:

@@ -181,25 +181,6 @@ def geometric_table(epsilon: float, r: int, *, cut_at: int | None) -> WeightTabl
         return WeightTable.of_integers([round(top := top * alpha) for _ in range(r)])
 
 
-def discrete_gaussian_masses(sigma: float, z: Reals) -> Reals:
-    """Unnormalized exp(-z² / (2 σ²)), in doubles."""
-    masses: Reals = np.exp(-0.5 * (z / sigma) ** 2)
-    return masses
-
-
-def discrete_gaussian_table(sigma: float, r: int) -> WeightTable:
-    """Table of exp(-z² / (2 σ²)); each weight is the last one times an odd power of the first."""
-    with localcontext(prec=_DECIMAL_DIGITS):
-        first = (-1 / (2 * Decimal(sigma) ** 2)).exp()
-        odd, power, powers = first, Decimal(1), []
-        for _ in range(r):
-            power *= odd
-            odd *= first * first
-            powers.append(power)
-        unit = TOTAL_WEIGHT / (1 + 2 * sum(powers, Decimal(0)))
-        return WeightTable.of_integers([round(power * unit) for power in powers])
-
-
 @lru_cache(maxsize=_MAX_CACHED_TABLES)
 def rounded_normal_table(sigma: float, r: int) -> WeightTable:
     """Table of Φ((z + ½) / σ) - Φ((z - ½) / σ) up to r ≥ 12.5 σ - ½."""

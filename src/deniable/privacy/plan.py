@@ -119,7 +119,7 @@ def make_plan(facts: PublicFacts) -> Plan:
         pairs = None
         if facts.sizes:
             pairs = pair_noise(facts.sizes, mu_values=math.inf, mu_pairs=math.inf)
-        seeds = exact if facts.lengths else None
+        seeds = exact if facts.seeds else None
         scales = NoiseScales(mu_structure=math.inf, counts=exact, seeds=seeds, pairs=pairs)
         noise = _planned_noise(facts, scales)
         spends = planned_spends(facts, noise)
@@ -205,9 +205,7 @@ def planned_spends(facts: PublicFacts, noise: PlannedNoise) -> tuple[Spend, ...]
         for name, model in zip(facts.names, models, strict=True):
             spends += table_spends(name, model, noise.counts)
     if noise.seeds is not None:
-        spends.append(
-            Spend(what="seed prefixes", part="seeds", law=noise.seeds, l0_sensitivity=facts.lengths)
-        )
+        spends.append(Spend(what="seed prefixes", part="seeds", law=noise.seeds))
     if facts.test is not None:
         spends.append(facts.test)
     return tuple(spends)

@@ -9,9 +9,6 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-import numpy as np
-
-from deniable.arrays import Reals
 from deniable.errors import BudgetError
 from deniable.privacy.composition import (
     Guarantee,
@@ -22,8 +19,6 @@ from deniable.privacy.composition import (
 )
 
 LaplaceNoise = Literal["discrete", "continuous"]
-
-_HISTOGRAM_NEEDS = "Theorem 7 needs a finite ε > 0, noise up to r ≥ 1, and L ≥ 1 prefix lengths"
 
 
 def released_record_cost(*, k: int, gamma: float, epsilon0: float, t: int) -> Guarantee:
@@ -160,96 +155,34 @@ def smallest_k(*, t: int, epsilon0: float, n: int, c: float) -> int:
     return t + math.ceil(upper_bound(c / epsilon0 * math.log(n)))
 
 
-def geometric_histogram_cost(
-    *, epsilon: float, r: int, lengths: int = 1, tv: float = 0.0
-) -> Guarantee:
+def geometric_histogram_cost(*, epsilon: float, r: int, tv: float = 0.0) -> Guarantee:
     """Cost of a seed histogram with truncated geometric noise (guarantee.md, Theorem 7).
 
-        L = 1:  δ = g(r) = (1 - α) α^r / (1 + α - 2 α^(r+1)),   α = e^-ε
-        L > 1:  δ = 1 - (1 - g(r))^L,   α = e^(-ε/L)
+        δ = g(r) = (1 - α) α^r / (1 + α - 2 α^(r+1)),   α = e^-ε
 
     It is paid once, for any number of records. Noise is on -r … r. A cell of at least k records
-    is kept if its noisy count is at least k + r. With ε/L per length no finite loss exceeds ε.
+    is kept if its noisy count is at least k + r.
 
     Args:
-        epsilon: ε of all lengths together.
+        epsilon: ε of the histogram.
         r: Largest noise value, r ≥ 1.
-        lengths: L, the number of prefix lengths that have a histogram.
-        tv: Total variation of the law's table; (1 + e^ε) · tv · L is added to δ.
+        tv: Total variation of the law's table; (1 + e^ε) · tv is added to δ.
 
     Privacy:
-        Neighbours: add or remove one record of D_S, which moves one cell of each length.
+        Neighbours: add or remove one record of D_S, which moves one cell.
         Covers: the kept cells with their noisy counts, their labels and number, and every
             record generated from them. Each kept cell has at least k records, with certainty.
         Does not cover: exact counts, suppressed cells; the model of the other attributes.
-        Assumes: lengths, k and r fixed independently of D_S; noise independent per cell.
+        Assumes: prefix length, k and r fixed independently of D_S; noise independent per cell.
     """
-    _require(0 < epsilon < math.inf and r >= 1 and lengths >= 1, _HISTOGRAM_NEEDS)
-    each = epsilon / lengths
-    whole = -math.expm1(-each * (r + 1)) - math.exp(-each) * math.expm1(-each * r)
-    edge = -math.expm1(-each) * math.exp(-each * r) / whole * (1 + 1e-12)
-    # L times the double ε / L may exceed ε by an ulp; its effect on δ is below this.
-    over = 2.0**-50 * epsilon if lengths > 1 else 0.0
-    ideal = upper_bound(over - math.expm1(lengths * math.log1p(-edge)))
-    return with_total_variation(
-        Guarantee(epsilon=epsilon, delta=min(1.0, ideal)), tv=tv, l0_sensitivity=lengths
+    _require(
+        0 < epsilon < math.inf and r >= 1,
+        f"Theorem 7 needs a finite ε > 0 and noise up to r ≥ 1; got ε = {epsilon}, r = {r}",
     )
-
-
-def gaussian_histogram_cost(
-    *, epsilon: float, sigma: float, r: int, lengths: int = 1, tv: float = 0.0
-) -> Guarantee:
-    """Cost of a seed histogram with truncated discrete Gaussian noise (guarantee.md, Theorem 7).
-
-        δ = 1 - (1 - g(r))^L + Σ_s G_L(s) · max(0, 1 - e^(ε - loss(s))),
-        loss(s) = (2 s + L) / (2 σ²)
-
-    Noise is on -r … r. G_L is the L-fold convolution of g on -r … r - 1: the loss depends on
-    the sum s only. For four or more lengths r is smaller than for geometric noise.
-
-    Args:
-        epsilon: ε at which δ is computed.
-        sigma: Scale of the noise.
-        r: Largest noise value, r ≥ 1.
-        lengths: L, the number of prefix lengths that have a histogram.
-        tv: Total variation of the law's table; (1 + e^ε) · tv · L is added to δ.
-
-    Privacy:
-        Neighbours, Covers, Does not cover, Assumes: as ``geometric_histogram_cost``.
-    """
-    _require(0 < epsilon < math.inf and r >= 1 and lengths >= 1, _HISTOGRAM_NEEDS)
-    _require(0 < sigma < math.inf, f"Gaussian noise needs 0 < σ < ∞; got {sigma}")
-    log_g = -0.5 * (np.arange(-r, r + 1) / sigma) ** 2
-    log_g -= log_sum_exp(log_g)
-    finite = _finite_loss_delta(log_g[:-1], epsilon=epsilon, sigma=sigma, lengths=lengths)
-    infinite = -math.expm1(lengths * math.log1p(-math.exp(log_g[-1])))
-    ideal = Guarantee(epsilon=epsilon, delta=min(1.0, (finite + infinite) * (1 + 1e-11)))
-    return with_total_variation(ideal, tv=tv, l0_sensitivity=lengths)
-
-
-def _finite_loss_delta(log_g: Reals, *, epsilon: float, sigma: float, lengths: int) -> float:
-    """Sum over s in ``gaussian_histogram_cost``, rounded up; ``log_g`` is on -r … r - 1."""
-    r = len(log_g) // 2
-    # Exponential tilting by e^(θz) moves the sums with loss ε from the tail, where the FFT has no
-    # accurate digits, to the centre. The FFT error is about log2(size) ulp of the 2-norm.
-    tilt = max(0.0, epsilon / lengths - 1 / (2 * sigma**2))
-    log_tilted = log_g + tilt * np.arange(-r, r)
-    log_mass = log_sum_exp(log_tilted)
-    tilted = np.exp(log_tilted - log_mass)
-    size = 2 ** math.ceil(math.log2(2 * r * lengths))
-    convolved = np.fft.irfft(np.fft.rfft(tilted, size) ** lengths, size)
-    error = 2.0**-50 * lengths * math.log2(size) * float(tilted @ tilted)
-    s = np.arange(2 * r * lengths - lengths + 1) - r * lengths
-    loss = (2 * s + lengths) / (2 * sigma**2)
-    over = loss > epsilon
-    untilt = np.exp(lengths * log_mass - tilt * s[over]) * -np.expm1(epsilon - loss[over])
-    return float((np.maximum(convolved[: len(s)][over], 0.0) + error) @ untilt)
-
-
-def log_sum_exp(values: Reals) -> float:
-    """Compute log Σ e^v without overflow."""
-    largest = float(values.max())
-    return largest + math.log(float(np.exp(values - largest).sum()))
+    whole = -math.expm1(-epsilon * (r + 1)) - math.exp(-epsilon) * math.expm1(-epsilon * r)
+    edge = upper_bound(-math.expm1(-epsilon) * math.exp(-epsilon * r) / whole * (1 + 1e-12))
+    ideal = Guarantee(epsilon=epsilon, delta=min(1.0, edge))
+    return with_total_variation(ideal, tv=tv, l0_sensitivity=1)
 
 
 def paper_entropy_sensitivity(n: int) -> float:

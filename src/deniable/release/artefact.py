@@ -60,9 +60,9 @@ from deniable.release.generation import (
 )
 from deniable.release.manifest import ACCOUNTANT, Certificate, add_checksum, json_number
 from deniable.release.manifest import FORMAT as MANIFEST_FORMAT
-from deniable.release.prefix_distribution import combine_levels
+from deniable.release.prefix_distribution import combine_prefixes
 from deniable.release.query_answer import BandRule, QueryAnswer
-from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
+from deniable.release.seed_histogram import KeptPrefixes
 from deniable.release.untrusted_files import (
     MAX_ARRAYS_BYTES,
     MAX_TEXT_BYTES,
@@ -109,8 +109,8 @@ class Artefact:
         schema: The columns of every record.
         network: The learnt distribution.
         evidence: The noisy counts that the model was estimated from.
-        omegas: The number of drawn attributes, one of these for each record.
-        histogram: The kept prefixes of seeds, of length m - ω.
+        omega: The number of drawn attributes.
+        histogram: The kept prefixes of seeds, of length m - ω; None if all attributes are drawn.
         certificate: The guarantee and the costs behind it.
         kind: The kind of data frame that records are returned in.
     """
@@ -118,19 +118,18 @@ class Artefact:
     schema: Schema
     network: Network
     evidence: Evidence = field(repr=False)
-    omegas: tuple[int, ...]
-    histogram: SeedHistogram = field(repr=False)
+    omega: int
+    histogram: KeptPrefixes | None = field(repr=False)
     certificate: Certificate
     kind: FrameKind = field(repr=False)
 
     def __post_init__(self) -> None:
         m = len(self.network.order)
-        ascending = list(self.omegas) == sorted(set(self.omegas))
-        if not (self.omegas and ascending and self.omegas[0] > 0 and self.omegas[-1] <= m):
+        if not 0 < self.omega <= m:
             raise InvariantError(f"an artefact draws between 1 and {m} attributes")
-        lengths = [m - omega for omega in reversed(self.omegas) if omega < m]
-        if [level.length for level in self.histogram.levels] != lengths:
-            raise InvariantError("an artefact has kept prefixes of the lengths that ω leaves")
+        length = 0 if self.histogram is None else self.histogram.length
+        if length != m - self.omega:
+            raise InvariantError("an artefact has kept prefixes of the length that ω leaves")
         if isinstance(self.evidence, TableCounts):
             tables = [t for t in self.network.tables if isinstance(t, ConditionalTable)]
             shapes = [table.probabilities.shape for table in tables]
@@ -211,16 +210,17 @@ class Artefact:
     ) -> GeneratedRecords:
         """The encoded records of a key, drawn when they are read."""
         solver, masks = self.schema.constraint_solver, self.schema.pair_masks
-        levels = () if isinstance(self.evidence, TableCounts) else self.histogram.levels
+        combined = None
+        if self.histogram is not None and not isinstance(self.evidence, TableCounts):
+            combined = combine_prefixes(self.network, self.histogram, masks)
         return GeneratedRecords(
             network=self.network,
             histogram=self.histogram,
-            omegas=self.omegas,
             randomness=randomness,
             number=number,
             feasible=solver.feasible if solver else always_feasible,
             pair_masks=masks,
-            prefixes=combine_levels(self.network, levels, masks),
+            prefixes=combined,
             workers=workers,
         )
 
@@ -248,7 +248,7 @@ class Artefact:
 
     def files(self) -> dict[str, bytes]:
         """Serialize the artefact: file contents by name, the same bytes for the same content."""
-        names = self.schema.names
+        names, seeds = self.schema.names, self.histogram
         parents = self.network.graph.parents
         described = {
             "format": FORMAT,
@@ -262,13 +262,10 @@ class Artefact:
                 for name, table in zip(names, self.network.tables, strict=True)
                 if isinstance(table, LogLinearConditional)
             ],
-            "omegas": list(self.omegas),
+            "omegas": [self.omega],
             "kept": None if self.kept is None else self.kept.document(),
             "evidence": describe_evidence(self.evidence, names),
-            "seeds": [
-                {"length": level.length, "records": level.records}
-                for level in self.histogram.levels
-            ],
+            "seeds": [{"length": seeds.length, "records": seeds.records}] if seeds else [],
         }
         return {
             "artefact.json": encode_json(described),
@@ -279,9 +276,9 @@ class Artefact:
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = evidence_arrays(self.evidence, self.network)
         arrays |= conditional_arrays(self.network)
-        for level in self.histogram.levels:
-            arrays[f"prefixes_{level.length}"] = level.prefixes
-            arrays[f"seeds_{level.length}"] = level.counts
+        if self.histogram is not None:
+            arrays[f"prefixes_{self.histogram.length}"] = self.histogram.prefixes
+            arrays[f"seeds_{self.histogram.length}"] = self.histogram.counts
         return arrays
 
 
@@ -326,24 +323,33 @@ def _assemble(folder: Path, facts: Mapping[str, Any], manifest: Mapping[str, Any
             )
             for i, is_log_linear in enumerate(name in names for name in schema.names)
         )
-        levels = tuple(
-            KeptPrefixes(
-                prefixes=arrays.take(f"prefixes_{seeds['length']}", CODE),
-                counts=arrays.take(f"seeds_{seeds['length']}", np.int64),
-                records=int(seeds["records"]),
-            )
-            for seeds in facts["seeds"]
-        )
-    require_fit(schema, order, levels)
+        histogram = _read_histogram(facts["seeds"], arrays)
+    if histogram is not None:
+        require_fit(schema, order, histogram)
     network = Network(schema.attributes, graph, order, tables, groups)
+    (omega,) = facts["omegas"]
     return Artefact(
         schema=schema,
         network=network,
         evidence=evidence,
-        omegas=tuple(int(omega) for omega in facts["omegas"]),
-        histogram=SeedHistogram(levels),
+        omega=int(omega),
+        histogram=histogram,
         certificate=certificate,
         kind=PolarsKind(tuple(record_dtypes(schema.columns))),
+    )
+
+
+def _read_histogram(
+    described: Sequence[Mapping[str, Any]], arrays: ArrayFile
+) -> KeptPrefixes | None:
+    """Read the kept prefixes; none if all attributes are drawn."""
+    if not described:
+        return None
+    (seeds,) = described
+    return KeptPrefixes(
+        prefixes=arrays.take(f"prefixes_{seeds['length']}", CODE),
+        counts=arrays.take(f"seeds_{seeds['length']}", np.int64),
+        records=int(seeds["records"]),
     )
 
 

@@ -365,11 +365,10 @@ def log_linear_names(schema: Schema, facts: Mapping[str, Any]) -> set[str]:
     return names
 
 
-def require_fit(schema: Schema, order: tuple[int, ...], levels: tuple[KeptPrefixes, ...]) -> None:
+def require_fit(schema: Schema, order: tuple[int, ...], kept: KeptPrefixes) -> None:
     """Refuse prefixes that hold a code outside its attribute's domain."""
-    for level in levels:
-        sizes = [schema.sizes[i] for i in order[: level.length]]
-        if (level.prefixes >= np.array(sizes)).any():
-            raise ArtefactError("a kept prefix does not fit the schema")
-        if max(level.counts.sum(dtype=np.float64), abs(level.records)) > _MAX_SEEDS:
-            raise ArtefactError("the noisy number of seeds is too large")
+    sizes = [schema.sizes[i] for i in order[: kept.length]]
+    if (kept.prefixes >= np.array(sizes)).any():
+        raise ArtefactError("a kept prefix does not fit the schema")
+    if max(kept.counts.sum(dtype=np.float64), abs(kept.records)) > _MAX_SEEDS:
+        raise ArtefactError("the noisy number of seeds is too large")

@@ -4,7 +4,7 @@ Records are drawn in numbered blocks. A block depends on nothing but its number 
 number of workers draws the same records. They are decoded block by block too.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Protocol
@@ -21,7 +21,7 @@ from deniable.model.bayesian_network import DrawMethod, Network, empty_codes
 from deniable.privacy.plan import require_record_count
 from deniable.randomness import Randomness, Rng
 from deniable.release.prefix_distribution import PrefixDistribution
-from deniable.release.seed_histogram import SeedHistogram
+from deniable.release.seed_histogram import KeptPrefixes
 from deniable.schema.pair_masks import PairMasks, allowed_codes, contradictions
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, count_cores, keep_freed_memory, map_in_order, no_progress
@@ -103,10 +103,10 @@ class KeptRecords:
 class GeneratedRecords:
     """Records of an artefact and a key, drawn again at every reading.
 
-    For each record ω is drawn; then a prefix of length m - ω; then the other attributes, all of
-    them if ω = m. Prefixes have the combined distribution of kept prefixes and model, if there is
-    one. Otherwise kept prefixes are drawn in proportion to their noisy counts, and the model draws
-    the prefixes of the remaining records.
+    For each record a prefix is drawn, of the length of the kept ones; then the other attributes.
+    Prefixes have the combined distribution of kept prefixes and model, if there is one. Otherwise
+    kept prefixes are drawn in proportion to their noisy counts, and the model draws the prefixes of
+    the remaining records.
 
     Records that fit one block are drawn by systematic sampling, so their frequencies match the
     model more closely than those of independent draws. With more, beyond a quarter of a million,
@@ -114,24 +114,22 @@ class GeneratedRecords:
 
     Attributes:
         network: The distribution of the drawn attributes.
-        histogram: The kept prefixes of seeds.
-        omegas: The values of ω, one chosen uniformly for each record.
+        histogram: The kept prefixes of seeds, if there are any.
         randomness: Addressed by a key.
         number: The number of records.
         feasible: The constraints of the schema.
         pair_masks: The constraints on two attributes, as allowed combinations of codes.
-        prefixes: Combined distributions of kept prefixes and model, by length, if there are any.
+        prefixes: The combined distribution of kept prefixes and model, if there is one.
         workers: Threads; None: one for each core.
     """
 
     network: Network
-    histogram: SeedHistogram = field(repr=False)
-    omegas: tuple[int, ...]
+    histogram: KeptPrefixes | None = field(repr=False)
     randomness: Randomness = field(repr=False)
     number: int
     feasible: Feasible = field(default=always_feasible, repr=False)
     pair_masks: PairMasks = field(default_factory=dict, repr=False)
-    prefixes: Mapping[int, PrefixDistribution] = field(default_factory=dict, repr=False)
+    prefixes: PrefixDistribution | None = field(default=None, repr=False)
     workers: int | None = None
 
     def __post_init__(self) -> None:
@@ -157,36 +155,24 @@ class GeneratedRecords:
         return draw_feasible(partial(self._draw, method=method), number, rng, self.feasible)
 
     def _draw(self, number: int, rng: Rng, *, method: DrawMethod) -> Codes:
-        m = len(self.network.order)
-        if len(self.omegas) == 1:
-            return self._keep_and_draw(m - self.omegas[0], number, rng, method)
-        records = empty_codes(number, self.network.attributes)
-        chosen = np.asarray(self.omegas)[rng.integers(len(self.omegas), number)]
-        for omega in self.omegas:
-            rows = np.flatnonzero(chosen == omega)
-            records[rows] = self._keep_and_draw(m - omega, len(rows), rng, method)
-        return records
-
-    def _keep_and_draw(self, length: int, number: int, rng: Rng, method: DrawMethod) -> Codes:
-        """Draw records: a prefix of ``length`` from the histogram, then the rest from the network.
+        """Draw records: a prefix from the histogram, then the rest from the network.
 
         A record that is assigned no prefix is drawn from the network, and redrawn while its prefix
         is in the histogram, because such prefixes already have their full weight. After
         ``MAX_PREFIX_REDRAWS`` attempts it is accepted.
         """
-        network = self.network
-        if length == 0:
-            records = empty_codes(number, network.attributes)
+        network, kept = self.network, self.histogram
+        records = empty_codes(number, network.attributes)
+        if kept is None:
             self.draw_rest(records, rng, 0, method)
             return records
-        records = empty_codes(number, network.attributes)
+        length = kept.length
         columns = list(network.order[:length])
-        if length in self.prefixes:
+        if self.prefixes is not None:
             stratified = method == "systematic"
-            records[:, columns] = self.prefixes[length].draw(number, rng, stratified=stratified)
+            records[:, columns] = self.prefixes.draw(number, rng, stratified=stratified)
             self.draw_rest(records, rng, length, method)
             return records
-        kept = self.histogram.of_length(length)
         prefix = kept.draw(number, rng, stratified=method == "systematic")
         free = np.flatnonzero(prefix < 0)
         if len(kept.prefixes):

@@ -21,7 +21,7 @@ from deniable.model.bayesian_network import Network, empty_codes
 from deniable.model.guided_search import GuidedSearch
 from deniable.model.pairwise.record_pool import pool_records
 from deniable.randomness import Keyed, Rng
-from deniable.release.seed_histogram import KeptPrefixes, SeedHistogram
+from deniable.release.seed_histogram import KeptPrefixes
 from deniable.schema.pair_masks import PairMasks, allowed_codes, masked_with
 
 # Bounds the possible prefixes that are listed, and their number times that of all attributes;
@@ -94,7 +94,7 @@ def combine_prefixes(
 
     Args:
         network: The model, which knows pairs well.
-        kept: Kept prefixes of one length.
+        kept: The kept prefixes.
         pair_masks: Combinations of two values that the constraints allow.
 
     Returns:
@@ -126,26 +126,18 @@ def combine_prefixes(
     )
 
 
-def combine_levels(
-    network: Network, levels: Sequence[KeptPrefixes], pair_masks: PairMasks
-) -> dict[int, PrefixDistribution]:
-    """Combine kept prefixes with the model, by length; without lengths that have no result."""
-    combined = (combine_prefixes(network, level, pair_masks) for level in levels)
-    return {prefixes.length: prefixes for prefixes in combined if prefixes is not None}
-
-
 def draw_prefix_pool(
-    network: Network, histogram: SeedHistogram, pair_masks: PairMasks
+    network: Network, kept: KeptPrefixes | None, pair_masks: PairMasks
 ) -> Codes | None:
-    """Draw a pool of prefixes of the longest length, to which later attributes are fitted.
+    """Draw a pool of prefixes, to which later attributes are fitted.
 
     Drawn with a public key. None if another fit is not worth it: the prefixes are nearly the
     model's, or there are many attributes.
     """
     m = len(network.order)
-    if not histogram.levels or m > _MAX_FITTED_ATTRIBUTES:
+    if kept is None or m > _MAX_FITTED_ATTRIBUTES:
         return None
-    combined = combine_prefixes(network, histogram.levels[-1], pair_masks)
+    combined = combine_prefixes(network, kept, pair_masks)
     if combined is None or combined.distance < _MIN_DISTANCE:
         return None
     return combined.draw(pool_records(m), Keyed(_POOL_KEY).at("parameters"), stratified=True)

@@ -5,8 +5,7 @@ never the seeds, so any number of records costs the same as one. ``choose_omega`
 length from the noisy model before the seeds are counted.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -35,7 +34,7 @@ MIN_SHARED_FRACTION = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class KeptPrefixes:
-    """Kept prefixes of one length, with their noisy counts.
+    """Kept prefixes of seeds, with their noisy counts.
 
     Attributes:
         prefixes: One row per prefix, one column per attribute in the order σ; rows are sorted, so
@@ -126,59 +125,36 @@ class KeptPrefixes:
         return np.where(prefix == self._search(last), prefix, _AMBIGUOUS_SLOT)
 
 
-@dataclass(frozen=True)
-class SeedHistogram:
-    """Kept prefixes of every length; empty if no seeds are used."""
-
-    levels: tuple[KeptPrefixes, ...] = field(default=())
-
-    def of_length(self, length: int) -> KeptPrefixes:
-        """Find the kept prefixes of one length."""
-        return next(level for level in self.levels if level.length == length)
-
-
 def learn_histogram(
-    rng: Rng, counted: Sequence[FrequentPrefixes], *, k: int, law: Law, records: int
-) -> tuple[SeedHistogram, Spend]:
+    rng: Rng, counted: FrequentPrefixes, *, k: int, law: Law, records: int
+) -> tuple[KeptPrefixes, Spend]:
     """Measure the noisy seed histogram, with its privacy spend (guarantee.md, Theorem 7).
 
-    At each length, every prefix shared by at least ``k`` seeds gets independent noise. It is kept
-    if its noisy count is at least k + r, where r bounds the noise.
+    Every prefix shared by at least ``k`` seeds gets independent noise. It is kept if its noisy
+    count is at least k + r, where r bounds the noise.
 
     Args:
         rng: Source of the noise.
-        counted: For each length, prefixes of the seeds with exact counts, among them all that at
-            least k seeds share. Confidential.
+        counted: Prefixes of the seeds with exact counts, among them all that at least k seeds
+            share. Confidential.
         k: A prefix shared by fewer seeds is never kept.
         law: Bounded noise on -r … r.
         records: The noisy number of seeds, from an earlier spend.
 
     Privacy:
-        Neighbours: add or remove one seed, which moves one cell of each length by one.
+        Neighbours: add or remove one seed, which moves one cell by one.
         Covers: the kept prefixes, their noisy counts, their number and order, and any number
             of records made from them: as if noise had been added to every cell of the domain,
             since a cell of fewer than k can never reach k + r. With certainty, each kept
             prefix is shared by at least k seeds.
         Does not cover: the model that draws the other attributes; the exact counts.
-        Assumes: lengths, k and the law were fixed without reading these seeds.
+        Assumes: the length, k and the law were fixed without reading these seeds.
     """
-    frequent = [level.at_least(k) for level in counted]
-    exact = [level.counts for level in frequent]
-    noisy, spent = add_noise(
-        rng,
-        np.concatenate(exact),
-        law,
-        what="seed prefixes",
-        part="seeds",
-        l0_sensitivity=len(frequent),
-    )
-    by_length = np.split(noisy, np.cumsum([len(shared) for shared in exact])[:-1])
-    levels = []
-    for level, counts in zip(frequent, by_length, strict=True):
-        kept = counts >= k + law.radius
-        prefixes = level.prefixes[kept]
-        levels.append(KeptPrefixes(prefixes=prefixes, counts=counts[kept], records=records))
-    return SeedHistogram(tuple(levels)), spent
+    frequent = counted.at_least(k)
+    noisy, spent = add_noise(rng, frequent.counts, law, what="seed prefixes", part="seeds")
+    is_kept = noisy >= k + law.radius
+    prefixes, counts = frequent.prefixes[is_kept], noisy[is_kept]
+    return KeptPrefixes(prefixes=prefixes, counts=counts, records=records), spent
 
 
 def choose_omega(

@@ -30,7 +30,6 @@ _LAWS = {
     "rounded_gaussian": "Gaussian",
     "discrete_laplace": "Laplace",
     "truncated_geometric": "geometric",
-    "truncated_discrete_gaussian": "bounded Gaussian",
 }
 # Stages that are listed one by one; the one-way tables of more columns share a row.
 _MAX_LISTED = 20

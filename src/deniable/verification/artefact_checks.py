@@ -30,7 +30,7 @@ from deniable.release.artefact import Artefact, load
 from deniable.release.atomic_files import encode_json, file_hash
 from deniable.release.manifest import add_checksum
 from deniable.release.prefix_distribution import draw_prefix_pool
-from deniable.release.seed_histogram import MIN_SHARED_FRACTION, choose_omega
+from deniable.release.seed_histogram import MIN_SHARED_FRACTION, KeptPrefixes, choose_omega
 from deniable.release.untrusted_files import read_json
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
@@ -130,7 +130,7 @@ def _check_manifests(home: Path, claims: ManifestClaims) -> str:
 def _check_model(artefact: Artefact, claims: ManifestClaims) -> str | Inexact:
     """Check ω and the graph against the parameters, and the tables against the noisy counts."""
     parameters, network = claims.parameters, artefact.network
-    same = list(artefact.omegas) == parameters["omega"]
+    same = parameters["omega"] == [artefact.omega]
     require(same, "ω in the artefact differs from the manifest")
     if parameters["graph"] == "learnt" and not claims.is_pairwise:
         costs = [cost(parents, network.attributes) for parents in network.graph.parents]
@@ -156,17 +156,17 @@ def _require_chosen_omega(
     """
     if claims.parameters.get("omega_requested") != "auto":
         return
-    levels = artefact.histogram.levels
+    kept = artefact.histogram
     chosen = [
         choose_omega(
             network,
-            records=levels[0].records if levels else 0,
+            records=0 if kept is None else kept.records,
             threshold=claims.parameters.get("threshold", 1),
             min_shared=MIN_SHARED_FRACTION + difference,
         )
         for difference in {-tolerance, tolerance}
     ]
-    same = len(artefact.omegas) == 1 and min(chosen) <= artefact.omegas[0] <= max(chosen)
+    same = min(chosen) <= artefact.omega <= max(chosen)
     require(same, "ω is not the one that is chosen automatically for this model")
 
 
@@ -296,20 +296,20 @@ def _ledger_noise(claims: ManifestClaims) -> PairNoise:
 
 
 def _check_prefixes(artefact: Artefact, claims: ManifestClaims) -> str:
-    """Check the kept prefixes: one level per length, counts at the threshold or above, sorted."""
-    m, levels = len(claims.names), artefact.histogram.levels
-    lengths = sorted(m - omega for omega in artefact.omegas if omega < m)
-    lengths = lengths if claims.mode == "one-shot" else []
-    require([level.length for level in levels] == lengths, "unexpected prefix lengths")
-    require(len({level.records for level in levels}) <= 1, "the levels have different totals")
-    if levels and isinstance(artefact.evidence, PairwiseMeasurements):
-        same = levels[0].records == round(artefact.evidence.records)
+    """Check the kept prefixes: sorted, of the right total, counts at the threshold or above."""
+    kept, number = artefact.histogram, 0
+    require((kept is not None) == claims.has_seed_histogram, "unexpected prefix length")
+    if kept is not None:
+        _require_valid_prefixes(kept, artefact, claims)
+        number = len(kept.counts)
+    return f"Kept prefixes that are sorted, with noisy counts of at least k + r: all {number:,}."
+
+
+def _require_valid_prefixes(kept: KeptPrefixes, artefact: Artefact, claims: ManifestClaims) -> None:
+    if isinstance(artefact.evidence, PairwiseMeasurements):
+        same = kept.records == round(artefact.evidence.records)
         require(same, "the noisy number of seeds does not follow from the noisy values")
-    for level in levels:
-        low = (level.counts < claims.parameters["threshold"]).any()
-        require(not low, "a kept prefix has a noisy count below k + r")
-        rows = level.prefixes.tolist()
-        ascending = all(one < two for one, two in pairwise(rows))
-        require(ascending, "prefixes are duplicated or not sorted")
-    kept = sum(len(level.counts) for level in levels)
-    return f"Kept prefixes that are sorted, with noisy counts of at least k + r: all {kept:,}."
+    low = (kept.counts < claims.parameters["threshold"]).any()
+    require(not low, "a kept prefix has a noisy count below k + r")
+    ascending = all(one < two for one, two in pairwise(kept.prefixes.tolist()))
+    require(ascending, "prefixes are duplicated or not sorted")

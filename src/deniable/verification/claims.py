@@ -283,11 +283,9 @@ class ManifestClaims:
         return Guarantee(epsilon=each, delta=cost.delta / steps)
 
     @property
-    def prefix_lengths(self) -> int:
-        """Number of prefix lengths that have a seed histogram."""
-        if self.mode != "one-shot":
-            return 0
-        return sum(omega < len(self.names) for omega in self.parameters["omega"])
+    def has_seed_histogram(self) -> bool:
+        """Whether prefixes of seeds were counted: in mode ``one-shot``, unless ω = m."""
+        return self.mode == "one-shot" and self.parameters["omega"] != [len(self.names)]
 
 
 def _parse_real(value: Any) -> float:

@@ -57,13 +57,13 @@ def _check_ledger(claims: ManifestClaims) -> str:
     """Check that the ledger has exactly the spends that this mode makes with this schema."""
     expected = [(DRAFT_SPEND, "structure")] if claims.composed_draft is not None else []
     expected += _model_spends(claims)
-    expected += [("seed prefixes", "seeds")] if claims.prefix_lengths else []
+    expected += [("seed prefixes", "seeds")] if claims.has_seed_histogram else []
     expected += [("deniability tests", "seeds")] if claims.mode == "randomized" else []
     found = [(spend.what, spend.part) for spend in claims.spends]
     odd = [what for what, _ in sorted(set(expected) ^ set(found))]
     require(not odd, f'"{"".join(odd[:1])}" is missing or unexpected')
     require(found == expected, "an entry is duplicated or out of order")
-    moved = {"entropies": _entropy_counts(claims), "seed prefixes": {claims.prefix_lengths}}
+    moved = {"entropies": _entropy_counts(claims)}
     if claims.is_pairwise:
         moved |= {what: {number} for what, number in claims.pair_stages.items()}
     for name, model in _summed_attributes(claims):
@@ -115,7 +115,7 @@ def _check_noise(claims: ManifestClaims) -> str:
     gaussian, laplace = "rounded_gaussian", "discrete_laplace"
     structure = {laplace} if paper else {gaussian}
     laws = {"entropies": structure, "number of records": structure}
-    laws["seed prefixes"] = {"truncated_geometric", "truncated_discrete_gaussian"}
+    laws["seed prefixes"] = {"truncated_geometric"}
     laws["deniability tests"] = {laplace}
     if claims.is_pairwise:
         laws |= {spend.what: {gaussian} for spend in claims.spends if spend.part != "seeds"}

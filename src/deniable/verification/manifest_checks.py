@@ -96,7 +96,7 @@ def compose_sentence(claims: ManifestClaims) -> str:
     elif claims.mode == "randomized":
         each = Guarantee(**claims.document["spends"][-1]["each"])
         sentence = wording.randomized_claim(cost, records=parameters["records"], each=each)
-    elif claims.prefix_lengths:
+    elif claims.has_seed_histogram:
         sentence = wording.one_shot_claim(
             cost, k=parameters["k"] if copies else 1, private_draft="draft" in parameters
         )
@@ -232,7 +232,7 @@ def expected_parameters(claims: ManifestClaims) -> set[str]:
         "parameters": not claims.is_pairwise,
         "k": mode != "seedless",
         "omega_known": mode != "seedless",
-        "threshold": claims.prefix_lengths > 0,
+        "threshold": claims.has_seed_histogram,
         "gamma": mode == "randomized" or hidden,
         "epsilon0": mode == "randomized",
         "t": mode == "randomized",
@@ -283,8 +283,8 @@ def _check_parameters(claims: ManifestClaims) -> str:
     consecutive = omegas == list(range(omegas[0], omegas[-1] + 1))
     require(consecutive and omegas[-1] <= m, f"omega is not a range within 1 to {m}")
     require(claims.mode != "seedless" or omegas == [m], f"seedless mode needs omega = {m}")
-    automatic = parameters.get("omega_requested") == "auto"
-    require(not automatic or len(omegas) == 1, "an automatic omega is a single number")
+    single = claims.mode == "one-shot" or parameters.get("omega_requested") == "auto"
+    require(not single or len(omegas) == 1, "omega must be a single number")
     if "fractions" in parameters:
         require(not claims.is_pairwise, "a data split needs one of the paper's estimators")
         of_paper = claims.document["profile"] == "paper"

@@ -13,7 +13,6 @@ LAW_PARAMETERS: dict[str, tuple[str, ...]] = {
     "rounded_gaussian": ("sigma",),
     "discrete_laplace": ("epsilon",),
     "truncated_geometric": ("epsilon", "r"),
-    "truncated_discrete_gaussian": ("sigma", "r"),
 }
 _ENTRY_FIELDS = ("what", "part", "law", "sensitivity", "moved", "times", "each", "epsilon", "delta")
 

@@ -203,44 +203,44 @@ def run_table_checks(
 
     No count of its rows is shown.
     """
-    if artefact is not None and artefact.histogram.levels:
+    kept = artefact.histogram if artefact is not None else None
+    if artefact is not None and kept is not None:
         name = "kept prefixes in the table"
-        return [run_check(name, lambda: _check_prefixes_in_table(rows, claims, artefact))]
+        return [run_check(name, lambda: _check_prefixes_in_table(rows, claims, artefact, kept))]
     if claims.mode == "tested" and records is not None and "order" in claims.parameters:
         name = "deniability test in the table"
         return [run_check(name, lambda: _check_deniability(rows, claims, records))]
     return []
 
 
-def _check_prefixes_in_table(rows: Codes, claims: ManifestClaims, artefact: Artefact) -> str:
+def _check_prefixes_in_table(
+    rows: Codes, claims: ManifestClaims, artefact: Artefact, kept: KeptPrefixes
+) -> str:
     """Check that k rows share each kept prefix, and that the noise is at most r.
 
     The noise is known only if every row was used: no split, no unit.
     """
-    parameters, levels = claims.parameters, artefact.histogram.levels
-    rare, distant = 0, 0
-    for level in levels:
-        shared = _count_sharing_rows(level, artefact, rows)
-        rare += int((shared < parameters["k"]).sum())
-        if claims.document["data_use"] == "whole" and artefact.schema.unit is None:
-            r = parameters["threshold"] - parameters["k"]
-            distant += int((abs(level.counts - shared) > r).sum())
-    kept = sum(len(level.counts) for level in levels)
-    require(not rare, f"{rare:,} of {kept:,} kept prefixes are shared by fewer than k rows")
-    require(
-        not distant,
-        f"{distant:,} of {kept:,} noisy counts differ from this table by more than noise can; is "
-        "it the table that the release was made from?",
-    )
-    return f"Kept prefixes that at least k rows of the table share: all {kept:,}."
+    parameters, number = claims.parameters, len(kept.counts)
+    shared = _count_sharing_rows(kept, artefact, rows)
+    rare = int((shared < parameters["k"]).sum())
+    require(not rare, f"{rare:,} of {number:,} kept prefixes are shared by fewer than k rows")
+    if claims.document["data_use"] == "whole" and artefact.schema.unit is None:
+        r = parameters["threshold"] - parameters["k"]
+        distant = int((abs(kept.counts - shared) > r).sum())
+        require(
+            not distant,
+            f"{distant:,} of {number:,} noisy counts differ from this table by more than noise "
+            "can; is it the table that the release was made from?",
+        )
+    return f"Kept prefixes that at least k rows of the table share: all {number:,}."
 
 
-def _count_sharing_rows(level: KeptPrefixes, artefact: Artefact, rows: Codes) -> Counts:
+def _count_sharing_rows(kept: KeptPrefixes, artefact: Artefact, rows: Codes) -> Counts:
     """Count the rows that share each kept prefix. Confidential."""
     network = artefact.network
-    cells = empty_codes(len(level.prefixes), network.attributes)
-    cells[:, list(network.order[: level.length])] = level.prefixes
-    counts = PrefixCounts.of(rows, network.order, [level.length], artefact.schema.sizes)
+    cells = empty_codes(len(kept.prefixes), network.attributes)
+    cells[:, list(network.order[: kept.length])] = kept.prefixes
+    counts = PrefixCounts.of(rows, network.order, [kept.length], artefact.schema.sizes)
     return counts.look_up(cells)[:, 0]
 
 

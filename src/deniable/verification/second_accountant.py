@@ -37,7 +37,6 @@ _MAX_EXACT_LAPLACE_R, _MAX_EXACT_GAUSSIAN_R = 2**15, 2**7
 _DOUBLE_LOG_ERROR = 2 * math.atanh(2.0**-43)
 _MIN_LOG_PROBABILITY = -95.0  # a loss of smaller probability counts as infinite
 _MAX_LOSS_VALUES, _MAX_LOSS_PAIRS = 2**18, 2**23
-_MAX_TABLE_STEPS, _MAX_BOUNDED_R = 2**13, 2**22
 _MAX_REPEATS, _MAX_EPSILON = 2**24, 1e8
 
 
@@ -127,8 +126,6 @@ def privacy_loss(spend: ManifestSpend) -> MixtureLoss:
     require(spend.sensitivity == 1, f"{spend.what}: bounded noise must have sensitivity 1")
     if spend.law == "truncated_geometric":
         return _truncated_geometric(spend.scale[0], spend.r, spend.moved)
-    if spend.law == "truncated_discrete_gaussian":
-        return _truncated_gaussian(spend.scale[0], spend.r, spend.moved)
     raise VerificationError(f"{spend.what}: no noise, so no privacy")
 
 
@@ -195,26 +192,6 @@ def _truncated_geometric(epsilon: float, r: int, moved: int) -> MixtureLoss:
     edge = -math.expm1(moved * math.log1p(-at_edge / total))
     error = moved * _bounded_table_error(r)
     return replace(loss, infinity_mass=loss.infinity_mass + edge, tv_error=error)
-
-
-def _truncated_gaussian(sigma: float, r: int, moved: int) -> MixtureLoss:
-    """Compute the loss (1 - 2z)/(2σ²) of noise z, summed over ``moved`` numbers (Theorem 7)."""
-    require(r <= _MAX_BOUNDED_R, f"bounded noise with r = {r:,} is too wide to audit")
-    z = np.arange(-r, r + 1)
-    weights = np.exp(-0.5 * (z / sigma) ** 2)
-    weights /= weights.sum()
-    edge = -math.expm1(moved * math.log1p(-float(weights[0])))
-    # Group a long table's z in steps; each takes its smallest z, where the loss is largest.
-    step = math.ceil(2 * r / _MAX_TABLE_STEPS)
-    each = np.add.reduceat(weights[1:], np.arange(0, 2 * r, step))
-    probabilities = reduce(np.convolve, [each] * moved) * (1 + 1e-11)
-    sums = (1 - r) * moved + step * np.arange(len(probabilities))
-    return MixtureLoss(
-        values=(moved - 2 * sums) / (2 * sigma**2),
-        probabilities=probabilities,
-        infinity_mass=edge,
-        tv_error=moved * _bounded_table_error(r),
-    )
 
 
 def _bounded_table_error(r: int) -> float:

@@ -100,7 +100,7 @@ def test_without_noise_the_artefact_is_the_same(parts, small_schema, tmp_path):
     [
         (2, {"data_use": "split", "epsilon": 5.0}),
         (7, {"mode": "seedless", "data_use": "split", "omega": None}),
-        (7, {"omega": "2-3", "epsilon": 3.0}),
+        (7, {"omega": "2", "epsilon": 3.0}),
     ],
 )
 def test_with_keyed_noise_units_and_splits_are_the_same(parts, people, tmp_path, number, options):
