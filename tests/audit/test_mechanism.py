@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from deniable.audit import case_runs, mechanism
-from deniable.audit.case_results import summarize_case
+from deniable.audit.attack_bounds import Rates, epsilon_lower_bound
+from deniable.audit.case_results import FALSE_ALARM_PROBABILITY, summarize_case
 from deniable.audit.case_runs import measure_block
 from deniable.audit.likelihood_ratio import ALL_TABLES
 from deniable.audit.mechanism import MechanismRuns, audit_mechanism, collect_blocks
 from deniable.audit.neighbours import all_cases, find_case
 from deniable.audit.planted_faults import FAULT_WORDS
 from deniable.counting import local
+from deniable.drafting import noisy_histograms
 from deniable.errors import ConfigError, OutputError
 from deniable.evaluation.checkpoints import CheckpointFolder
 from deniable.model.pairwise import measure, table_layout
@@ -175,6 +177,28 @@ def test_rows_of_a_split_that_are_not_drawn_as_stated_are_found(monkeypatch, fau
 
 def test_an_honest_split_is_within_its_promise():
     assert result_of("random split", blocks=20).exceeded == ()
+
+
+def test_a_draft_without_noise_is_found(monkeypatch):
+    """A fault in the source: the draft's counts are exact, and one more row moves rows_max."""
+    assert result_of("private draft").exceeded == ()
+    add_noise = noisy_histograms.add_noise
+    exact = lambda rng, counts, *given, **named: (  # noqa: E731
+        counts,
+        add_noise(rng, counts, *given, **named)[1],
+    )
+    monkeypatch.setattr(noisy_histograms, "add_noise", exact)
+    result = result_of("private draft", blocks=4)
+    assert 'the fact "draft.rows_max"' in " ".join(result.exceeded)
+
+
+@pytest.mark.parametrize("name", ["private draft", "randomized test"])
+def test_default_runs_prove_a_fact_that_always_gives_the_row_away(name):
+    """At the confidence of the verdict; half of the runs choose the fact, half measure it."""
+    case, bounds = find_case(name, OPTIONS), mechanism._BOUNDS_PER_CASE * len(all_cases(OPTIONS))
+    seen = Rates(0, case.runs // 2, case.runs // 2, case.runs // 2)
+    confidence = 1 - FALSE_ALARM_PROBABILITY / bounds
+    assert epsilon_lower_bound(seen, delta=OPTIONS["delta"], confidence=confidence) > 1
 
 
 TASKS = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
