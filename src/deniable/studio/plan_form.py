@@ -36,7 +36,8 @@ _HINTS = {
     "epsilon": "Smaller is more private, and less exact. Up to 1 is usual.",
     "delta": "Leave it as it is, unless a rule of yours asks for another.",
     "k": "Larger is stricter: less is copied, and more is drawn from the model.",
-    "mode": "One-shot suits almost always.",
+    "mode": "One-shot suits almost always. Seedless copies no combination of values. Tested and "
+    "randomized test each candidate, as the paper does.",
 }
 
 
