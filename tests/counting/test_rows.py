@@ -44,18 +44,6 @@ def test_frequent_prefixes_are_those_that_a_floor_of_rows_share(floor):
         assert list(found) == expected
 
 
-def test_ranked_rows_are_the_rows_and_those_that_share_their_prefixes():
-    rows, order = some_rows(), (1, 2, 0)
-    ranked = rows.ranked(order, [0, 2, 3], SIZES)
-    assert (ranked.number, ranked.levels) == (400, (0, 2, 3))
-    ranks = np.array([399, 3, 3])
-    own = ranked.at(ranks)
-    assert own.tolist() == rows.codes[ranks].tolist()
-    prefixes = [[tuple(row[list(order[:n])]) for row in rows.codes] for n in (0, 2, 3)]
-    expected = [[each.count(each[rank]) for each in prefixes] for rank in ranks]
-    assert ranked.look_up(own).tolist() == expected
-
-
 def test_a_floor_is_inclusive():
     level = FrequentPrefixes(np.zeros((2, 1), CODE), np.array([4, 5]))
     assert level.at_least(5).counts.tolist() == [5]

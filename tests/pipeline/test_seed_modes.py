@@ -206,16 +206,6 @@ def source_of(codes, run):
     return builtin_source(model, LocalRows(codes), run, records=5)
 
 
-def test_the_driver_draws_what_looks_up_single_seeds(small_codes, small_schema):
-    """Hidden ω, and the randomized test: from the system, and no task draws."""
-    hidden = {"omega": "2-3", "omega_known": False}
-    randomized = {"mode": "randomized", "k": 400, "omega": "3", "delta": 1e-6}
-    for options in (hidden, randomized):
-        source = source_of(small_codes, run_on_cluster(small_schema, Secret(), **options))
-        assert not isinstance(source.kernel, OwnOmegaKernel)
-        assert "candidate_draws" not in source.parameters
-
-
 def test_tasks_release_the_records_of_the_search_on_one_machine(small_codes, small_schema):
     """With a test's key, which is no secret and claims nothing."""
     run = run_on_cluster(small_schema, Keyed(5), omega="2-4")
@@ -227,6 +217,26 @@ def test_tasks_release_the_records_of_the_search_on_one_machine(small_codes, sma
     assert tally == counted
     for one, two in zip(here.blocks(), there.blocks(), strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"mode": "randomized"}, "--mode randomized is not available on Spark: its test needs"),
+        ({"profile": "paper"}, "--mode randomized is not available on Spark"),
+        (
+            {"mode": "tested", "omega": "2-3", "omega_known": False},
+            r"a hidden ω \(omega_known = false\) is not available on Spark: .* leave omega_known",
+        ),
+    ],
+)
+def test_what_looks_up_single_seeds_is_refused_on_a_cluster_before_reading(
+    small_schema, options, what
+):
+    with pytest.raises(ConfigError, match=what):
+        deniable.synthesize("/absent", small_schema, records=5, engine="spark", **options)
+    with pytest.raises(ConfigError, match=what):
+        deniable.plan(small_schema, records=5, engine="spark", **options)
 
 
 def test_a_model_of_one_s_own_is_refused_on_a_cluster_before_reading(small_schema):

@@ -120,39 +120,6 @@ class LocalRows:
             for at, length in enumerate(counts.levels)
         ]
 
-    def ranked(
-        self, order: Sequence[int], levels: Sequence[int], sizes: Sequence[int]
-    ) -> "LocalRankedRows":
-        """Prepare to look up rows by rank, and the rows that share a prefix."""
-        return LocalRankedRows(self.codes, PrefixCounts.of(self.codes, order, levels, sizes))
-
-
-@dataclass(frozen=True)
-class LocalRankedRows:
-    """Rows on this machine by their ranks, with their prefix counts. See ``RankedRows``."""
-
-    codes: Codes = field(repr=False)
-    counts: PrefixCounts = field(repr=False)
-
-    @property
-    def number(self) -> int:
-        """The number of rows."""
-        return len(self.codes)
-
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """The lengths of prefixes that are counted, ascending."""
-        return self.counts.levels
-
-    def at(self, ranks: Counts) -> Codes:
-        """Return the rows of these ranks."""
-        rows: Codes = self.codes[ranks]
-        return rows
-
-    def look_up(self, records: Codes) -> Counts:
-        """Count the rows that share each record's prefix, one column per level."""
-        return self.counts.look_up(records)
-
 
 class LocalEngine:
     """Runs blocks in threads of this process. See ``BlockEngine``."""

@@ -7,7 +7,7 @@ kept is a prefix of that order.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 
@@ -54,10 +54,9 @@ class PrefixCounts:
         order: σ, up to the longest level.
         levels: The prefix lengths to count, ascending.
         groups: For each level, the group of each seed. A group is the seeds with the same prefix;
-            groups are numbered in the ascending order of their prefixes.
+            groups are numbered in the ascending order of their prefixes. Empty if the seeds are
+            spooled to a file, since it would be as long as they are.
         sizes: For each level, the number of seeds in each group.
-        spooled: The seeds, if they are spooled to a file. ``groups`` is then empty, since it would
-            be as long as the seeds; the count of a seed is looked up on demand.
     """
 
     order: tuple[int, ...]
@@ -65,7 +64,6 @@ class PrefixCounts:
     groups: tuple[Counts, ...] = field(repr=False)
     sizes: tuple[Counts, ...] = field(repr=False)
     _steps: tuple[_TreeStep, ...] = field(repr=False)
-    spooled: SpooledCodes | None = field(repr=False, default=None)
 
     @classmethod
     def of(
@@ -111,7 +109,7 @@ class PrefixCounts:
         values = [sizes[column] for column in columns]
         prefixes, multiplicity = count_distinct_rows(seeds, columns, values)
         counts = cls.of_weighted(prefixes, multiplicity, range(len(columns)), levels, values)
-        return replace(counts, order=tuple(columns), groups=(), spooled=seeds)
+        return replace(counts, order=tuple(columns), groups=())
 
     @classmethod
     def of_weighted(
@@ -131,10 +129,6 @@ class PrefixCounts:
     @cached_property
     def of_seeds(self) -> tuple[Counts, ...]:
         """For each level, the number of seeds that share each seed's prefix, itself included."""
-        if self.spooled is not None:
-            # Callers only index these arrays by row, so a lazy look-up can replace them.
-            lazy = (_SharedCounts(self, self.spooled, at) for at in range(len(self.levels)))
-            return cast("tuple[Counts, ...]", tuple(lazy))
         return tuple(sizes[groups] for sizes, groups in zip(self.sizes, self.groups, strict=True))
 
     def look_up(self, records: Codes) -> Counts:
@@ -225,19 +219,6 @@ class SeedGroups:
             groups[which] = np.where(found < len(ends), found + start, -1)
             start += len(ends)
         return groups
-
-
-@dataclass(frozen=True)
-class _SharedCounts:
-    """Lazy array: the number of seeds that share each seed's prefix, looked up when indexed."""
-
-    counts: PrefixCounts
-    seeds: SpooledCodes
-    level: int
-
-    def __getitem__(self, rows: Indices) -> Counts:
-        shared: Counts = self.counts.look_up(self.seeds[rows])[:, self.level]
-        return shared
 
 
 def _split_groups(

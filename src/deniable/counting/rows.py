@@ -10,7 +10,6 @@ from typing import Protocol, Self
 
 import polars as pl
 
-from deniable.arrays import Codes, Counts
 from deniable.counting.contingency import ContingencyTable, Query
 from deniable.counting.prefix_counts import FrequentPrefixes
 from deniable.data.batches import AdjustedCounts
@@ -47,27 +46,6 @@ class BlockEngine(Protocol):
 
     def frame(self, kernel: Callable[[int], pl.DataFrame], blocks: int) -> Foreign | None:
         """Return the frames of all blocks as a data frame of the engine; None if it has none."""
-
-
-class RankedRows(Protocol):
-    """Rows by their ranks, and how many share a prefix: what a deniability test asks of the seeds.
-
-    All answers are confidential.
-    """
-
-    @property
-    def number(self) -> int:
-        """The number of rows."""
-
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """The lengths of prefixes that are counted, ascending."""
-
-    def at(self, ranks: Counts) -> Codes:
-        """Return the rows of these ranks; only the columns of the longest prefix are meaningful."""
-
-    def look_up(self, records: Codes) -> Counts:
-        """Count the rows that share each record's prefix, one column per level."""
 
 
 class Rows(Protocol):
@@ -119,17 +97,4 @@ class Rows(Protocol):
             lengths: The lengths of prefixes, ascending, each at least 1.
             sizes: The number of values of each attribute.
             floor: Prefixes that fewer rows share stay with the engine.
-        """
-
-    def ranked(
-        self, order: Sequence[int], levels: Sequence[int], sizes: Sequence[int]
-    ) -> RankedRows:
-        """Prepare to look up rows by rank, and the rows that share a prefix.
-
-        A row's rank is its place in the table, among these rows.
-
-        Args:
-            order: σ: a prefix is the first attributes in this order.
-            levels: The lengths of prefixes; 0 means all rows.
-            sizes: The number of values of each attribute.
         """

@@ -183,7 +183,24 @@ def _mode(config: Config) -> Mode:
             "the paper has no one-shot release: leave --profile paper out, or use --mode "
             "randomized, tested or seedless"
         )
+    if config.engine == "spark":
+        _require_counting_only(config, mode)
     return mode
+
+
+def _require_counting_only(config: Config, mode: Mode) -> None:
+    """Refuse what looks up single rows, which a cluster does not."""
+    if mode == "randomized":
+        what, other = "--mode randomized", "use --mode tested or one-shot"
+    elif mode == "tested" and not config.omega_known:
+        what, other = "a hidden ω (omega_known = false)", "leave omega_known out"
+    else:
+        return
+    raise ConfigError(
+        f"{what} is not available on Spark: its test needs the number of rows behind every "
+        "candidate, also of combinations that few rows share, and these stay on the cluster. "
+        f"Use --engine local, or {other}"
+    )
 
 
 def _draft(schema: Schema) -> Guarantee | None:

@@ -63,15 +63,14 @@ def builtin_source(model: NetworkModel, seeds: Rows, run: Run, *, records: int) 
     """Make the kernel of the built-in model: candidates are tested by their prefixes.
 
     Privacy:
-        Covers: as the mode's own kernel. On a cluster, tasks run the kernel of mode ``tested`` with
-            a known ω, and draw from an expanded secret (``randomness:task_randomness``): its
-            guarantee is then computational, which the sentence states. All other kernels run on
-            the driver and draw from the operating system.
+        Covers: as the mode's own kernel. On a cluster, tasks run the kernel, and draw from an
+            expanded secret (``randomness:task_randomness``): its guarantee is then computational,
+            which the sentence states.
     """
     test = run.plan.test
     law = test.law if test is not None else exact()
     is_secret = run.randomness.is_secret
-    drawn_by_tasks = run.config.engine == "spark" and not _runs_on_driver(model, run)
+    drawn_by_tasks = run.config.engine == "spark"
     mechanism = SeedMechanism(
         seeds=seeds,
         randomness=task_randomness(run.randomness) if drawn_by_tasks else run.randomness,
@@ -124,7 +123,7 @@ def release_candidates(
         source: Proposes and tests candidates.
         run: The run.
         records: The number of records.
-        engine: The cluster, where there is one: its tasks run what does not read single seeds.
+        engine: The cluster, where there is one: its tasks run the kernel.
 
     Returns:
         The records, and the confidential numbers of candidates and of those that passed.
@@ -144,31 +143,18 @@ def release_candidates(
             run.progress("candidates that passed", min(tally["passed"], records), records)
             yield block
 
-    # On a cluster, a block asks for jobs: none is run ahead.
-    proposed = (
-        map_in_order(source.kernel, count_up(), workers=run.config.workers or count_cores())
-        if engine is None
-        else map(source.kernel, count_up())
-    )
+    workers = run.config.workers or count_cores()
+    proposed = map_in_order(source.kernel, count_up(), workers=workers)
     kept = collect(
         counted(proposed), records=records, block_size=source.block_size, max_attempts=limit
     )
     return KeptRecords.collect(kept, columns=len(run.schema.names)), tally
 
 
-def _is_hidden(model: NetworkModel, run: Run) -> bool:
-    return not (run.config.omega_known or len(model.omegas) == 1)
-
-
-def _runs_on_driver(model: NetworkModel, run: Run) -> bool:
-    """Whether the kernel looks up single seeds, so that it cannot run in tasks."""
-    return run.plan.mode == "randomized" or _is_hidden(model, run)
-
-
 def _kernel(model: NetworkModel, mechanism: SeedMechanism, run: Run) -> Kernel:
     """Choose the kernel of the mode for the built-in model."""
     config, test = run.config, run.plan.test
-    hidden = _is_hidden(model, run)
+    hidden = not (config.omega_known or len(model.omegas) == 1)
     if run.plan.mode == "randomized":
         # Without noise nothing is guaranteed, but an empty table still needs a seed to draw.
         dummies = test.dummies if test is not None else int(not mechanism.seeds.number)

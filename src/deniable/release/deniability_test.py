@@ -7,11 +7,11 @@ other model the seeds are scanned. Both ways are here, and must agree.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from deniable.arrays import Codes, Counts, Indices, Mask, Reals
+from deniable.counting.prefix_counts import PrefixCounts
 from deniable.errors import ConfigError, InvariantError
 from deniable.model.protocol import GenerativeModel
 from deniable.model.seed_based import NetworkModel
@@ -27,13 +27,6 @@ _CANDIDATES_PER_CALL = 32
 _PROBABILITIES_PER_CALL = 2**17
 
 _IMPOSSIBLE = "the model gives probability 0 to a candidate that it drew"
-
-
-class PrefixLookUp(Protocol):
-    """The number of seeds that share a prefix, for any record."""
-
-    def look_up(self, records: Codes) -> Counts:
-        """Count the seeds that share each record's prefix: N_ℓ, one column per level ℓ."""
 
 
 def range_index(log_probability: Reals, *, gamma: float) -> Counts:
@@ -189,7 +182,7 @@ def _sample_seeds(seeds: int, number: int, rng: Rng) -> Indices:
     return np.sort(np.argpartition(rng.words(seeds), number)[:number])
 
 
-def count_own_omega(counts: PrefixLookUp, own: Codes, omega_at: Indices) -> Counts:
+def count_own_omega(counts: PrefixCounts, own: Codes, omega_at: Indices) -> Counts:
     """Count the plausible seeds of candidates whose ω is public, by look-up.
 
     Synthesis copies the kept attributes and draws the others from conditionals that read only
@@ -211,7 +204,7 @@ def count_own_omega(counts: PrefixLookUp, own: Codes, omega_at: Indices) -> Coun
 
 
 def count_hidden_omega(
-    model: NetworkModel, counts: PrefixLookUp, candidates: Codes, own: Codes, *, gamma: float
+    model: NetworkModel, counts: PrefixCounts, candidates: Codes, own: Codes, *, gamma: float
 ) -> Counts:
     """Count the plausible seeds of candidates whose ω is hidden, by a few look-ups.
 

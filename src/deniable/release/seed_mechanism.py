@@ -12,8 +12,8 @@ import numpy as np
 
 from deniable.arrays import CODE, Codes, Counts, Indices, Mask
 from deniable.counting.local import local_codes
-from deniable.counting.prefix_counts import FrequentPrefixes, SeedGroups
-from deniable.counting.rows import RankedRows, Rows
+from deniable.counting.prefix_counts import FrequentPrefixes, PrefixCounts, SeedGroups
+from deniable.counting.rows import Rows
 from deniable.errors import BudgetError
 from deniable.model.protocol import GenerativeModel
 from deniable.model.seed_based import NetworkModel
@@ -141,13 +141,12 @@ def _all_seeds(number: int, floor: int) -> FrequentPrefixes:
 def hidden_omega_kernel(mechanism: SeedMechanism, model: NetworkModel, *, gamma: float) -> Kernel:
     """Make the kernel for the built-in model with a hidden ω: the test covers every ω."""
     _require_seeds(mechanism)
-    seeds = _ranked(mechanism, model)
+    seeds, counts = _counted(mechanism, model, purpose="a hidden ω")
 
     def kernel(block: int) -> Codes:
-        rng = mechanism.randomness.at("seeds", block)
-        own = seeds.at(rng.integers(seeds.number, BLOCK))
+        own = seeds[mechanism.randomness.at("seeds", block).integers(len(seeds), BLOCK)]
         candidates = model.propose(own, mechanism.randomness.at("candidates", block))
-        plausible = count_hidden_omega(model, seeds, candidates, own, gamma=gamma)
+        plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
         return _select(
             candidates, mechanism.passes(plausible, block) & mechanism.feasible(candidates)
         )
@@ -192,24 +191,24 @@ def randomized_kernel(
         dummies: The number of dummy seeds, at least t/γ for the t of the theorem.
         gamma: Width of the ranges if ω is hidden; None: each is tested under its own ω.
     """
-    seeds, randomness = _ranked(mechanism, model), mechanism.randomness
-    levels = _level_of_omega(model)
+    seeds, counts = _counted(mechanism, model, purpose="--mode randomized")
+    randomness, levels = mechanism.randomness, _level_of_omega(model)
 
     def seedless(number: int, rng: Rng) -> Codes:
         return draw_seedless(model.network, number, rng)
 
     def kernel(block: int) -> Codes:
         rng = randomness.at("seeds", block)
-        chosen = rng.integers(seeds.number + dummies, BLOCK)
+        chosen = rng.integers(len(seeds) + dummies, BLOCK)
         omegas = model.choose_omegas(BLOCK, rng)
-        real = np.flatnonzero(chosen < seeds.number)
-        own = seeds.at(chosen[real])
+        real = np.flatnonzero(chosen < len(seeds))
+        own = seeds[chosen[real]]
         draw = randomness.at("candidates", block)
         candidates = model.propose_from(own, np.arange(len(real)), omegas[real], draw)
         if gamma is None:
-            plausible = count_own_omega(seeds, own, levels[omegas[real]])
+            plausible = count_own_omega(counts, own, levels[omegas[real]])
         else:
-            plausible = count_hidden_omega(model, seeds, candidates, own, gamma=gamma)
+            plausible = count_hidden_omega(model, counts, candidates, own, gamma=gamma)
         # Dummies draw a threshold too, so that the number of draws does not reveal theirs.
         all_counts = np.zeros(BLOCK, dtype=np.int64)
         all_counts[real] = plausible
@@ -237,8 +236,12 @@ def _require_seeds(mechanism: SeedMechanism) -> None:
         raise BudgetError("there are no seeds to draw from: use --mode one-shot or seedless")
 
 
-def _ranked(mechanism: SeedMechanism, model: NetworkModel) -> RankedRows:
-    return mechanism.seeds.ranked(model.network.order, model.kept, _sizes(model))
+def _counted(
+    mechanism: SeedMechanism, model: NetworkModel, *, purpose: str
+) -> tuple[Codes, PrefixCounts]:
+    """Return the seeds, and the exact number that shares any prefix."""
+    seeds = local_codes(mechanism.seeds, purpose=purpose)
+    return seeds, PrefixCounts.of(seeds, model.network.order, model.kept, _sizes(model))
 
 
 def _sizes(model: NetworkModel) -> list[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deniable.arrays import CODE, Codes, Counts
+from deniable.arrays import Counts
 from deniable.counting.contingency import ContingencyTable, Query
 from deniable.counting.prefix_counts import FrequentPrefixes
 from deniable.counting.spark.blob_kernels import (
@@ -24,13 +24,6 @@ from deniable.counting.spark.blob_kernels import (
     unpack_prefixes,
 )
 from deniable.counting.spark.code_blobs import BlobReader, TaskKernel, task_of
-from deniable.counting.spark.rank_kernels import (
-    RANK_SCHEMA,
-    RankKernel,
-    SharedKernel,
-    prefix_keys,
-    unpack_rows,
-)
 from deniable.counting.spark.row_selection import (
     UNIT_SCHEMA,
     PartSelection,
@@ -40,7 +33,6 @@ from deniable.counting.spark.row_selection import (
 from deniable.counting.spark.spark_errors import TaskFault, spark_errors
 from deniable.counting.tallies import TallyPlan
 from deniable.data.partition import part_bounds
-from deniable.errors import InvariantError
 from deniable.randomness import Randomness, task_randomness
 from deniable.schema.attribute import Attribute
 
@@ -75,18 +67,13 @@ class SparkRows:
     tasks: int = field(repr=False)
     cached: tuple["DataFrame", ...] = field(repr=False, default=())
 
-    @property
+    @cached_property
     def number(self) -> int:
         """The number of rows."""
-        return sum(self.selected.values())
-
-    @cached_property
-    def selected(self) -> Mapping[int, int]:
-        """The number of rows of each blob, after a split."""
         if self.reader.selection is None:
-            return self.rows
-        blobs, counts = self.totals(RowCountKernel(self.reader)).get(0, _NO_CELLS)
-        return dict(zip(blobs.tolist(), counts.tolist(), strict=True))
+            return sum(self.rows.values())
+        _, counts = self.totals(RowCountKernel(self.reader)).get(0, _NO_CELLS)
+        return int(counts.sum())
 
     def count(
         self, attributes: Sequence[Attribute], queries: Sequence[Query]
@@ -134,12 +121,6 @@ class SparkRows:
         seen = found.pop(SEEN)
         self.reader.require_all(int.from_bytes(b) for b, times in seen for _ in range(times))
         return [_in_order(found[length], length) for length in sorted(lengths)]
-
-    def ranked(
-        self, order: Sequence[int], levels: Sequence[int], sizes: Sequence[int]
-    ) -> "SparkRankedRows":
-        """Prepare to look up rows by rank, and the rows that share a prefix."""
-        return SparkRankedRows(self, tuple(order), tuple(sorted(levels)), tuple(sizes))
 
     def split(
         self, fractions: Mapping[str, float], randomness: Randomness
@@ -199,74 +180,6 @@ class SparkRows:
         """Collect a small result, in batches of a few blobs."""
         with spark_errors(action), self._batches():
             return collect(frame, action)
-
-
-@dataclass(frozen=True)
-class SparkRankedRows:
-    """Rows on a cluster by their ranks: each question is a job. See ``RankedRows``.
-
-    Attributes:
-        rows: The rows.
-        order: σ.
-        levels: The lengths of prefixes that are counted, ascending.
-        sizes: The number of values of each attribute.
-    """
-
-    rows: SparkRows = field(repr=False)
-    order: tuple[int, ...]
-    levels: tuple[int, ...]
-    sizes: tuple[int, ...] = field(repr=False)
-
-    @property
-    def number(self) -> int:
-        """The number of rows."""
-        return self.rows.number
-
-    def at(self, ranks: Counts) -> Codes:
-        """Return the rows of these ranks; only the columns of the longest prefix are filled."""
-        columns = self.order[: max(self.levels)]
-        codes = np.zeros((len(ranks), len(self.sizes)), dtype=CODE, order="F")
-        if not len(ranks) or not columns:
-            return codes
-        distinct, place = np.unique(ranks, return_inverse=True)
-        kernel = RankKernel(self.rows.reader, row_starts(self.rows.selected), distinct, columns)
-        found = np.zeros((len(distinct), len(columns)), dtype=CODE)
-        seen: list[int] = []
-        filled = 0
-        for row in self.rows.collect(self.rows.run(kernel, RANK_SCHEMA), "look up rows"):
-            if row["first"] == SEEN:
-                seen += np.frombuffer(row["codes"], np.int64).tolist()
-                continue
-            part = unpack_rows(row["codes"], len(columns))
-            found[row["first"] : row["first"] + len(part)] = part
-            filled += len(part)
-        self.rows.reader.require_all(seen)
-        if filled != len(distinct):
-            raise InvariantError("tasks did not find each rank once")
-        codes[:, list(columns)] = found[place]
-        return codes
-
-    def look_up(self, records: Codes) -> Counts:
-        """Count the rows that share each record's prefix, one column per level."""
-        shared = np.zeros((len(records), len(self.levels)), dtype=np.int64)
-        shared[:, [at for at, length in enumerate(self.levels) if length == 0]] = self.number
-        lengths = [length for length in self.levels if length > 0]
-        if not len(records) or not lengths:
-            return shared
-        asked = {
-            length: np.unique(prefix_keys(records[:, self.order[:length]]), return_inverse=True)
-            for length in lengths
-        }
-        wanted = {length: keys for length, (keys, _) in asked.items()}
-        kernel = SharedKernel(self.rows.reader, self.order, self.sizes, wanted)
-        totals = self.rows.totals(kernel)
-        for length, (keys, place) in asked.items():
-            counts = np.zeros(len(keys), dtype=np.int64)
-            if length in totals:
-                cells, found = totals[length]
-                counts[cells] = found
-            shared[:, self.levels.index(length)] = counts[place]
-        return shared
 
 
 def _persist(frame: "DataFrame") -> "DataFrame":
