@@ -21,7 +21,6 @@ def report(edition, within):
         title="Presence <b>",
         words=("Found nothing.",),
         tables=(AuditTable(caption="Rates", head=("", "rate"), rows=[("all", "1 %")]),),
-        standards=("membership",),
         within=within,
         results={"rate": 0.01},
     )

@@ -10,7 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from deniable.audit.standards import Standard, standards_section
 from deniable.errors import VerificationError
 from deniable.evaluation.checkpoints import write_atomically
 from deniable.evaluation.html import Markup, paragraph, section, table, tag
@@ -65,7 +64,7 @@ class AuditTable:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSection:
-    """One part of an audit: plain words, then tables and plots, and the rules it answers.
+    """One part of an audit: plain words, then tables and plots.
 
     Attributes:
         name: Key of the results in audit.json.
@@ -73,7 +72,6 @@ class AuditSection:
         words: Paragraphs, the finding first.
         tables: The numbers, with intervals.
         figures: Plots with their captions, as markup.
-        standards: Items of guidance and standards that this part answers.
         within: Whether everything found is within the promise; None if nothing is promised.
         results: The numbers, for audit.json.
         fault: Message if the promise is exceeded: what is wrong, and what to do.
@@ -84,7 +82,6 @@ class AuditSection:
     words: Sequence[str]
     tables: Sequence[AuditTable] = ()
     figures: Sequence[Markup] = ()
-    standards: Sequence[Standard] = ()
     within: bool | None = None
     results: Mapping[str, Any] = field(default_factory=dict)
     fault: str = (
@@ -149,7 +146,6 @@ class AuditReport:
                 part.name: {
                     "title": part.title,
                     "within": part.within,
-                    "standards": list(part.standards),
                     **part.results,
                 }
                 for part in self.sections
@@ -188,7 +184,6 @@ def render_audit(report: AuditReport) -> str:
         section("The promise", paragraph(report.guarantee, class_="quote")),
         *_reading(report),
         *(_render_section(part) for part in report.sections),
-        standards_section({part.title: part.standards for part in report.sections}),
         section("What this page leaves out", paragraph(_NO_DISTANCES)),
         tag("footer", f"deniable {version('deniable')}. The same numbers are in {AUDIT_DOCUMENT}."),
     ]

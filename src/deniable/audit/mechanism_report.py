@@ -171,7 +171,6 @@ def _case_section(result: CaseResult) -> AuditSection:
         title=f"{case.mode}: {case.name}",
         words=words,
         tables=tables,
-        standards=("membership", "correctness"),
         within=result.within,
         results=case_document(result),
     )

@@ -139,7 +139,6 @@ def _verification_section(verified: VerificationReport) -> AuditSection:
                 left=3,
             ),
         ),
-        standards=("verification",),
         within=verified.passed,
         results={
             "passed": verified.passed,
@@ -180,7 +179,6 @@ def _bounds_section(manifest: Mapping[str, Any]) -> AuditSection:
             ),
         ),
         figures=(_draw_bounds(allowed),),
-        standards=("parameters", "membership", "singling out", "linkability", "inference"),
         results={
             "epsilon": epsilon,
             "delta": delta,
@@ -210,7 +208,6 @@ def _unbounded_section(manifest: Mapping[str, Any]) -> AuditSection:
         name="bounds",
         title="What an attacker can find",
         words=_unbounded_words(manifest),
-        standards=("parameters", "membership"),
         results={"epsilon": "inf"},
     )
 

@@ -98,7 +98,6 @@ def _membership_section(results: MembershipResults, audited: AuditedTable) -> Au
             ),
         ),
         figures=(_membership_figure(results),),
-        standards=("membership",),
         within=None if not promised else not exceeds,
         results=results.document(),
     )
@@ -242,7 +241,6 @@ def inference_sections(comparisons: Sequence[AttackComparison]) -> list[AuditSec
                 title=each.name.capitalize(),
                 words=(_comparison_finding(each), _COMPARISON_METHODS[each.name]),
                 tables=(_comparison_table([each, *columns] if inference else [each]),),
-                standards=("inference" if inference else "singling out",),
                 results={
                     **each.document(),
                     **({"columns": [c.document() for c in columns]} if inference else {}),
