@@ -11,7 +11,6 @@ from deniable.evaluation.relations import (
     Association,
     Relations,
     measure_relations,
-    strongest_associations,
 )
 from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
@@ -213,22 +212,3 @@ def test_the_document_has_every_pair(found):
     }
     assert isinstance(found, Relations)
     assert "years" not in repr(found)
-
-
-def test_the_strongest_associations_of_one_table_are_its_own(compared):
-    real, *_ = compared
-    strongest = strongest_associations(ATTRIBUTES, real, limit=2)
-    table = values_of(real)
-    groups = slow.grouped(table, table)
-    expected = sorted(
-        (
-            ((a, b), slow.cramers_v(groups[a], groups[b]))
-            for at, a in enumerate(table)
-            for b in list(table)[at + 1 :]
-        ),
-        key=lambda each: -each[1],
-    )
-    assert [names for names, _ in strongest] == [names for names, _ in expected[:2]]
-    assert [v for _, v in strongest] == pytest.approx([v for _, v in expected[:2]])
-    every = strongest_associations(ATTRIBUTES, real, limit=100)
-    assert len(every) == sum(v > 0.15 for _, v in expected) < len(expected)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from deniable.evaluation.relations import Association
-from deniable.evaluation.relations_section import relations_section, released_relations_section
+from deniable.evaluation.relations_section import relations_section
 
 
 @pytest.fixture
@@ -53,12 +53,3 @@ def test_of_many_pairs_the_section_states_that_some_were_chosen(relations):
         with_strengths(relations, **many), records=800
     )
     assert "Compared:" not in relations_section(relations, records=800)
-
-
-def test_the_public_section_lists_released_strengths_only():
-    text = released_relations_section([(("a", "b<"), 0.5), (("c", "d"), 0.25)])
-    assert "a × b&lt;" in text
-    assert "0.50" in text
-    assert "0.25" in text
-    assert "not shown here" in text
-    assert "No pair of columns has one." in released_relations_section([])

@@ -228,7 +228,7 @@ def evaluate(
     """Measure how useful synthetic records are, and write a report.
 
     An internal report discloses something about the real table and must not leave. A public report
-    is made from the manifest and the records alone.
+    is made from the manifest and the artefact alone.
     """
     from deniable.evaluation.effort import Effort
     from deniable.evaluation.evaluate import evaluate as measure

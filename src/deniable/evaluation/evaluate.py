@@ -1,6 +1,5 @@
 """Evaluate a release: measure it against real rows and write metrics.json and an HTML report."""
 
-import hashlib
 from collections.abc import Callable, Mapping
 from itertools import accumulate
 from pathlib import Path
@@ -15,12 +14,12 @@ from deniable.evaluation.classifiers import require_scikit_learn
 from deniable.evaluation.distances import Distances, compare_tables
 from deniable.evaluation.distinguishability import measure_distinguishability
 from deniable.evaluation.effort import Effort
-from deniable.evaluation.estimates_section import find_estimates
+from deniable.evaluation.estimates import find_estimates
 from deniable.evaluation.marginals import measure_marginals
 from deniable.evaluation.metrics import Edition, Findings, Metrics
 from deniable.evaluation.ml_efficacy import measure_ml_efficacy, target_column
 from deniable.evaluation.reference_tables import EvaluationTables
-from deniable.evaluation.relations import measure_relations, strongest_associations
+from deniable.evaluation.relations import measure_relations
 from deniable.evaluation.release_claim import find_released, read_claim
 from deniable.evaluation.report import write_report
 from deniable.evaluation.subgroups import measure_subgroups
@@ -42,8 +41,6 @@ _STAGE_SHARES = {
     "small groups": 3,
     "verify the release": 20,
 }
-# Strongest associations within the released records that are listed.
-_MAX_STRONGEST = 10
 _FIRST_REPORT = Effort.quick()
 
 
@@ -62,7 +59,8 @@ def evaluate(
     """Measure the utility of released records, and optionally write a report.
 
     Args:
-        real: The confidential table: a path or a data frame. A public edition does not read it.
+        real: The confidential table: a path or a data frame. A public edition does not read it,
+            nor the schema.
         synthetic: The records to evaluate. If this is a path, the manifest next to it is read. The
             folder of a release stands for its table, or for all of its parts.
         schema: The schema of all tables, or the path of its TOML file.
@@ -71,7 +69,7 @@ def evaluate(
         target: The attribute that learners predict; None: the last one of the schema.
         out: A new folder for report.html and metrics.json; None: write nothing.
         edition: "internal" for people who may see the real table. "public" for everyone: it uses
-            only the manifest and the released records.
+            only the manifest and the artefact.
         effort: Number of runs and their sizes: by default those of a first report, in seconds.
             ``Effort()`` is a thorough evaluation, in minutes.
         progress: Called with a stage, the work done and the total.
@@ -86,7 +84,7 @@ def evaluate(
     if out is not None:
         require_free(Path(out))
     if edition == "public":
-        metrics = _evaluate_public(synthetic, schema, progress)
+        metrics = _evaluate_public(synthetic, progress)
     else:
         require_scikit_learn()
         if len(schema.names) > 1:
@@ -105,9 +103,9 @@ def evaluate(
     return metrics
 
 
-def _evaluate_public(synthetic: object, schema: Schema, progress: Progress) -> Metrics:
-    """Collect what may be published: the verified claim and the released records."""
-    progress("read the records", 0, 1)
+def _evaluate_public(synthetic: object, progress: Progress) -> Metrics:
+    """Collect what may be published: the verified claim, and what the artefact says."""
+    progress("verify the release", 0, 1)
     claim = read_claim(synthetic)
     if claim is None or not claim.holds:
         reason = "there is no manifest next to them"
@@ -117,24 +115,8 @@ def _evaluate_public(synthetic: object, schema: Schema, progress: Progress) -> M
             "a public report needs records with a verified privacy guarantee; these have none: "
             f"{reason}. Give the path of the records in a release that `deniable verify` accepts."
         )
-    if hashlib.sha256(schema.text().encode()).hexdigest() != claim.schema:
-        raise ConfigError(
-            "a public report shows the schema, and this is not the schema of the release: use the "
-            "schema.toml next to its manifest"
-        )
-    released = _read_released(synthetic, schema)
-    progress("read the records", 1, 1)
-    return Metrics(
-        edition="public",
-        records=len(released),
-        claim=claim,
-        marginals=measure_marginals(schema.attributes, released, None),
-        strongest=strongest_associations(
-            schema.attributes, released, limit=_MAX_STRONGEST, skipped=schema.roundness_names
-        ),
-        findings=None,
-        estimates=find_estimates(synthetic, claim),
-    )
+    progress("verify the release", 1, 1)
+    return Metrics(edition="public", claim=claim, estimates=find_estimates(synthetic, claim))
 
 
 def _evaluate_internal(
@@ -160,17 +142,7 @@ def _evaluate_internal(
     progress("verify the release", 0, 1)
     claim = read_claim(synthetic)
     progress("verify the release", 1, 1)
-    return Metrics(
-        edition="internal",
-        records=len(released),
-        claim=claim,
-        marginals=measure_marginals(schema.attributes, released, tables.reference),
-        strongest=strongest_associations(
-            schema.attributes, released, limit=_MAX_STRONGEST, skipped=schema.roundness_names
-        ),
-        findings=findings,
-        estimates=find_estimates(synthetic, claim),
-    )
+    return Metrics(edition="internal", claim=claim, findings=findings)
 
 
 def _measure_findings(
@@ -202,8 +174,10 @@ def _measure_findings(
     groups = measure_subgroups(schema.attributes, tables)
     progress("small groups", 1, 1)
     return Findings(
+        records=len(tables.released),
         rows=rows,
         held_out=tables.held_out,
+        marginals=measure_marginals(schema.attributes, tables.released, tables.reference),
         distances=distances,
         relations=relations,
         learning=learning,

@@ -26,42 +26,40 @@ class Marginal:
         is_number: Whether the attribute is numeric; its bars are then in increasing order.
         labels: Value or range of values of each bar.
         released: Share of released records in each bar.
-        real: Share of real rows in each bar; None in a public edition.
+        real: Share of real rows in each bar.
     """
 
     name: str
     is_number: bool
     labels: tuple[str, ...]
     released: tuple[float, ...]
-    real: tuple[float, ...] | None
+    real: tuple[float, ...]
 
     def document(self) -> dict[str, object]:
         """Return the JSON form used in metrics.json."""
-        found: dict[str, object] = {
+        return {
             "attribute": self.name,
             "labels": list(self.labels),
             "released": list(self.released),
+            "real": list(self.real),
         }
-        return found if self.real is None else found | {"real": list(self.real)}
 
 
 def measure_marginals(
-    attributes: Sequence[Attribute], released: Codes, real: Codes | None
+    attributes: Sequence[Attribute], released: Codes, real: Codes
 ) -> tuple[Marginal, ...]:
-    """Compute the marginal of every attribute; of released records only if ``real`` is None."""
+    """Compute the marginal of every attribute."""
     return tuple(
-        _marginal(attribute, released[:, j], None if real is None else real[:, j])
-        for j, attribute in enumerate(attributes)
+        _marginal(attribute, released[:, j], real[:, j]) for j, attribute in enumerate(attributes)
     )
 
 
-def _marginal(attribute: Attribute, released: Codes, real: Codes | None) -> Marginal:
+def _marginal(attribute: Attribute, released: Codes, real: Codes) -> Marginal:
     is_number = attribute.is_numeric
-    basis = np.bincount(released if real is None else real, minlength=attribute.size)
     if is_number:
         bars, labels = _numeric_bars(attribute)
     else:
-        bars, labels = _categorical_bars(attribute, basis)
+        bars, labels = _categorical_bars(attribute, np.bincount(real, minlength=attribute.size))
 
     def shares(codes: Codes) -> tuple[float, ...]:
         counts = np.bincount(bars[codes], minlength=len(labels))
@@ -72,7 +70,7 @@ def _marginal(attribute: Attribute, released: Codes, real: Codes | None) -> Marg
         is_number=is_number,
         labels=labels,
         released=shares(released),
-        real=None if real is None else shares(real),
+        real=shares(real),
     )
 
 

@@ -7,13 +7,13 @@ from typing import Literal
 
 from deniable.evaluation.distinguishability import Distinguishability
 from deniable.evaluation.effort import Effort
+from deniable.evaluation.estimates import Estimates
 from deniable.evaluation.marginals import Marginal
 from deniable.evaluation.ml_efficacy import MlEfficacy
 from deniable.evaluation.relations import Relations
 from deniable.evaluation.release_claim import ReleaseClaim
 from deniable.evaluation.subgroups import SubgroupFindings
 from deniable.evaluation.verdict import DistancesByWidth, Verdict
-from deniable.release.query_answer import QueryAnswer
 
 FORMAT = "deniable metrics 1"
 
@@ -31,19 +31,23 @@ class Findings:
     """Results measured on real rows. All of them are confidential.
 
     Attributes:
+        records: Number of released records.
         rows: Number of rows of each real table.
         held_out: Whether the reference rows were held out from the release.
-        distances: By width ("attributes", "pairs", "triples"), then by compared table.
+        marginals: The distribution of every column.
+        distances: By width ("attributes", "pairs"), then by compared table.
         relations: Relations between columns; None if fewer than two columns have groups.
         learning: Machine learning efficacy; None if there is only one attribute.
         game: Distinguishability of released and real records.
-        groups: Rare combinations and small subgroups.
+        groups: Small subgroups.
         verdict: Grade and findings in words.
         effort: Sizes of the evaluation.
     """
 
+    records: int
     rows: Mapping[str, int]
     held_out: bool
+    marginals: tuple[Marginal, ...] = field(repr=False)
     distances: DistancesByWidth
     relations: Relations | None
     learning: MlEfficacy | None
@@ -62,6 +66,8 @@ class Findings:
                 "baselines": {name: compared[name].document() for name in ("marginals", "reals")},
             }
         return {
+            "records": self.records,
+            "marginals": [marginal.document() for marginal in self.marginals],
             "verdict": self.verdict.document(),
             "rows": dict(self.rows),
             "effort": {**asdict(self.effort), "thorough": self.effort.is_thorough},
@@ -79,21 +85,16 @@ class Metrics:
 
     Attributes:
         edition: "internal" (confidential) or "public".
-        records: Number of released records.
         claim: The privacy claim of the manifest, if there is one.
-        marginals: The distribution of every column; a public edition has released records only.
-        strongest: The strong associations within the released records: two columns, Cramér's V.
         findings: Results measured on real rows; None in a public edition.
-        estimates: The table of each column of the artefact, with intervals; none without one.
+        estimates: Estimates from the artefact; None in an internal edition, and without an
+            artefact.
     """
 
     edition: Edition
-    records: int
     claim: ReleaseClaim | None
-    marginals: tuple[Marginal, ...] = field(repr=False)
-    strongest: tuple[tuple[tuple[str, str], float], ...] = field(repr=False)
-    findings: Findings | None = field(repr=False)
-    estimates: tuple[QueryAnswer, ...] = field(default=(), repr=False)
+    findings: Findings | None = field(default=None, repr=False)
+    estimates: Estimates | None = field(default=None, repr=False)
 
     def document(self) -> dict[str, object]:
         """Return the JSON form used in metrics.json."""
@@ -101,16 +102,10 @@ class Metrics:
             "format": FORMAT,
             "version": version("deniable"),
             "edition": self.edition,
-            "records": self.records,
             "guarantee": None if self.claim is None else self.claim.document(),
-            "marginals": [marginal.document() for marginal in self.marginals],
-            "strongest_associations": [
-                {"attributes": list(names), "released": strength}
-                for names, strength in self.strongest
-            ],
         }
-        if self.estimates:
-            found["estimates"] = [answer.document() for answer in self.estimates]
+        if self.estimates is not None:
+            found["estimates"] = self.estimates.document()
         if self.findings is None:
             return found
         return found | {"disclosure": DISCLOSURE} | self.findings.document()

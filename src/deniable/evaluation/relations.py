@@ -19,7 +19,6 @@ from deniable.evaluation.relation_figures import (
     ColumnSets,
     RelationFigures,
     compare_relations,
-    cramers_v,
     kept_share,
     strong_correlations,
 )
@@ -186,19 +185,3 @@ def measure_relations(
 
 def _sample(codes: Codes, key: int) -> Codes:
     return sample_rows(codes, _MAX_ROWS, Keyed(key).at("records", _ROWS_STREAM))
-
-
-def strongest_associations(
-    attributes: Sequence[Attribute], codes: Codes, *, limit: int, skipped: Collection[str] = ()
-) -> tuple[tuple[tuple[str, str], float], ...]:
-    """Find the strong associations within one table: names and Cramér's V, strongest first."""
-    rows = _sample(codes, 0)
-    columns = group_columns(attributes, rows, skipped=skipped)
-    grouped = GroupedRows.of(columns, rows)
-    sets = ColumnSets.choose(len(columns), Keyed(0).at("records", _SETS_STREAM))
-    found = [
-        ((columns[a].name, columns[b].name), cramers_v(grouped.count((a, b))))
-        for a, b in sets.pairs
-    ]
-    strong = [each for each in found if each[1] > MIN_ASSOCIATION]
-    return tuple(sorted(strong, key=lambda each: -each[1])[:limit])

@@ -1,7 +1,5 @@
 """Report sections on relations between columns: in words, as a plot, and by name."""
 
-from collections.abc import Sequence
-
 from deniable.evaluation.html import Content, Markup, figure, paragraph, section, table, tag
 from deniable.evaluation.relation_figures import MAX_PAIRS, MIN_ASSOCIATION, RelationFigures
 from deniable.evaluation.relations import Association, Relations
@@ -38,27 +36,6 @@ def relations_section(relations: Relations, *, records: int) -> Markup:
             "raise this limit.",
             class_="note",
         ),
-    )
-
-
-def released_relations_section(
-    strongest: Sequence[tuple[tuple[str, str], float]],
-) -> Markup:
-    """List the strongest associations of the released records; nothing is compared."""
-    rows = [[" × ".join(names), f"{strength:.2f}"] for names, strength in strongest]
-    found = (
-        table(["pair of columns", "strength"], rows)
-        if rows
-        else paragraph("No pair of columns has one.")
-    )
-    return section(
-        _TITLE,
-        paragraph(
-            "The strongest associations within the released records (Cramér's V above "
-            f"{MIN_ASSOCIATION:g}; 1 is the strongest). Whether the real rows have them too is not "
-            "shown here: noise hides weak associations, and in a small table it can create some."
-        ),
-        found,
     )
 
 

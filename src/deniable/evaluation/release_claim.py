@@ -25,7 +25,6 @@ class ReleaseClaim:
         parameters: The options of the release.
         not_covered: What the guarantee does not cover.
         failures: Failed checks of the verification; empty if all passed.
-        schema: SHA-256 hash of the release's schema.
     """
 
     mode: str
@@ -35,7 +34,6 @@ class ReleaseClaim:
     parameters: dict[str, Any]
     not_covered: tuple[str, ...]
     failures: tuple[str, ...]
-    schema: str = ""
 
     @property
     def holds(self) -> bool:
@@ -91,7 +89,6 @@ def _read_manifest(manifest: Path, *, records: Sequence[Path], verified_path: Pa
             parameters=dict(document["parameters"]),
             not_covered=tuple(map(str, document["not_covered"])),
             failures=_find_failures(document, records=records, verified_path=verified_path),
-            schema=str(document["schema"]["sha256"]),
         )
     except (ArtefactError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return ReleaseClaim(

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from deniable.evaluation.estimates_section import estimates_section
+from deniable.evaluation.estimates import estimates_section
 from deniable.evaluation.html import Markup, paragraph, section, table, tag
-from deniable.evaluation.metrics import DISCLOSURE, Metrics
-from deniable.evaluation.relations_section import relations_section, released_relations_section
+from deniable.evaluation.metrics import DISCLOSURE, Findings, Metrics
+from deniable.evaluation.relations_section import relations_section
 from deniable.evaluation.release_claim import ReleaseClaim
 from deniable.evaluation.report_sections import (
     distances_section,
@@ -23,6 +23,11 @@ from deniable.release.atomic_files import staged_folder, write_files, write_json
 _CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _TITLE = "Evaluation of released records"
 _GUARANTEE_TITLE = "Privacy guarantee"
+_PUBLIC = (
+    "This report may be shared. It uses only the manifest of the released records and their "
+    "artefact, not the confidential table. It does not show how close the records are to the real "
+    "rows: measuring that is itself a disclosure, and no privacy guarantee covers it."
+)
 
 
 def write_report(metrics: Metrics, folder: Path) -> None:
@@ -66,47 +71,27 @@ def _report_body(metrics: Metrics) -> list[Markup]:
     if found is None:
         return [
             *head,
-            _public_section(metrics),
+            paragraph(_PUBLIC),
             _guarantee_section(metrics.claim),
-            *_estimates(metrics),
-            released_relations_section(metrics.strongest),
-            _columns_section(metrics),
+            *([] if metrics.estimates is None else [estimates_section(metrics.estimates)]),
         ]
     return [
         *head,
         _verdict_section(found.verdict),
         paragraph(DISCLOSURE, class_="warning"),
         *(
-            [relations_section(found.relations, records=metrics.records)]
+            [relations_section(found.relations, records=found.records)]
             if found.relations is not None
             else []
         ),
         _guarantee_section(metrics.claim),
         distances_section(found),
-        _columns_section(metrics),
+        _columns_section(found),
         *([ml_efficacy_section(found.learning)] if found.learning is not None else []),
         distinguishability_section(found.game),
         subgroups_section(found.groups),
-        *_estimates(metrics),
-        method_section(found, records=metrics.records),
+        method_section(found),
     ]
-
-
-def _estimates(metrics: Metrics) -> list[Markup]:
-    return [estimates_section(metrics.estimates)] if metrics.estimates else []
-
-
-def _public_section(metrics: Metrics) -> Markup:
-    return tag(
-        "div",
-        paragraph(f"This report describes {metrics.records:,} released records. It may be shared."),
-        paragraph(
-            "It uses only the released records, their manifest and artefact, not the confidential "
-            "table. It does not show how close the records are to the real rows: measuring that is "
-            "itself a disclosure, and no privacy guarantee covers it. People who may see the "
-            "confidential table can read the internal edition.",
-        ),
-    )
 
 
 def _verdict_section(verdict: Verdict) -> Markup:
@@ -161,19 +146,18 @@ def _format_value(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _columns_section(metrics: Metrics) -> Markup:
-    is_public = metrics.findings is None
-    keys = [tag("span", "released", class_="released")]
-    if not is_public:
-        keys = [tag("span", "real", class_="real"), *keys]
+def _columns_section(found: Findings) -> Markup:
+    keys = [tag("span", "real", class_="real"), tag("span", "released", class_="released")]
     drawn = [
         tag("figure", tag("h3", marginal.name), draw_marginal(marginal))
-        for marginal in metrics.marginals
+        for marginal in found.marginals
     ]
-    words = "The distribution of each column" + ("." if is_public else ", real and released.")
     return section(
         "Columns",
-        paragraph(words + " The number next to a bar is the share of released records."),
+        paragraph(
+            "The distribution of each column, real and released. The number next to a bar is the "
+            "share of released records."
+        ),
         tag("div", keys, class_="key"),
         tag("div", drawn, class_="many"),
     )

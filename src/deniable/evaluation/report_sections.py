@@ -163,10 +163,10 @@ def subgroups_section(groups: SubgroupFindings) -> Markup:
     )
 
 
-def method_section(found: Findings, *, records: int) -> Markup:
+def method_section(found: Findings) -> Markup:
     """Describe the tables and methods of the evaluation."""
     effort = found.effort
-    tables = [("released records", records), *found.rows.items()]
+    tables = [("released records", found.records), *found.rows.items()]
     rows = [[name, f"{number:,}"] for name, number in tables]
     first = "" if effort.is_thorough else _FIRST_REPORT
     return section(

@@ -76,20 +76,16 @@ def _draw_bars(marginal: Marginal) -> Markup:
     """Draw horizontal bars, a pair per value, labelled with the released share."""
     row, right = 24.0, 46.0
     left = _label_width(marginal.labels, 21)
-    real = marginal.real or (0.0,) * len(marginal.labels)
-    high = max(*real, *marginal.released, 1e-9)
+    high = max(*marginal.real, *marginal.released, 1e-9)
     scale = (_WIDTH - left - right) / high
     drawn = []
     for at, (label, share, other) in enumerate(
-        zip(marginal.labels, marginal.released, real, strict=True)
+        zip(marginal.labels, marginal.released, marginal.real, strict=True)
     ):
         y = at * row
         drawn.append(text(left - 6, y + 15, _truncate(label, 21), text_anchor="end"))
-        if marginal.real is not None:
-            drawn.append(_outline(left, y + 2, other * scale, 9.0))
-        drawn.append(
-            _filled(left, y + (12 if marginal.real is not None else 6), share * scale, 9.0)
-        )
+        drawn.append(_outline(left, y + 2, other * scale, 9.0))
+        drawn.append(_filled(left, y + 12, share * scale, 9.0))
         end = left + max(share, other) * scale + 4
         drawn.append(text(end, y + 16, short_percent(round(share, 3)), fill=PALE, font_size=10))
     height = row * len(marginal.labels) + 2
@@ -110,8 +106,7 @@ def _filled(x: float, y: float, width: float, height: float) -> Markup:
 def _draw_steps(marginal: Marginal) -> Markup:
     """Draw a numeric distribution as a step plot: released as an area, real as a line."""
     left, top, bottom, height = 38.0, 8.0, 22.0, 150.0
-    real = marginal.real or (0.0,)
-    high = max(*real, *marginal.released, 1e-9) * 1.05
+    high = max(*marginal.real, *marginal.released, 1e-9) * 1.05
     step = (_WIDTH - left - 8) / len(marginal.labels)
     floor = height - bottom
 
@@ -127,9 +122,8 @@ def _draw_steps(marginal: Marginal) -> Markup:
     corners = _step_points(marginal.released, left, step, y)
     path = f"M{left:.1f},{floor:.1f} L{corners} L{_WIDTH - 8:.1f},{floor:.1f} Z"
     drawn.append(tag("path", d=path, fill=RELEASED_FILL, fill_opacity=0.55))
-    if marginal.real is not None:
-        corners = _step_points(marginal.real, left, step, y)
-        drawn.append(tag("path", d=f"M{corners}", fill="none", stroke=INK, stroke_width=1.5))
+    corners = _step_points(marginal.real, left, step, y)
+    drawn.append(tag("path", d=f"M{corners}", fill="none", stroke=INK, stroke_width=1.5))
     for at, anchor, words in _axis_labels(marginal.labels):
         drawn.append(text(left + step * at, height - 6, words, text_anchor=anchor))
     return svg_image(drawn, width=_WIDTH, height=height, label=f"Distribution of {marginal.name}")
