@@ -22,17 +22,6 @@ def test_a_profile_restores_every_row():
     assert [values[i] for i in column.value_indices] == cells
 
 
-def test_a_short_column_has_the_same_profile(monkeypatch):
-    cells = ["b", None, "é", "a", "", "b", "ß", "Z"] * 3
-    short = open_table(pl.DataFrame({"x": cells})).read()[0]
-    monkeypatch.setattr("deniable.drafting.column_profile._MAX_SHORT_COLUMN", 0)
-    long = open_table(pl.DataFrame({"x": cells})).read()[0]
-    assert short.values.equals(long.values)
-    assert (short.nulls, short.dtype) == (long.nulls, long.dtype)
-    assert short.counts.tolist() == long.counts.tolist()
-    assert short.value_indices.tolist() == long.value_indices.tolist()
-
-
 def test_nan_counts_as_null():
     [column] = open_table(pl.DataFrame({"x": [1.5, float("nan"), None]})).read()
     assert (column.values.to_list(), column.nulls) == ([1.5], 2)

@@ -177,6 +177,36 @@ def test_an_unknown_profile_of_a_draft_is_refused():
         draft_schema(bucket_table(), profile="papers")
 
 
+def written(numbers, form):
+    return [form.format(int(number)) for number in numbers]
+
+
+def test_written_numbers_and_times_are_values_or_identifiers_that_read_back(tmp_path):
+    """Few of them are values. Many, with a few rows each, look like generated keys."""
+    draws = np.random.default_rng(4)
+    minutes = draws.integers(0, 1_440, 2_000)
+    columns = {
+        "wage": written(np.exp(draws.normal(10, 1, 2_000)), "{:07d}"),
+        "fee": written(500 * draws.integers(0, 9, 2_000), "{:05d}"),
+        "seen": [f"{minute // 60:02d}:{minute % 60:02d}" for minute in minutes],
+        "hour": written(minutes // 60, "{:02d}:00"),
+        "pets": draws.integers(-1, 9, 2_000),
+    }
+    path = tmp_path / "t.csv"
+    gaps = pl.when(pl.int_range(pl.len()) % 9 > 0).then(pl.all())
+    pl.DataFrame(columns).with_columns(gaps.name.keep()).write_csv(path)
+    schema = Schema.parse(draft_schema(path).text)
+    assert {column.name: column.kind for column in schema.columns} == {
+        "wage": "identifier",
+        "fee": "categorical",
+        "seen": "identifier",
+        "hour": "categorical",
+        "pets": "integer",
+    }
+    codes, _ = read_codes(path, schema)
+    assert len(codes) == 2_000
+
+
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
 def test_another_separator_is_asked_about(tmp_path, separator):
     path = tmp_path / "t.csv"

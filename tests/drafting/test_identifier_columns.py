@@ -78,19 +78,6 @@ def test_codes_of_several_shapes_are_not_persons():
     assert "unit" in notes_of(draft_column([*alike, *["K7"] * 60, *["K596"] * 60], "reference"))
 
 
-def clock(seconds) -> str:
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-
-
-@pytest.mark.parametrize("rows", [100, 20_000])
-def test_times_of_day_are_not_identifiers(rows):
-    """Unique, or with several rows each: too many to list, so they are not learnt."""
-    found = draft_column([clock(x) for x in RNG.integers(0, 86_400, rows)], "time")
-    assert fields_of(found) == {"release": "fresh", "format": "text {}"}
-    assert "times of day" in notes_of(found)
-    assert "unit" not in notes_of(found)
-
-
 def test_numbers_that_repeat_as_those_of_persons_are_asked_about():
     persons = np.repeat(np.arange(100_000, 100_600), 5)
     draft = draft_column([str(x) for x in persons], "hh")

@@ -11,14 +11,6 @@ def many(values, n=200):
     return [str(value) for value in RNG.choice(values, n)]
 
 
-def test_times_that_are_coarse_enough_are_values():
-    cells = [f"{x // 4:02d}:{15 * (x % 4):02d}" for x in RNG.integers(0, 96, 3_000)]
-    found = draft_column(cells)
-    assert found.kind == "categorical"
-    assert fields_of(found)["values"] == sorted(set(cells))
-    assert draft_column([f"{x}:99" for x in range(100, 300)], "slot").kind == "identifier"
-
-
 def test_free_text_keeps_the_frequent_or_is_made_up():
     """Records have all columns of the table, so that programs for the table run on them."""
     opinions = [f"it was {x} days until a reply came" for x in range(300)]

@@ -176,12 +176,10 @@ def test_a_column_that_merely_seems_to_follow_becomes_one_of_its_own(results, fo
     assert not is_settled(question, column)
 
 
-def test_minus_one_that_means_missing_is_one_click():
-    numbers = [-1 if i == 3 else i % 90 for i in range(ROWS)]
-    draft = draft_schema(pl.DataFrame({"amount": numbers}))
-    after = schema_after(draft, "amount", "missing")
-    assert "-1" in after.missing
-    assert -1 not in after.values
+def test_a_top_code_on_a_coarse_grid_leaves_a_bound_on_the_grid():
+    column = {"name": "x", "type": "real", "min": 0.0, "max": 99.0, "step": Decimal("0.3")}
+    question = OpenQuestion("Many rows have 99: if it means missing, add it to missing.", ("x",))
+    assert apply_answer("missing", column, [question])["max"] == Decimal("98.7")
 
 
 def test_questions_have_no_words_of_the_file(draft):
@@ -192,7 +190,6 @@ def test_questions_have_no_words_of_the_file(draft):
         "text under missing.",
         'Many rows have 99: if it means missing, add it to missing and lower max; if it means "99 '
         'or more", leave it.',
-        'The only negative number is -1: if it means missing, set missing = ["-1"].',
         "One text among its numbers is taken to mean missing (see missing): please check.",
         *(each.text for each in read_questions(draft.text) if each.columns),
     ]

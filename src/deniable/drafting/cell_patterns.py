@@ -91,12 +91,6 @@ CODE_WORDS = {
     *("icd", "naics", "nace", "sic", "isco", "isic"),
 }
 
-# Words in the name of a column of amounts, even if they are written with leading zeros.
-AMOUNT_WORDS = {
-    *("amount", "amounts", "income", "wage", "wages", "salary", "earnings", "pay", "payment"),
-    *("price", "cost", "costs", "value", "rent", "tax", "taxes", "balance", "revenue", "sales"),
-}
-
 _INTEGER = r"^[+-]?\d{1,18}$"
 _DECIMAL_FRACTION = r"^[+-]?(\d{1,18}\.\d*|\.\d+)$"
 _ZERO_FRACTION = r"\.0*$"

@@ -3,7 +3,6 @@
 All rows are read, but only a few columns at a time, so the table may be larger than memory.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,8 +35,6 @@ _MAX_CELLS_IN_MEMORY = 20_000_000
 
 # Signs that separate cells in files of other programs.
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-# A wide table has many short columns. Up to this many rows, Python counts faster than polars.
-_MAX_SHORT_COLUMN = 500
 
 ValueIndices = NDArray[np.uint32]
 
@@ -267,8 +264,6 @@ def _to_lazy_frame(source: Any, *, private: bool) -> pl.LazyFrame:
 def _profile_column(cells: pl.Series) -> ColumnProfile:
     """Count the distinct values of a column."""
     dtype = cells.dtype
-    if dtype == pl.String and len(cells) <= _MAX_SHORT_COLUMN:
-        return _profile_short_column(cells)
     if is_unsupported(dtype):
         # Only whether a cell is null is known.
         known = cells.is_null().not_()
@@ -295,20 +290,4 @@ def _profile_column(cells: pl.Series) -> ColumnProfile:
         counts=counted["count"].cast(pl.Int64).to_numpy(),
         nulls=len(cells) - int(counted["count"].sum()),
         value_indices=indices.to_numpy(),
-    )
-
-
-def _profile_short_column(cells: pl.Series) -> ColumnProfile:
-    """Count the distinct texts of a short column, without the fixed costs of a polars query."""
-    texts: list[str | None] = cells.to_list()
-    counts = Counter(text for text in texts if text is not None)
-    values = sorted(counts)
-    index: dict[str | None, int] = {text: at for at, text in enumerate(values)}
-    return ColumnProfile(
-        name=cells.name,
-        dtype=cells.dtype,
-        values=pl.Series(cells.name, values, dtype=pl.String),
-        counts=np.array([counts[text] for text in values], dtype=np.int64),
-        nulls=len(texts) - counts.total(),
-        value_indices=np.array([index.get(text, len(values)) for text in texts], dtype=np.uint32),
     )

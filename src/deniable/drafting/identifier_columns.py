@@ -10,7 +10,6 @@ import numpy as np
 from deniable.arrays import Counts
 from deniable.drafting.cell_patterns import CODE_WORDS, split_name
 from deniable.drafting.description import FROM_DATA, ColumnDraft, DraftField, Note
-from deniable.drafting.text_columns import are_times_of_day
 
 # A column of fewer rows may be unique by chance.
 _MIN_ROWS_FOR_UNIQUE = 20
@@ -216,12 +215,7 @@ def _look_assigned(seen: Uniqueness, low: int, high: int) -> bool:
 
 
 def _look_generated(texts: Sequence[str]) -> bool:
-    """Whether texts look like generated keys: short, with digits and no blanks.
-
-    Times of day look the same, but identify no person.
-    """
-    if are_times_of_day(texts):
-        return False
+    """Whether texts look like generated keys: short, with digits and no blanks."""
     return bool(texts) and all(
         len(text) <= _MAX_KEY_LENGTH and not re.search(r"\s", text) and re.search(r"\d", text)
         for text in texts

@@ -116,8 +116,6 @@ def _split_missing_codes(numbers: NumericProfile) -> tuple[NumericProfile, list[
             codes.append(code)
             numbers = numbers.select(numbers.positions != code * unit)
     notes = []
-    if numbers.low == -unit and len(numbers.positions) > 2 and numbers.positions[1] >= 0:
-        notes.append('the only negative number is -1: if it means missing, set missing = ["-1"]')
     top_codes = [nines for nines in _NINES_AS_TOP_CODES if nines * unit == numbers.high]
     if top_codes and numbers.counts[-1] > 2 * np.median(numbers.counts):
         notes.append(

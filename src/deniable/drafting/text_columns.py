@@ -24,8 +24,6 @@ _OTHER_LABELS = ("other", "(other)", "(another)", *(f"(other {i})" for i in rang
 
 # Ranges have an order: 16-24, 25 to 34, 65+, < 5.
 _NUMBER_RANGE = re.compile(r"^[<>≤≥]?\s*(\d[\d.,]*)\s*(?:(?:-|–|to)\s*(\d[\d.,]*)|\D*)$")
-# 18:46, 6:46PM, 18:46:51.250
-_TIME_OF_DAY = re.compile(r"^\d{1,2}:[0-5]\d(:[0-5]\d([.,]\d+)?)?\s?([AaPp]\.?[Mm]\.?)?$")
 
 
 def describe_texts(
@@ -59,11 +57,6 @@ def describe_texts(
     )
 
 
-def are_times_of_day(texts: Sequence[str]) -> bool:
-    """Whether all texts are times of day."""
-    return bool(texts) and all(_TIME_OF_DAY.match(text.strip()) for text in texts)
-
-
 def _is_free_text(values: Sequence[str], counts: Counts) -> bool:
     """Whether a column is free text: long texts, or mostly rare ones."""
     if len(values) < _MIN_FREE_TEXTS:
@@ -92,7 +85,7 @@ def _describe_free_text(
                 DraftField("release", "fresh", 'made-up texts; "omit" leaves the column out'),
                 DraftField("format", _PLACEHOLDER, "almost every text is different"),
             ),
-            notes=(Note(_placeholder_note(values), priority=2),),
+            notes=(Note(_placeholder_note(len(values)), priority=2),),
         )
     covered = sum(int(counts[i]) for i in order[: len(frequent)]) / rows
     return describe_open_list(
@@ -107,17 +100,12 @@ def _describe_free_text(
     )
 
 
-def _placeholder_note(values: Sequence[str]) -> str:
+def _placeholder_note(texts: int) -> str:
     """Say that the texts are not learnt. Programs for the table still find the column."""
-    kind = "times of day" if are_times_of_day(values) else "texts"
-    remedy = (
-        "If it is needed, round it to minutes or hours in the table"
-        if are_times_of_day(values)
-        else "If there is a public list, make it categorical"
-    )
+    first, second = _PLACEHOLDER.format(1), _PLACEHOLDER.format(2)
     return (
-        f"it has {len(values):,} different {kind}, none of them frequent, so they are not learnt: "
-        f'records have "{_PLACEHOLDER.format(1)}", "{_PLACEHOLDER.format(2)}", … {remedy}; if the '
+        f"it has {texts:,} different texts, none of them frequent, so they are not learnt: records "
+        f'have "{first}", "{second}", … If there is a public list, make it categorical; if the '
         'column is not needed, set release = "omit"'
     )
 

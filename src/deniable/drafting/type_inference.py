@@ -40,7 +40,6 @@ from deniable.drafting.identifier_columns import (
 )
 from deniable.drafting.numeric_columns import describe_numbers
 from deniable.drafting.numeric_profile import MAX_EXACT_REAL, NumericProfile, max_decimals
-from deniable.drafting.padded_amounts import guess_padded_amounts
 from deniable.drafting.text_columns import describe_texts
 from deniable.errors import DataError
 
@@ -168,15 +167,13 @@ def _guess_texts(column: ColumnProfile, classes: CellClasses | None) -> ColumnGu
         if strays:
             guess = replace(guess, draft=guess.draft.plus(notes=(_stray_note(strays),)))
         return guess
-    return _guess_words(column, texts, classes, known, missing)
+    return _guess_words(column, texts, known, missing)
 
 
 def _guess_words(
-    column: ColumnProfile, texts: pl.Series, classes: CellClasses, known: Mask, missing: list[str]
+    column: ColumnProfile, texts: pl.Series, known: Mask, missing: list[str]
 ) -> ColumnGuess:
-    """Describe texts that are neither numbers nor dates: padded amounts, identifiers, values."""
-    if (amounts := guess_padded_amounts(column, texts, classes, known, missing)) is not None:
-        return amounts
+    """Describe texts that are neither numbers nor dates: identifiers or values."""
     held, counts = texts.filter(pl.Series(known)), column.counts[known]
     few = held.head(_MAX_TEXTS_EXAMINED).to_list()
     identifier = describe_identifier(

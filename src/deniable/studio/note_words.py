@@ -12,7 +12,6 @@ _PLAIN_WORDS: tuple[tuple[str, str], ...] = (
         "In the records, all missing cells are written in the same way",
     ),
     (r" \(see missing\)", ""),
-    (r'if it means missing, set missing = \["-1"\]', "does it mean missing?"),
     (
         r'if it means missing, add it to missing and lower max; if it means ("[^"]*"), leave it',
         r"does it mean missing, or \1?",

@@ -18,9 +18,7 @@ _START = re.compile(r"#\s*To decide:")
 _ITEM = re.compile(r"#\s+(\d+)\.\s+(.*)")
 _NAME = re.compile(r'"(?:[^"\\]|\\.)*"')
 _AND_MORE = re.compile(r" and (\d+) more: ")
-_MAYBE_MISSING = re.compile(
-    r"(?:many rows have|the only negative number is) (\S+): if it means missing", re.IGNORECASE
-)
+_MAYBE_MISSING = re.compile(r"many rows have (\S+): if it means missing", re.IGNORECASE)
 _TAKEN_FOR_MISSING = re.compile(r"(-?\d+(?: and -?\d+)*) (?:is|are) taken to mean missing")
 # Names of the value that stands for all rare ones; the first that is free is taken.
 _OTHER = ("other", "(other)", *(f"(other {number})" for number in range(2, 1000)))
@@ -317,15 +315,13 @@ def _with_codes(column: Mapping[str, Any], codes: Sequence[str]) -> dict[str, ob
 
 
 def _without_codes(column: Mapping[str, Any], codes: Sequence[str]) -> dict[str, object]:
-    """Move the bounds of a column so that codes at their ends lie outside."""
+    """Lower the upper bound of a column so that codes at it lie outside."""
     low, high = (Decimal(str(column.get(key, 0))) for key in ("min", "max"))
-    step = Decimal(1).scaleb(-int(column.get("decimals", 0)))
+    step = Decimal(str(column.get("step", Decimal(1).scaleb(-int(column.get("decimals", 0))))))
     for code in codes:
         number = Decimal(code)
         if low <= number <= high and number > (low + high) / 2:
             high = number - step
-        elif low <= number <= high:
-            low = number + step
     bounds = {"min": low, "max": high}
     whole = column.get("type") == "integer"
     changed = {key: int(value) if whole else value for key, value in bounds.items()}
