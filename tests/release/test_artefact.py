@@ -259,6 +259,15 @@ def test_an_artefact_of_another_version(copy, version):
         load(copy)
 
 
+def test_an_artefact_that_another_version_learnt_is_refused_and_the_version_is_named(copy):
+    change_json(copy / "manifest.json", lambda manifest: manifest.update(version="0.3.0"))
+    with pytest.raises(ArtefactError, match=r"learnt by deniable 0\.3\.0.* Learn it again"):
+        load(copy)
+    change_json(copy / "manifest.json", lambda manifest: manifest.update(version=None))
+    with pytest.raises(ArtefactError, match="states no version"):
+        load(copy)
+
+
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe", b"{'format': 1}"])
 def test_an_artefact_json_that_is_none(copy, text):
     (copy / "artefact.json").write_bytes(text)

@@ -3,6 +3,7 @@
 import json
 from copy import deepcopy
 from dataclasses import replace
+from importlib.metadata import version
 
 import numpy as np
 import polars as pl
@@ -283,6 +284,39 @@ def test_an_artefact_may_have_no_folder_either(tmp_path):
     assert verify(home).passed
     (home / "a folder").mkdir()
     assert failing(verify(home)) == ["files"]
+
+
+def written_by(version, path):
+    """Let another version have written a manifest: its checksum is right."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    path.write_bytes(encode_json(add_checksum({**document, "version": version})))
+
+
+@pytest.mark.parametrize("made_by", ["0.3.0", "0.1.0", "0.40.1", "1.4.0"])
+def test_a_release_of_another_version_is_not_verified_and_the_version_is_named(tmp_path, made_by):
+    folder = make(tmp_path)
+    written_by(made_by, folder / "manifest.json")
+    report = verify(folder)
+    assert failing(report) == ["manifest.json"]
+    assert f"pip install deniable=={made_by}" in report.failed[0].explanation
+    written_by(made_by, folder / "artefact" / "manifest.json")
+    assert failing(verify(folder / "artefact")) == ["manifest.json"]
+
+
+@pytest.mark.parametrize("made_by", ["", "0", "0.3.0; rm -rf /", None, 4])
+def test_a_version_that_is_none_is_refused_and_not_repeated(tmp_path, made_by):
+    folder = make(tmp_path)
+    written_by(made_by, folder / "manifest.json")
+    report = verify(folder)
+    assert failing(report) == ["manifest.json"]
+    assert "states no version" in report.failed[0].explanation
+
+
+def test_another_release_of_the_same_series_verifies(tmp_path):
+    series = version("deniable").rpartition(".")[0]
+    folder = make(tmp_path)
+    written_by(f"{series}.99", folder / "manifest.json")
+    assert verify(folder).passed
 
 
 # Incomplete and invalid releases

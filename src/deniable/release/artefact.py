@@ -58,7 +58,13 @@ from deniable.release.generation import (
     always_feasible,
     decode_blocks,
 )
-from deniable.release.manifest import ACCOUNTANT, Certificate, add_checksum, json_number
+from deniable.release.manifest import (
+    ACCOUNTANT,
+    Certificate,
+    add_checksum,
+    json_number,
+    of_another_series,
+)
 from deniable.release.manifest import FORMAT as MANIFEST_FORMAT
 from deniable.release.prefix_distribution import combine_prefixes
 from deniable.release.query_answer import BandRule, QueryAnswer
@@ -294,12 +300,27 @@ def load(folder: str | Path) -> Artefact:
     """
     folder = as_path(folder, "the artefact")
     facts = _read_facts(folder)
+    _require_own_version(folder)
     try:
         return _assemble(folder, facts, _read_sealed_manifest(folder))
     except DeniableError as fault:
         raise _broken(folder, str(fault)) from None
     except Exception as fault:  # noqa: BLE001, RUF100 - anyone may have written the files
         raise _broken(folder, type(fault).__name__) from None
+
+
+def _require_own_version(folder: Path) -> None:
+    """Refuse an artefact that another version learnt, before anything else of it is read."""
+    try:
+        manifest = read_json(folder / "manifest.json")
+        made_by = of_another_series(manifest if isinstance(manifest, dict) else {})
+    except ArtefactError as fault:
+        raise _broken(folder, str(fault)) from None
+    if made_by is not None:
+        raise ArtefactError(
+            f"{folder} was learnt by deniable {made_by}, which this version does not read. Learn "
+            "it again from the table, or use that version"
+        )
 
 
 def _assemble(folder: Path, facts: Mapping[str, Any], manifest: Mapping[str, Any]) -> Artefact:

@@ -6,10 +6,12 @@ Everything in it is public or noisy: no row counts, no pass rates, no run times.
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from deniable.errors import ArtefactError
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import Spend
 from deniable.privacy.wording import neighbouring_relation, protected_unit, round_up
@@ -36,7 +38,7 @@ _NOT_COVERED = (
     "schema from public knowledge only",
     "side channels such as run times, and the computer that holds the table",
 )
-
+_VERSION = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev|\.post)\d+)*(\+[a-z0-9.]+)?")
 
 _GIVEN_CELLS = "given cells, which are copied as they are, and given rows taken from the table"
 
@@ -135,6 +137,21 @@ class Certificate:
             spends=document["spends"],
             accountants=document["accountants"],
         )
+
+
+def of_another_series(document: Mapping[str, Any]) -> str | None:
+    """Return the version that wrote a manifest, if it is of another series, such as 0.3 for 0.4.
+
+    Raises:
+        ArtefactError: It states no version.
+    """
+    from importlib.metadata import version  # noqa: PLC0415 - slow to import; not for a plan
+
+    stated = document.get("version")
+    if not isinstance(stated, str) or not _VERSION.fullmatch(stated):
+        raise ArtefactError("the manifest states no version of deniable")
+    series = [each.split(".")[:2] for each in (stated, version("deniable"))]
+    return stated if series[0] != series[1] else None
 
 
 def add_checksum(document: Mapping[str, Any]) -> dict[str, Any]:

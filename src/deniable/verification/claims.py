@@ -16,11 +16,6 @@ import polars as pl
 from deniable.errors import DeniableError
 from deniable.privacy.composition import Guarantee
 from deniable.schema.schema import Schema
-from deniable.verification.earlier_versions import (
-    earlier_pair_stages,
-    measures_pairs_twice,
-    with_current_texts,
-)
 from deniable.verification.manifest_spend import ManifestSpend, require
 from deniable.verification.second_accountant import (
     randomized_test_cost,
@@ -136,14 +131,9 @@ class ManifestClaims:
         return self.cost.epsilon == math.inf and not self.has_own_model
 
     @cached_property
-    def current(self) -> Mapping[str, Any]:
-        """The manifest with the fixed texts of this version."""
-        return with_current_texts(self.document)
-
-    @cached_property
     def spends(self) -> tuple[ManifestSpend, ...]:
         """All privacy spends; stated costs are recomputed from their theorems, unrounded."""
-        listed = [ManifestSpend.parse(entry) for entry in self.current["spends"]]
+        listed = [ManifestSpend.parse(entry) for entry in self.document["spends"]]
         return tuple(self._with_exact_cost(spend) for spend in listed)
 
     def _with_exact_cost(self, spend: ManifestSpend) -> ManifestSpend:
@@ -164,7 +154,7 @@ class ManifestClaims:
         """Attribute names: the schema's, or those with counts or sums in the ledger."""
         if self.schema is not None:
             return self.schema.names
-        whats = [str(entry["what"]) for entry in self.current["spends"]]
+        whats = [str(entry["what"]) for entry in self.document["spends"]]
         starts = (VALUES_OF, COUNTS_OF, RECORDS_OF)
         found = [(what, start) for what in whats for start in starts if what.startswith(start)]
         return tuple(what.removeprefix(start) for what, start in found)
@@ -188,8 +178,6 @@ class ManifestClaims:
         each pair, of at most 700 pairs or 7 per attribute, less those. Without noise, one table
         for each pair.
         """
-        if measures_pairs_twice(self.document):
-            return earlier_pair_stages(self.spends, len(self.names), self.parameters["rows_max"])
         m = len(self.names)
         every = m * (m - 1) // 2
         tables = 4 * min(every, max(700, 7 * m))

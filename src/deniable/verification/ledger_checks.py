@@ -25,7 +25,6 @@ from deniable.verification.claims import (
     run_check,
 )
 from deniable.verification.draft_checks import check_composed_total, require_composed_draft
-from deniable.verification.earlier_versions import has_earlier_split, measures_pairs_twice
 from deniable.verification.manifest_spend import ManifestSpend, require
 from deniable.verification.second_accountant import (
     compute_epsilon,
@@ -151,12 +150,6 @@ def _require_pair_budget(claims: ManifestClaims) -> None:
     Interactions of pairs have a half. Of the other half, three-way interactions have the share of
     the two-way tables that are reserved for them, and the other tables have the rest.
     """
-    if measures_pairs_twice(claims.document):
-        require(
-            has_earlier_split(claims.spends),
-            "the stages of the pair measurement split their budget incorrectly",
-        )
-        return
     squares = {
         spend.what: spend.moved / spend.scale[0] ** 2
         for spend in claims.spends

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import numpy as np
+from scipy.special import erfcx, gammaln, ndtr
 
 from deniable.arrays import Reals
 from deniable.errors import VerificationError
 from deniable.verification.manifest_spend import ManifestSpend, require
-from deniable.verification.scipy_special import erfcx, gammaln, ndtr
 
 # A claimed ε may be below ours by floating-point error only, relative to ours.
 MAX_SHORTFALL = 1e-8

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from deniable.data.table_io import read_codes
 from deniable.errors import ConfigError, VerificationError
 from deniable.files import as_path
 from deniable.release.atomic_files import encode_json
+from deniable.release.manifest import of_another_series
 from deniable.release.untrusted_files import read_json
 from deniable.schema.attribute import summarize_values
 from deniable.schema.schema import Schema
@@ -71,6 +73,10 @@ _BEYOND_TABLE = {
 _NOT_ASKED = "; nothing was checked against the table that was given"
 _SAME_BYTES = "It is readable, and writing it again gives identical bytes."
 _OTHER_BYTES = "it is not in the exact form that deniable writes"
+_OTHER_VERSION = (
+    "deniable {made_by} wrote it, and this is deniable {ours}, which does not verify it: use the "
+    "version that wrote it, pip install deniable=={made_by}"
+)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -258,6 +264,9 @@ def _read_claims(
         document = read_json(path)
         raw = path.read_bytes()
         require(isinstance(document, dict), "it is not a manifest")
+        if (made_by := of_another_series(document)) is not None:
+            ours = version("deniable")
+            raise VerificationError(_OTHER_VERSION.format(made_by=made_by, ours=ours))
         claims = ManifestClaims(document=document, subject=subject, schema=schema)
         _ = claims.claims_nothing, claims.has_own_model, claims.names  # raises if one is missing
         found.append(claims)
