@@ -82,7 +82,9 @@ class Config:
         applies_to="one-shot, tested, randomized",
     )
     data_use: DataUse = option_field(
-        "whole", "whole: rows serve all stages; split: one (norm-sub, clip).", "Privacy"
+        "whole",
+        "whole: every row serves every stage; split: one stage (norm-sub, clip).",
+        "Privacy",
     )
     rows_max: int | None = option_field(
         None,

@@ -7,9 +7,7 @@ import typer
 
 from deniable.cli.options import (
     Json,
-    PanelCommand,
     Quiet,
-    app,
     given_options,
     positive_number,
     with_options,
@@ -70,7 +68,6 @@ Plant = Annotated[
 ]
 
 
-@app.command(cls=PanelCommand, short_help="Attack the mechanism, a table's releases, or one.")
 @with_options
 def audit(
     *,

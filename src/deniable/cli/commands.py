@@ -278,6 +278,7 @@ def learn(
 
 
 app.command(cls=PanelCommand, short_help="Generate records from an artefact.")(generate)
+app.command(cls=PanelCommand, short_help="Estimate counts and shares, with error bars.")(query)
 
 
 @app.command(cls=PanelCommand, short_help="Reproduce the paper's evaluation.")
@@ -325,3 +326,7 @@ def reproduce(
         if not data:
             print_text(_EMBEDDED_NOTE)
         print_text(f"Tables and figures in {page}; tables as text in {page.with_name('tables.md')}")
+
+
+app.command(cls=PanelCommand, short_help="Attack the mechanism, a table's releases, or one.")(audit)
+app.command(cls=PanelCommand, short_help="Open the whole workflow in a browser.")(studio)

@@ -90,6 +90,7 @@ GivenIsPublic = Annotated[
 Where = Annotated[
     str | None,
     typer.Option(
+        metavar="<condition>",
         help="Condition on the records, such as 'age >= 65 and income = \"high\"'.",
         show_default=False,
         rich_help_panel=_CONDITION_PANEL,
@@ -99,6 +100,7 @@ BalanceShares = Annotated[
     str | None,
     typer.Option(
         "--balance",
+        metavar="<column>",
         help="Column whose values get equal shares, or shares such as 'income: 0.5, 0.5'.",
         show_default=False,
         rich_help_panel=_CONDITION_PANEL,

@@ -237,15 +237,6 @@ RowsPerUnit = Annotated[
         show_default=False,
     ),
 ]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        parser=whole_number,
-        help="Number of threads. [one for each core]",
-        show_default=False,
-    ),
-]
 
 
 def output_option(text: str) -> Any:
@@ -314,6 +305,7 @@ def _declared(name: str) -> Any:
     return _parameter(all_options()[name]).annotation
 
 
+Workers = _declared("workers")
 Engine = _declared("engine")
 Master = _declared("master")
 OpenCluster = _declared("accept_open_cluster")

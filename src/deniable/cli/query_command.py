@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deniable.cli.options import OUTPUT_PANEL, Json, PanelCommand, Quiet, app
+from deniable.cli.options import OUTPUT_PANEL, Json, Quiet
 from deniable.cli.output import print_json, print_text, print_wrapped
 from deniable.cli.plan_tables import add_row, print_table
 from deniable.errors import ConfigError, OutputError
@@ -61,7 +61,6 @@ AnswerFile = Annotated[
 ]
 
 
-@app.command(cls=PanelCommand, short_help="Answer questions from an artefact, with error bars.")
 def query(
     artefact: QueriedArtefact,
     *,

@@ -7,15 +7,20 @@ from typing import Annotated
 
 import typer
 
-from deniable.cli.options import PanelCommand, app
 from deniable.cli.terminal import print_line
 from deniable.errors import ConfigError
 
 _LOCAL = "127.0.0.1"
 _NEEDED = ("jinja2", "starlette", "uvicorn")
 
+Port = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=65_535, metavar="<int>", help="Port. [any free one]", show_default=False
+    ),
+]
 
-@app.command(cls=PanelCommand, short_help="Open the whole workflow in a browser.")
+
 def studio(
     table: Annotated[
         Path | None,
@@ -29,10 +34,7 @@ def studio(
             show_default=False,
         ),
     ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option("--port", min=0, max=65_535, help="Port. [any free one]", show_default=False),
-    ] = None,
+    port: Port = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = _LOCAL,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the link, but open no browser.")
