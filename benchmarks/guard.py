@@ -101,7 +101,6 @@ def draws(network, seeds, limits):
     drawn, tested = Tallied(), Tallied()
     records = GeneratedRecords(
         network=network,
-        histogram=None,
         randomness=drawn,
         number=100 * BLOCK,
     )

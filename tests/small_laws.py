@@ -10,9 +10,8 @@ from deniable.model.bayesian_network import ConditionalTable, Network
 from deniable.model.graph import Graph
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.randomness import Keyed
-from deniable.release.generation import MAX_PREFIX_REDRAWS, GeneratedRecords
+from deniable.release.generation import GeneratedRecords
 from deniable.release.prefix_distribution import PrefixDistribution
-from deniable.release.seed_histogram import KeptPrefixes
 from worlds import plain_attribute
 
 SIZES = (2, 3, 2, 3, 4)
@@ -50,24 +49,15 @@ def small_network(*, log_linear: bool) -> Network:
 
 
 def small_law(kind: str) -> ReleasedLaw:
-    """A law: seedless, with kept or combined prefixes, log-linear, or with pair masks."""
+    """A law: seedless, with prefixes, log-linear, or with pair masks."""
     network = small_network(log_linear=kind == "log-linear")
-    kept = KeptPrefixes(
-        prefixes=np.array([[0, 1], [1, 0], [1, 1]], dtype=CODE),
-        counts=np.array([30, 20, 9]),
-        records=100,
-    )
     combined = PrefixDistribution(
         prefixes=np.array([[0, 0, 1], [0, 1, 3], [1, 0, 2], [1, 1, 0], [1, 1, 3]], dtype=CODE),
         weights=np.array([3, 5, 4, 7, 1]),
         distance=0.1,
     )
-    nothing = KeptPrefixes(
-        prefixes=np.empty((0, 3), dtype=CODE), counts=np.empty(0, dtype=np.int64), records=5
-    )
     records = GeneratedRecords(
         network=network,
-        histogram={"kept": kept, "combined": nothing}.get(kind),
         randomness=Keyed(1),
         number=1,
         pair_masks={(1, 4): MASK, (0, 3): MASK[:2, :3]} if kind == "masked" else {},
@@ -76,15 +66,14 @@ def small_law(kind: str) -> ReleasedLaw:
     return ReleasedLaw(records)
 
 
-KINDS = ("seedless", "log-linear", "kept", "combined", "masked")
+KINDS = ("seedless", "log-linear", "combined", "masked")
 
 
 def enumerated(law: ReleasedLaw) -> np.ndarray:
     """The probability of each record of UNIVERSE, by the definition of generation."""
     terms = np.stack([_term(law, position) for position in range(len(ORDER))], axis=1)
-    histogram = law.records.histogram
-    length = 0 if histogram is None else histogram.length
-    total = _prefix_law(law, terms, length) * terms[:, length:].prod(axis=1)
+    length = 0 if law.records.prefixes is None else law.records.prefixes.length
+    total = _prefix_law(law, length) * terms[:, length:].prod(axis=1)
     assert np.isclose(total.sum(), 1) or law.pair_masks
     return total / total.sum()
 
@@ -102,22 +91,12 @@ def _term(law, position):
     return distribution[np.arange(len(UNIVERSE)), UNIVERSE[:, i]] / total
 
 
-def _prefix_law(law, terms, length):
-    if length == 0:
+def _prefix_law(law, length):
+    listed = law.records.prefixes
+    if listed is None:
         return np.ones(len(UNIVERSE))
     own = UNIVERSE[:, list(ORDER[:length])]
-    listed = law.records.prefixes
-    if listed is not None:
-        return _look_up(own, listed.prefixes, listed.weights / listed.weights.sum())
-    level = law.records.histogram
-    shares = level.counts / max(level.records, level.counts.sum())
-    held = _look_up(own, level.prefixes, np.ones(len(shares))) > 0
-    model = terms[:, :length].prod(axis=1)
-    rest = np.prod([size for i, size in enumerate(SIZES) if i not in ORDER[:length]])
-    again = model[held].sum() / rest
-    rounds = sum(again**r for r in range(MAX_PREFIX_REDRAWS))
-    drawn = model * np.where(held, again ** (MAX_PREFIX_REDRAWS - 1), rounds)
-    return _look_up(own, level.prefixes, shares) + (1 - shares.sum()) * drawn
+    return _look_up(own, listed.prefixes, listed.weights / listed.weights.sum())
 
 
 def _look_up(own, prefixes, values):

@@ -634,11 +634,12 @@ FAULTS = [
         "[given0-factors0-seedless]",
     ),
     Fault(
-        "prefixes are not weighed by the evidence",
+        "prefixes have no weights",
         "answers/inference.py",
-        "shares.append(trellis.log_likelihoods + np.log(start.share / repeats))",
-        "shares.append(0 * trellis.log_likelihoods + np.log(start.share / repeats))",
-        "answers/test_inference.py::test_records_have_the_law_of_enumeration[given1-factors1-kept]",
+        "    weights = start.weights[found]\n",
+        "    weights = np.ones(len(found))\n",
+        "answers/test_inference.py::test_records_have_the_law_of_enumeration"
+        "[given1-factors1-combined]",
     ),
     Fault(
         "a bin that a condition cuts counts as a whole one",

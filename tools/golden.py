@@ -41,9 +41,9 @@ RUNS: dict[str, dict[str, Any]] = {
     "tested": {"mode": "tested", "omega": "3-5", "k": 20},
     "randomized": {"mode": "randomized", "omega": 4, "k": 60, "epsilon": 20.0, "delta": 1e-3},
     "split": {"mode": "one-shot", "estimator": "norm-sub", "data_use": "split", "epsilon": 2.0},
-    "clip": {"mode": "one-shot", "estimator": "clip", "omega": 3},
+    "clip": {"mode": "one-shot", "estimator": "clip", "omega": 7},
     "paper": {"mode": "seedless", "profile": "paper", "epsilon": 4.0},
-    "no noise": {"epsilon": math.inf, "omega": 4},
+    "no noise": {"epsilon": math.inf, "omega": 7},
 }
 # The randomized test costs by the record.
 FEW_RECORDS = 5

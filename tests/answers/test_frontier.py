@@ -7,10 +7,10 @@ from deniable.answers.frontier import Frontier
 from small_laws import UNIVERSE, small_law
 
 
-def frontier(kind, given=(), factors=(), start=0):
+def frontier(kind, given=(), factors=()):
     law = small_law(kind)
     evidence = CaseEvidence(codes=UNIVERSE[:1], given=frozenset(given), factors=factors)
-    return Frontier.of(law, law.starts[start], evidence)
+    return Frontier.of(law, evidence)
 
 
 def test_attributes_matter_until_the_last_that_depends_on_them():
@@ -44,10 +44,7 @@ def test_masks_and_factors_distinguish_codes():
     assert 2 in frontier("seedless", factors=(factor,)).classes[3]
 
 
-def test_kept_prefixes_that_the_model_draws_again_need_all_their_codes():
-    law = small_law("kept")
-    excluding = next(i for i, start in enumerate(law.starts) if start.excluded is not None)
-    found = frontier("kept", {2}, start=excluding)
-    assert found.end == law.starts[excluding].excluded.length
-    prefixed = next(i for i, start in enumerate(law.starts) if start.length == 2)
-    assert frontier("kept", {3}, start=prefixed).first == 2
+def test_states_begin_with_the_listed_prefixes():
+    found = frontier("combined", {3})
+    assert found.first == 3
+    assert found.states >= 5

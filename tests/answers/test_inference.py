@@ -91,8 +91,8 @@ def test_records_have_the_law_of_enumeration(kind, given, factors):
 
 
 def test_a_wrong_law_is_found():
-    """What the tests above would see if evidence were not passed backward, or prefixes kept."""
-    law, expected = small_law("kept"), enumerated(small_law("kept"))
+    """What the tests above would see if evidence were not passed backward."""
+    law, expected = small_law("combined"), enumerated(small_law("combined"))
     evidence = evidence_of(UNIVERSE[[0]], frozenset({3}))
     drawn = infer(law, evidence, Keyed(3).at("records")).draw(
         np.zeros(20_000, dtype=np.intp), Keyed(4).at("records")

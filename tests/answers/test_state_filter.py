@@ -1,4 +1,4 @@
-"""Forward filtering: its steps for one start; the law of whole records is in test_inference.py."""
+"""Forward filtering: its steps; the law of whole records is in test_inference.py."""
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from small_laws import UNIVERSE, enumerated, small_law
 def filtered(max_states, given=frozenset({3}), cases=4):
     law = small_law("seedless")
     evidence = CaseEvidence(codes=np.asfortranarray(UNIVERSE[:cases]), given=given)
-    frontier = Frontier.of(law, law.starts[0], evidence)
+    frontier = Frontier.of(law, evidence)
     rng = Keyed(1).at("records")
-    return run_filter(law, law.starts[0], evidence, frontier, rng, max_states=max_states)
+    return run_filter(law, evidence, frontier, rng, max_states=max_states)
 
 
 def test_weights_sum_to_one_in_each_case_and_states_are_ordered_by_case():

@@ -27,6 +27,7 @@ from deniable.schema.unmodelled_columns import Identifier
 from deniable.verification.claims import ManifestClaims
 from deniable.verification.manifest_checks import run_manifest_checks
 from small_runs import INF, MODES, MOST, NOISE, assert_fits, row_counts, synthesize
+from worlds import plain_attribute
 
 pytestmark = pytest.mark.slow
 
@@ -340,6 +341,54 @@ def test_one_shot_takes_one_omega(small_table, small_schema):
         deniable.plan(small_schema, omega="2-3")
     with pytest.raises(ConfigError, match=r"--omega 2-3: .*one-shot takes one number or auto"):
         deniable.learn(small_table, small_schema, omega="2-3")
+
+
+WIDE = Schema(
+    (plain_attribute("wide", 40_000), plain_attribute("x", 2), plain_attribute("y", 3)),
+    rows_max=1_000,
+)
+
+
+def coins(m, **more):
+    attributes = tuple(plain_attribute(f"x{i}", 2) for i in range(m))
+    return Schema(attributes, rows_max=1_000, **more)
+
+
+def test_an_omega_whose_prefixes_cannot_be_listed_is_refused_before_a_row_is_read():
+    """2^17 prefixes, in any order; 2^16 can be listed."""
+    why = r"--omega 3: the 17 attributes .* 131,072 combinations.*--omega auto, or 4 or more"
+    with pytest.raises(ConfigError, match=why):
+        deniable.learn("a table that is not there.csv", coins(20), omega="3")
+    assert deniable.plan(coins(20), omega="4").omegas == (4,)
+    assert deniable.plan(coins(20), omega="3", mode="tested").omegas == (3,)
+
+
+@pytest.mark.parametrize(
+    "options", [{"order": ["wide", "x", "y"]}, {"graph": {"x": ["wide"], "y": ["wide"]}}]
+)
+def test_a_given_order_is_known_before_a_row_is_read(options):
+    with pytest.raises(ConfigError, match=r"--omega 1: the 2 attributes .* 80,000 combinations"):
+        deniable.plan(WIDE, omega="1", estimator="norm-sub", **options)
+    assert deniable.plan(WIDE, omega="1", estimator="norm-sub").omegas == (1,)
+
+
+def test_an_omega_that_the_learnt_order_makes_too_small_is_refused_and_auto_is_not():
+    """The wide column has one value in the table: no entropy, so it is drawn first."""
+    rows = 400
+    table = pl.DataFrame(
+        {
+            "wide": ["wide0"] * rows,
+            "x": ["x0", "x1"] * (rows // 2),
+            "y": ["y0", "y1", "y2", "y1"] * (rows // 4),
+        }
+    )
+    options = {"estimator": "norm-sub", "epsilon": INF, "k": 2}
+    with pytest.raises(ConfigError, match=r"--omega 1: the 2 attributes .* --omega auto, or 2"):
+        deniable.learn(table, WIDE, omega="1", **options)
+    artefact = deniable.learn(table, WIDE, **options)
+    assert artefact.network.order[0] == 0
+    assert artefact.omega == 2
+    assert artefact.generate(20, key=1).height == 20
 
 
 @pytest.mark.parametrize("omega", ["1", "auto"])

@@ -16,7 +16,6 @@ from deniable.randomness import Keyed
 from deniable.release import generation
 from deniable.release.generation import (
     BLOCK,
-    MAX_PREFIX_REDRAWS,
     GeneratedRecords,
     KeptRecords,
     always_feasible,
@@ -51,16 +50,14 @@ def kept_prefixes(omega: int) -> KeptPrefixes | None:
 
 
 def _without_kept(length: int) -> dict:
-    """Seedless records, drawn anew while their prefix is kept, in the last round whatever it is."""
+    """Seedless records, given that their prefix is not kept."""
     _, model = small_world()
     drawn = {y: definitions.record_probability(model, y) for y in model.universe()}
     level = kept_prefixes(3 - length)
     columns = list(model.order[:length])
     kept = {y for y in drawn if level and [y[c] for c in columns] in level.prefixes.tolist()}
-    again = sum(drawn[y] for y in kept)
-    rounds = sum(again**r for r in range(MAX_PREFIX_REDRAWS))
-    last = again ** (MAX_PREFIX_REDRAWS - 1)
-    return {y: p * (last if y in kept else rounds) for y, p in drawn.items()}
+    others = 1 - sum(drawn[y] for y in kept)
+    return {y: p / others for y, p in drawn.items() if y not in kept}
 
 
 def artefact_law(omega) -> dict:
@@ -100,16 +97,15 @@ def combined_law(omega: int) -> dict:
     return total
 
 
-def generated(omega, feasible=always_feasible, key=KEY, pair_masks=None, **more) -> Counter:
-    network = small_world()[0]
+def generated(omega, feasible=always_feasible, key=KEY, pair_masks=None, adjust=False) -> Counter:
+    network, kept, masks = small_world()[0], kept_prefixes(omega), pair_masks or {}
     records = GeneratedRecords(
         network=network,
-        histogram=kept_prefixes(omega),
+        prefixes=kept and combine_prefixes(network, kept, masks, adjust=adjust),
         randomness=Keyed(key),
         number=BLOCK,
         feasible=feasible,
-        pair_masks=pair_masks or {},
-        **more,
+        pair_masks=masks,
     )
     counts: Counter = Counter()
     for block in records.blocks():
@@ -128,8 +124,7 @@ def test_an_artefact_generates_records_of_its_law(omega):
 @pytest.mark.parametrize("omega", [1, 2])
 def test_a_model_of_pairs_generates_records_of_the_combined_law(omega):
     """Another law than that of the noisy counts alone. False-alarm rate 1e-6, fixed key."""
-    combined = combine_prefixes(small_world()[0], kept_prefixes(omega), {})
-    counts = generated(omega, prefixes=combined)
+    counts = generated(omega, adjust=True)
     assert_distribution(counts, combined_law(omega))
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
         assert_distribution(counts, artefact_law(omega))
@@ -246,7 +241,7 @@ def test_only_what_cannot_be_is_drawn_anew():
 def some_records(number: int, workers: int | None = None) -> GeneratedRecords:
     return GeneratedRecords(
         network=small_world()[0],
-        histogram=kept_prefixes(2),
+        prefixes=combine_prefixes(small_world()[0], kept_prefixes(2), {}),
         randomness=Keyed(KEY),
         number=number,
         workers=workers,

@@ -129,16 +129,23 @@ def test_prefixes_that_the_constraints_exclude_are_not_drawn_even_if_they_were_k
     assert (0, 1, 0) in set(map(tuple, combined.prefixes.tolist()))
 
 
-@pytest.mark.parametrize("limit", ["_MAX_PREFIXES", "_MAX_CODES"])
-def test_nothing_is_combined_without_kept_prefixes_or_with_too_many_possible_ones(
-    monkeypatch, limit
-):
+def test_nothing_is_combined_without_kept_prefixes():
     network, kept = independent_network(4), kept_of(parity_of(3), 4_000)
     empty = KeptPrefixes(prefixes=np.zeros((0, 3), dtype=CODE), counts=np.zeros(0, int), records=9)
     assert combine_prefixes(network, empty, {}) is None
     assert combine_prefixes(network, kept, {}) is not None
-    monkeypatch.setattr(module, limit, 7)
-    assert combine_prefixes(network, kept, {}) is None
+
+
+@pytest.mark.parametrize(("records", "counted"), [(40, 16), (16, 16), (3, 16)])
+def test_without_adjustment_kept_prefixes_have_their_noisy_shares(records, counted):
+    """And the others what is left, as the model divides it; a hundredth of it where nothing is."""
+    counts = {(0, 0): 10, (0, 1): 1, (1, 1): 5}
+    combined = combine_prefixes(independent_network(3), kept_of(counts, records), {}, adjust=False)
+    assert combined.prefixes.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    left = max(1 - counted / records, 0.01 / 4)
+    shares = np.array([10, 1, 0, 5]) / max(records, counted)
+    expected = np.where(shares > 0, shares, left)
+    np.testing.assert_allclose(combined.weights / 2**40, expected, atol=2.0**-40)
 
 
 def test_attributes_of_one_value_are_allowed():

@@ -8,21 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chance import assert_distribution, assert_rate
+from chance import assert_rate
 from deniable.arrays import CODE
 from deniable.counting.local import distinct_prefixes
 from deniable.counting.prefix_counts import PrefixCounts
-from deniable.errors import InvariantError
+from deniable.errors import ConfigError, InvariantError
 from deniable.model.bayesian_network import ConditionalTable, Network, empty_codes
 from deniable.model.graph import Graph
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise_laws import exact, truncated_geometric
 from deniable.randomness import Keyed
-from deniable.release import seed_histogram as module
 from deniable.release.seed_histogram import (
     KeptPrefixes,
     choose_omega,
     learn_histogram,
+    longest_listed,
+    require_listed,
 )
 from worlds import (
     codes_of,
@@ -180,75 +181,6 @@ def test_no_seeds_keep_nothing():
     level, spent = learn(Keyed(KEY).at("noise"), [], (2, 3), (0, 1), 2, k=1, records=7)
     assert level.prefixes.shape == (0, 2)
     assert spent.l0_sensitivity == 1
-    assert level.draw(100, Keyed(KEY).at("records")).tolist() == [-1] * 100
-
-
-# Drawing
-
-
-def kept(counts, records):
-    prefixes = np.arange(len(counts), dtype=CODE)[:, None]
-    return KeptPrefixes(prefixes=prefixes, counts=np.array(counts, dtype=np.int64), records=records)
-
-
-@pytest.mark.parametrize(
-    ("counts", "records", "share"),
-    [
-        ([3, 5], 10, 0.8),
-        ([3, 5], 8, 1.0),
-        ([3, 5], 5, 1.0),  # noise put the total below what is kept
-        ([3, 5], -4, 1.0),
-        ([], 10, 0.0),
-        ([], 0, 0.0),
-        ([], -3, 0.0),
-    ],
-)
-def test_the_share_of_records_with_a_prefix_follows_from_noisy_totals(counts, records, share):
-    """One stratum per record: the share is met up to one record at either end."""
-    drawn = kept(counts, records).draw(1_000, Keyed(KEY).at("records"), stratified=True)
-    assert np.mean(drawn >= 0) == pytest.approx(share, abs=2 / 1_000)
-
-
-@pytest.mark.parametrize(("counts", "records"), [([10, 1, 5], 40), ([10, 1, 5], 3), ([7], 7)])
-def test_a_prefix_is_drawn_in_proportion_to_its_noisy_count(counts, records):
-    """And none in proportion to what was suppressed. 200,000 draws, fixed key, 1e-6."""
-    level = kept(counts, records)
-    whole = max(records, sum(counts))
-    drawn = Counter(level.draw(200_000, Keyed(KEY).at("records")).tolist())
-    expected = {i: count / whole for i, count in enumerate(counts)}
-    assert_distribution(drawn, expected | {-1: 1 - sum(expected.values())})
-
-
-@pytest.mark.parametrize(("counts", "records"), [([10, 1, 5], 40), ([10, 1, 5], 3), ([7], 7)])
-def test_stratified_draws_match_the_noisy_counts_closely(counts, records):
-    """Of 10,000 records; independent draws would miss by 50."""
-    level = kept(counts, records)
-    whole = max(records, sum(counts))
-    drawn = Counter(level.draw(10_000, Keyed(KEY).at("records"), stratified=True).tolist())
-    for i, count in enumerate([*counts, whole - sum(counts)]):
-        number = drawn[i] if i < len(counts) else drawn[-1]
-        assert abs(number - 10_000 * count / whole) < 6
-
-
-@property_test
-@given(
-    st.lists(st.integers(1, 40), max_size=9), st.integers(-5, 300), st.sampled_from([1, 2, 4, 16])
-)
-def test_every_seed_has_the_prefix_that_it_is_counted_under(counts, records, slots):
-    """For any number of look-up slots."""
-    level = kept(counts, records)
-    whole = max(records, sum(counts), 1)
-    owner = [i for i, count in enumerate(counts) for _ in range(count)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_LOG2_SLOTS", slots)
-        found = level._prefix_of(np.arange(whole))
-    assert found.tolist() == owner + [-1] * (whole - len(owner))
-
-
-def test_that_assertion_notices_one_seed_too_many():
-    drawn = Counter(kept([10, 1, 5], 40).draw(200_000, Keyed(KEY).at("records")).tolist())
-    with pytest.raises(AssertionError, match="below the false-alarm limit"):
-        assert_distribution(drawn, {0: 11 / 41, 1: 1 / 41, 2: 5 / 41, -1: 24 / 41})
 
 
 # Validation
@@ -266,6 +198,39 @@ def test_that_assertion_notices_one_seed_too_many():
 def test_invalid_kept_prefixes_are_refused(prefixes, counts):
     with pytest.raises(InvariantError, match="kept prefix"):
         KeptPrefixes(prefixes=prefixes, counts=np.array(counts, dtype=np.int64), records=1)
+
+
+# Length
+
+
+@pytest.mark.parametrize(
+    ("sizes", "longest"),
+    [
+        ([2] * 20, 16),
+        ([2] * 5, 5),
+        ([256, 256, 2, 2], 2),
+        ([256, 257, 2, 2], 1),
+        ([1] * 30, 30),
+        ([2] * 2**10, 12),  # times the number of all attributes
+        ([2**16, 2], 1),
+        ([2**16] * 2**10, 1),  # a single attribute always
+    ],
+)
+def test_the_longest_prefix_that_can_be_listed(sizes, longest):
+    assert longest_listed(sizes) == longest
+    require_listed(longest, sizes)
+
+
+def test_a_prefix_that_cannot_be_listed_is_refused_with_what_can_be_done():
+    why = r"--omega 4: the 17 attributes .* 131,072 combinations.*--omega auto, or 5 or more"
+    with pytest.raises(ConfigError, match=why):
+        require_listed(17, [2] * 21)
+
+
+def test_a_chosen_prefix_is_not_longer_than_allowed():
+    network = uniform_network(6)
+    chosen = [choose_omega(network, records=10**6, threshold=1, max_length=n) for n in (1, 3, 9)]
+    assert chosen == [5, 3, 1]
 
 
 def uniform_network(m, values=2):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deniable.answers.case_evidence import CaseEvidence
-from deniable.answers.released_law import PrefixStart, ReleasedLaw
+from deniable.answers.released_law import ReleasedLaw
 from deniable.arrays import Indices
 
 # Kinds of evidence whose frontiers are kept, which bounds the memory.
@@ -21,7 +21,7 @@ _MAX_FRONTIERS = 4096
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """What matters after each attribute, for one start of records and one kind of evidence.
+    """What matters after each attribute, for one kind of evidence.
 
     Attributes:
         end: The end of the evidence in the order σ.
@@ -41,14 +41,11 @@ class Frontier:
     entries: int
 
     @classmethod
-    def of(cls, law: ReleasedLaw, start: PrefixStart, evidence: CaseEvidence) -> "Frontier":
+    def of(cls, law: ReleasedLaw, evidence: CaseEvidence) -> "Frontier":
         """Find what matters after each position."""
-        excluded = 0 if start.excluded is None else start.excluded.length
-        end = max(evidence.end(law.order), excluded)
-        first = min(start.length, end)
-        classes = tuple(
-            _classes_after(law, evidence, position, end, excluded) for position in range(end)
-        )
+        end = evidence.end(law.order)
+        first = min(law.start.length, end)
+        classes = tuple(_classes_after(law, evidence, position, end) for position in range(end))
         merges = [False] * end
         before: dict[int, int] = {}
         for position in range(end):
@@ -57,7 +54,7 @@ class Frontier:
             known = before if drawn in evidence.given else before | {drawn: law.sizes[drawn]}
             merges[position] = sizes != known
             before = sizes
-        states, entries = [_free_prefixes(law, start, evidence)], [0]
+        states, entries = [_free_prefixes(law, evidence)], [0]
         for position in range(first, end):
             drawn = law.order[position]
             entries.append(states[-1] * (1 if drawn in evidence.given else law.sizes[drawn]))
@@ -66,27 +63,27 @@ class Frontier:
         return cls(end, first, classes, tuple(merges), max(states), max(*states, *entries))
 
 
-def find_frontiers(law: ReleasedLaw, evidence: CaseEvidence) -> tuple[Frontier, ...]:
-    """Find the frontier of each start of records; those of the same kind of evidence are kept."""
+def find_frontier(law: ReleasedLaw, evidence: CaseEvidence) -> Frontier:
+    """Find what matters after each attribute; the same for evidence of the same kind."""
     factors = tuple((factor.attribute, factor.by) for factor in evidence.factors)
     kind = evidence.given, factors
-    found = law.frontiers.get(kind)
+    found: Frontier | None = law.frontiers.get(kind)
     if found is None:
-        found = tuple(Frontier.of(law, start, evidence) for start in law.starts)
+        found = Frontier.of(law, evidence)
         if len(law.frontiers) >= _MAX_FRONTIERS:
             law.frontiers.clear()
         law.frontiers[kind] = found
     return found
 
 
-def _free_prefixes(law: ReleasedLaw, start: PrefixStart, evidence: CaseEvidence) -> int:
+def _free_prefixes(law: ReleasedLaw, evidence: CaseEvidence) -> int:
     """Bound the prefixes that agree with the given codes of a case."""
-    free = [i for i in law.order[: start.length] if i not in evidence.given]
-    return min(len(start.prefixes), math.prod(law.sizes[i] for i in free))
+    free = [i for i in law.order[: law.start.length] if i not in evidence.given]
+    return min(len(law.start.prefixes), math.prod(law.sizes[i] for i in free))
 
 
 def _classes_after(
-    law: ReleasedLaw, evidence: CaseEvidence, position: int, end: int, excluded: int
+    law: ReleasedLaw, evidence: CaseEvidence, position: int, end: int
 ) -> dict[int, Indices]:
     """Find the classes of codes of each attribute that matters after a position."""
     found: dict[int, Indices] = {}
@@ -94,7 +91,7 @@ def _classes_after(
         i = law.order[at]
         if i in evidence.given:
             continue
-        maps = [np.arange(law.sizes[i])] if position < excluded and at < excluded else []
+        maps: list[Indices] = []
         for later in range(position + 1, end):
             maps += _uses(law, evidence, later, i)
         if maps:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deniable.answers.case_evidence import CaseEvidence
-from deniable.answers.frontier import Frontier, find_frontiers
+from deniable.answers.frontier import Frontier, find_frontier
 from deniable.answers.released_law import ReleasedLaw
 from deniable.answers.state_filter import Trellis, run_filter
 from deniable.arrays import Codes, Indices, Reals
@@ -99,25 +99,18 @@ def infer(
         shared: Whether few cases serve many records each, so that more states pay.
         times: Records of each case; the number of states kept grows with it, up to a bound.
     """
-    frontiers = find_frontiers(law, evidence)
+    frontier = find_frontier(law, evidence)
     number = evidence.cases if shared else None
-    exact = _is_exact(frontiers, number)
+    exact = _is_exact(frontier, number)
     repeats = 1 if exact else _FILTERS
     kept = max(_SELECTED_STATES // number if number else 0, _states_of_case(times))
-    trellises, shares = [], []
-    for _ in range(repeats):
-        for start, frontier in zip(law.starts, frontiers, strict=True):
-            most = frontier.entries if exact else kept
-            trellis = run_filter(law, start, evidence, frontier, rng, max_states=most)
-            trellises.append(trellis)
-            with np.errstate(divide="ignore"):
-                shares.append(trellis.log_likelihoods + np.log(start.share / repeats))
-    by_filter = np.logaddexp.reduce(np.stack(shares).reshape(repeats, len(law.starts), -1), axis=1)
-    total: Reals = np.logaddexp.reduce(by_filter, axis=0)
+    most = frontier.entries if exact else kept
+    trellises = [run_filter(law, evidence, frontier, rng, max_states=most) for _ in range(repeats)]
+    shares = np.stack([each.log_likelihoods - np.log(repeats) for each in trellises])
+    total: Reals = np.logaddexp.reduce(shares, axis=0)
     with np.errstate(invalid="ignore"):
-        weights = np.exp(np.stack(shares) - total)
-        parts = np.exp(by_filter - total)
-    variation = np.abs(parts[0] - parts[-1]) / 2 if repeats > 1 else np.zeros(len(total))
+        weights = np.exp(shares - total)
+    variation = np.abs(weights[0] - weights[-1]) / 2
     return _pool(law, evidence, trellises, weights, (total, np.nan_to_num(variation)))
 
 
@@ -152,7 +145,7 @@ def _pool(
         evidence,
         tuple(trellises),
         total,
-        len(trellises) == len(law.starts),
+        len(trellises) == 1,
         variation,
         sources[order],
         states[order],
@@ -161,10 +154,10 @@ def _pool(
     )
 
 
-def _is_exact(frontiers: Sequence[Frontier], shared: int | None = None) -> bool:
+def _is_exact(frontier: Frontier, shared: int | None = None) -> bool:
     """Whether all states are kept: of ``shared`` cases, or of one of many."""
     most = _MAX_ENTRIES // shared if shared else _MAX_ENTRIES_PER_CASE
-    return max(frontier.entries for frontier in frontiers) <= most
+    return frontier.entries <= most
 
 
 def _states_of_case(times: int) -> int:
@@ -176,9 +169,9 @@ def split_cases(
     law: ReleasedLaw, evidence: CaseEvidence, times: int = 1
 ) -> Iterator[tuple[Indices, CaseEvidence]]:
     """Split cases into parts that are handled at once; yield their numbers and their evidence."""
-    frontiers = find_frontiers(law, evidence)
-    entries = max(frontier.entries for frontier in frontiers)
-    if not _is_exact(frontiers):
+    frontier = find_frontier(law, evidence)
+    entries = frontier.entries
+    if not _is_exact(frontier):
         entries = min(entries, _states_of_case(times) * max(law.sizes))
     at_once = max(1, _MAX_ENTRIES // max(entries, 1))
     for start in range(0, evidence.cases, at_once):

@@ -14,29 +14,21 @@ import numpy as np
 
 from deniable.arrays import CODE, Codes, Indices, Mask, Reals
 from deniable.model.bayesian_network import Network, empty_codes
-from deniable.release.generation import MAX_PREFIX_REDRAWS, GeneratedRecords
-from deniable.release.seed_histogram import KeptPrefixes
+from deniable.release.generation import GeneratedRecords
 from deniable.schema.pair_masks import PairMasks, allowed_codes
-
-# Kept prefixes whose probabilities under the model are computed at once.
-_PREFIXES_PER_BATCH = 2**14
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrefixStart:
-    """How some records begin: with one of these prefixes, or with values of the model.
+    """How records begin: with one of these prefixes, or with values of the model.
 
     Attributes:
-        share: The probability that a record begins in this way.
         prefixes: The prefixes, in the order σ; of length 0 if the model draws all values.
         weights: Their probabilities.
-        excluded: Kept prefixes that the model draws again if it draws them; None: none.
     """
 
-    share: float
     prefixes: Codes = field(repr=False)
     weights: Reals = field(repr=False)
-    excluded: KeptPrefixes | None = None
 
     @property
     def length(self) -> int:
@@ -50,7 +42,7 @@ class ReleasedLaw:
 
     Attributes:
         records: The generated records, whose blocks have this distribution.
-        frontiers: Results of ``find_frontiers``, by kind of evidence.
+        frontiers: Results of ``find_frontier``, by kind of evidence.
     """
 
     records: GeneratedRecords = field(repr=False)
@@ -77,20 +69,13 @@ class ReleasedLaw:
         return tuple(attribute.size for attribute in self.network.attributes)
 
     @cached_property
-    def starts(self) -> tuple[PrefixStart, ...]:
-        """How records begin; the shares sum to 1."""
-        kept, combined = self.records.histogram, self.records.prefixes
-        if kept is None:
-            return (_model_start(1.0),)
-        if combined is not None:
-            weights = combined.weights / combined.weights.sum()
-            return (PrefixStart(share=1.0, prefixes=combined.prefixes, weights=weights),)
-        if not len(kept.prefixes):
-            return (_model_start(1.0),)
-        counted = int(kept.counts.sum())
-        held = counted / max(kept.records, counted)
-        start = PrefixStart(share=held, prefixes=kept.prefixes, weights=kept.counts / counted)
-        return (start, _model_start(1 - held, excluded=kept)) if held < 1 else (start,)
+    def start(self) -> PrefixStart:
+        """How records begin."""
+        combined = self.records.prefixes
+        if combined is None:
+            return PrefixStart(prefixes=np.zeros((1, 0), dtype=CODE), weights=np.ones(1))
+        weights = combined.weights / combined.weights.sum()
+        return PrefixStart(prefixes=combined.prefixes, weights=weights)
 
     def distribution(self, codes: Codes, position: int) -> Reals:
         """Compute Pr{value at ``position`` of σ | earlier values}: records by codes.
@@ -118,53 +103,11 @@ class ReleasedLaw:
         """List the earlier attributes that share a pair mask with the one at ``position``."""
         return self.records.masked_with(position)
 
-    def exclusion(self, kept: KeptPrefixes, codes: Codes) -> Reals:
-        """Compute how redrawing kept prefixes changes the probability of each record's prefix.
-
-        The model draws a prefix at most n times, until it is not a kept one. With probability q of
-        a kept prefix, others get (1 - q^n) / (1 - q) times their probability, and kept ones, which
-        the last draw may leave, q^(n - 1) times.
-        """
-        q, n = self._kept_probability(kept), MAX_PREFIX_REDRAWS
-        others = (1 - q**n) / (1 - q) if q < 1 else float(n)
-        held = kept.holds(codes[:, list(self.order[: kept.length])])
-        return np.where(held, q ** (n - 1), others)
-
-    def _kept_probability(self, kept: KeptPrefixes) -> float:
-        if kept.length not in self._kept_probabilities:
-            parts = np.array_split(kept.prefixes, -(-len(kept.prefixes) // _PREFIXES_PER_BATCH))
-            total = sum(float(self.prefix_probability(part).sum()) for part in parts)
-            self._kept_probabilities[kept.length] = min(total, 1.0)
-        return self._kept_probabilities[kept.length]
-
-    @cached_property
-    def _kept_probabilities(self) -> dict[int, float]:
-        return {}
-
-    def prefix_probability(self, prefixes: Codes) -> Reals:
-        """Compute the model's probability of each prefix, in the order σ."""
-        columns = self.order[: prefixes.shape[1]]
-        codes = self.of_prefixes(prefixes)
-        probability = np.ones(len(prefixes))
-        rows = np.arange(len(prefixes))
-        for position, i in enumerate(columns):
-            probability *= self.distribution(codes, position)[rows, codes[:, i]]
-        return probability
-
     def of_prefixes(self, prefixes: Codes) -> Codes:
         """Make records of prefixes: the codes of later attributes are 0."""
         codes = empty_codes(len(prefixes), self.network.attributes)
         codes[:, list(self.order[: prefixes.shape[1]])] = prefixes
         return codes
-
-
-def _model_start(share: float, excluded: KeptPrefixes | None = None) -> PrefixStart:
-    return PrefixStart(
-        share=share,
-        prefixes=np.zeros((1, 0), dtype=CODE),
-        weights=np.ones(1),
-        excluded=excluded,
-    )
 
 
 def joint_index(columns: Sequence[Indices], sizes: Sequence[int]) -> Indices:

@@ -26,7 +26,6 @@ class _Filter:
 
     Attributes:
         law: The distribution of records.
-        start: How records begin.
         evidence: The evidence of each case.
         frontier: What matters after each attribute.
         rng: Source of randomness; used only if states have to be selected.
@@ -34,7 +33,6 @@ class _Filter:
     """
 
     law: ReleasedLaw
-    start: PrefixStart
     evidence: CaseEvidence
     frontier: Frontier
     rng: Rng
@@ -131,7 +129,6 @@ class Trellis:
 
 def run_filter(
     law: ReleasedLaw,
-    start: PrefixStart,
     evidence: CaseEvidence,
     frontier: Frontier,
     rng: Rng,
@@ -142,7 +139,6 @@ def run_filter(
 
     Args:
         law: The distribution of records.
-        start: How records begin.
         evidence: The evidence of each case.
         frontier: What matters after each attribute.
         rng: Source of randomness; used only if states have to be selected.
@@ -150,7 +146,6 @@ def run_filter(
     """
     run = _Filter(
         law=law,
-        start=start,
         evidence=evidence,
         frontier=frontier,
         rng=rng,
@@ -163,10 +158,8 @@ def run_filter(
     for position in range(frontier.first, frontier.end):
         states, step = _advance(run, position, states)
         steps.append(step)
-        if start.excluded is not None and position + 1 == start.excluded.length:
-            weights = states.weights * law.exclusion(start.excluded, states.codes)
-            states = _States(states.codes, states.cases, weights)
         states = _normalized(states, log_likelihoods)
+    start = law.start
     return Trellis(
         start,
         law.order[: start.length],
@@ -188,7 +181,7 @@ def _normalized(states: _States, log_likelihoods: Reals) -> _States:
 
 def _begin(run: _Filter) -> tuple[_States, _Step]:
     """List the prefixes that agree with the given codes of each case."""
-    law, start, evidence = run.law, run.start, run.evidence
+    law, start, evidence = run.law, run.law.start, run.evidence
     prefixes = law.of_prefixes(start.prefixes)
     given = [i for i in law.order[: start.length] if i in evidence.given]
     order, low, high = _matching_prefixes(prefixes, evidence, given, law.sizes)

@@ -12,6 +12,7 @@ from deniable.counting.rows import Rows, TableRows
 from deniable.data.dataframes import FrameKind
 from deniable.data.table_io import read_table
 from deniable.errors import BudgetError, ConfigError, SchemaError
+from deniable.model.bayesian_network import Network
 from deniable.model.learnt_model import LearntModel
 from deniable.model.protocol import GenerativeModel
 from deniable.model.seed_based import NetworkModel
@@ -25,7 +26,13 @@ from deniable.randomness import Keyed, Randomness, Secret
 from deniable.release.artefact import Artefact, load
 from deniable.release.prefix_distribution import draw_prefix_pool
 from deniable.release.release import Release
-from deniable.release.seed_histogram import KeptPrefixes, choose_omega, learn_histogram
+from deniable.release.seed_histogram import (
+    KeptPrefixes,
+    choose_omega,
+    learn_histogram,
+    longest_listed,
+    require_listed,
+)
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, no_progress
 
@@ -308,9 +315,17 @@ def resolve_omegas(learnt: LearntModel, run: Run) -> tuple[int, ...]:
     """Take the planned values of ω, or choose one from the noisy model."""
     if run.plan.omegas:
         return run.plan.omegas
-    law = run.plan.privacy.seeds
+    law, network = run.plan.privacy.seeds, learnt.network
     threshold = run.config.k + (law.radius if law is not None else 0)
-    return (choose_omega(learnt.network, records=learnt.seed_count, threshold=threshold),)
+    listed = longest_listed(_ordered_sizes(network)) if run.plan.mode == "one-shot" else None
+    chosen = choose_omega(
+        network, records=learnt.seed_count, threshold=threshold, max_length=listed
+    )
+    return (chosen,)
+
+
+def _ordered_sizes(network: Network) -> list[int]:
+    return [network.attributes[i].size for i in network.order]
 
 
 def _learn_seeds(
@@ -321,6 +336,7 @@ def _learn_seeds(
     if law is None:
         return None, ()
     length = len(network.order) - omega
+    require_listed(length, _ordered_sizes(network))
     sizes = [attribute.size for attribute in network.attributes]
     (counted,) = rows.frequent_prefixes(network.order, [length], sizes, floor=run.config.k)
     # Drawn after the rows were counted: an engine that counts again draws no second time.

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from deniable.config import Config, Mode, parse_omega
 from deniable.errors import BudgetError, ConfigError
+from deniable.model.graph import Graph, drawing_order
 from deniable.model.paper.correlation import entropy_queries
 from deniable.privacy.calibration import PublicFacts
 from deniable.privacy.composition import Guarantee, row_limit, sequential_composition, unit_cost
@@ -24,6 +25,7 @@ from deniable.privacy.plan import (
 )
 from deniable.privacy.randomized_test import RandomizedTest, cheapest_test, plan_randomized_test
 from deniable.randomness import Randomness
+from deniable.release.seed_histogram import require_listed
 from deniable.schema.schema import Schema, find_target_fault
 from deniable.workers import Progress, no_progress
 
@@ -294,7 +296,23 @@ def _omegas(schema: Schema, config: Config, mode: Mode) -> tuple[int, ...] | Non
         )
     if m == 1:
         return (1,)
+    if mode == "one-shot" and omegas is not None and omegas[0] < m:
+        require_listed(m - omegas[0], _ordered_sizes(schema, config))
     return omegas
+
+
+def _ordered_sizes(schema: Schema, config: Config) -> list[int]:
+    """The number of values of each attribute, in the order of drawing if that is given.
+
+    Otherwise ascending: of any order, this one has the fewest combinations at its beginning.
+    """
+    if config.order is not None:
+        known = dict(zip(schema.names, schema.sizes, strict=True))
+        return [known.get(name, 1) for name in config.order]
+    if config.graph is not None:
+        graph = Graph.from_names(schema.names, config.graph)
+        return [schema.sizes[i] for i in drawing_order(graph, schema.sizes)]
+    return sorted(schema.sizes)
 
 
 def _fractions(config: Config, mode: Mode) -> Mapping[Part, float] | None:

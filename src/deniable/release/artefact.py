@@ -68,7 +68,7 @@ from deniable.release.manifest import (
 from deniable.release.manifest import FORMAT as MANIFEST_FORMAT
 from deniable.release.prefix_distribution import combine_prefixes
 from deniable.release.query_answer import BandRule, QueryAnswer
-from deniable.release.seed_histogram import KeptPrefixes
+from deniable.release.seed_histogram import KeptPrefixes, longest_listed
 from deniable.release.untrusted_files import (
     MAX_ARRAYS_BYTES,
     MAX_TEXT_BYTES,
@@ -136,6 +136,9 @@ class Artefact:
         length = 0 if self.histogram is None else self.histogram.length
         if length != m - self.omega:
             raise InvariantError("an artefact has kept prefixes of the length that ω leaves")
+        sizes = [self.network.attributes[i].size for i in self.network.order]
+        if length > longest_listed(sizes):
+            raise InvariantError("an artefact has prefixes that can be listed")
         if isinstance(self.evidence, TableCounts):
             tables = [t for t in self.network.tables if isinstance(t, ConditionalTable)]
             shapes = [table.probabilities.shape for table in tables]
@@ -216,17 +219,17 @@ class Artefact:
     ) -> GeneratedRecords:
         """The encoded records of a key, drawn when they are read."""
         solver, masks = self.schema.constraint_solver, self.schema.pair_masks
-        combined = None
-        if self.histogram is not None and not isinstance(self.evidence, TableCounts):
-            combined = combine_prefixes(self.network, self.histogram, masks)
+        prefixes = None
+        if self.histogram is not None:
+            of_pairs = not isinstance(self.evidence, TableCounts)
+            prefixes = combine_prefixes(self.network, self.histogram, masks, adjust=of_pairs)
         return GeneratedRecords(
             network=self.network,
-            histogram=self.histogram,
             randomness=randomness,
             number=number,
             feasible=solver.feasible if solver else always_feasible,
             pair_masks=masks,
-            prefixes=combined,
+            prefixes=prefixes,
             workers=workers,
         )
 

@@ -21,7 +21,6 @@ from deniable.model.bayesian_network import DrawMethod, Network, empty_codes
 from deniable.privacy.plan import require_record_count
 from deniable.randomness import Randomness, Rng
 from deniable.release.prefix_distribution import PrefixDistribution
-from deniable.release.seed_histogram import KeptPrefixes
 from deniable.schema.pair_masks import PairMasks, allowed_codes, contradictions
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, count_cores, keep_freed_memory, map_in_order, no_progress
@@ -34,8 +33,6 @@ Feasible = Callable[[Codes], Mask]
 
 # Records per block: large enough to make contention for the interpreter lock negligible.
 BLOCK = 2**18
-# Redraws of a record that was assigned no prefix but whose drawn prefix is in the histogram.
-MAX_PREFIX_REDRAWS = 50
 # Redraws of one value that contradicts an earlier value of its record. A value that is allowed with
 # probability 0.1 is found with probability 0.995; then the allowed values' probabilities are
 # computed, for this many records at once.
@@ -103,10 +100,8 @@ class KeptRecords:
 class GeneratedRecords:
     """Records of an artefact and a key, drawn again at every reading.
 
-    For each record a prefix is drawn, of the length of the kept ones; then the other attributes.
-    Prefixes have the combined distribution of kept prefixes and model, if there is one. Otherwise
-    kept prefixes are drawn in proportion to their noisy counts, and the model draws the prefixes of
-    the remaining records.
+    Where prefixes were kept, a record's prefix is drawn from the combined distribution of kept
+    prefixes and model; then the model draws the other attributes.
 
     Records that fit one block are drawn by systematic sampling, so their frequencies match the
     model more closely than those of independent draws. With more, beyond a quarter of a million,
@@ -114,7 +109,6 @@ class GeneratedRecords:
 
     Attributes:
         network: The distribution of the drawn attributes.
-        histogram: The kept prefixes of seeds, if there are any.
         randomness: Addressed by a key.
         number: The number of records.
         feasible: The constraints of the schema.
@@ -124,7 +118,6 @@ class GeneratedRecords:
     """
 
     network: Network
-    histogram: KeptPrefixes | None = field(repr=False)
     randomness: Randomness = field(repr=False)
     number: int
     feasible: Feasible = field(default=always_feasible, repr=False)
@@ -155,50 +148,24 @@ class GeneratedRecords:
         return draw_feasible(partial(self._draw, method=method), number, rng, self.feasible)
 
     def _draw(self, number: int, rng: Rng, *, method: DrawMethod) -> Codes:
-        """Draw records: a prefix from the histogram, then the rest from the network.
-
-        A record that is assigned no prefix is drawn from the network, and redrawn while its prefix
-        is in the histogram, because such prefixes already have their full weight. After
-        ``MAX_PREFIX_REDRAWS`` attempts it is accepted.
-        """
-        network, kept = self.network, self.histogram
-        records = empty_codes(number, network.attributes)
-        if kept is None:
-            self.draw_rest(records, rng, 0, method)
-            return records
-        length = kept.length
-        columns = list(network.order[:length])
+        """Draw records: their prefix, if prefixes were kept, then the rest from the network."""
+        records, length = empty_codes(number, self.network.attributes), 0
         if self.prefixes is not None:
+            length = self.prefixes.length
+            columns = list(self.network.order[:length])
             stratified = method == "systematic"
             records[:, columns] = self.prefixes.draw(number, rng, stratified=stratified)
-            self.draw_rest(records, rng, length, method)
-            return records
-        prefix = kept.draw(number, rng, stratified=method == "systematic")
-        free = np.flatnonzero(prefix < 0)
-        if len(kept.prefixes):
-            for position, column in enumerate(columns):
-                # A prefix of -1 takes the first one for now: its record is redrawn below.
-                kept.prefixes[:, position].take(prefix, out=records[:, column], mode="clip")
-        for _ in range(MAX_PREFIX_REDRAWS if len(free) else 0):
-            part = empty_codes(len(free), network.attributes)
-            self.draw_rest(part, rng, 0, method, until=length)
-            records[free] = part
-            free = free[kept.holds(part[:, columns])]
-            if not len(free):
-                break
         self.draw_rest(records, rng, length, method)
         return records
 
-    def draw_rest(
-        self, records: Codes, rng: Rng, kept: int, method: DrawMethod, *, until: int | None = None
-    ) -> None:
-        """Draw, in place, the attributes from ``kept`` to ``until`` of σ, subject to pair masks.
+    def draw_rest(self, records: Codes, rng: Rng, kept: int, method: DrawMethod) -> None:
+        """Draw, in place, the attributes from ``kept`` on of σ, subject to pair masks.
 
         A value that contradicts an earlier one is redrawn given the same earlier values, so their
         distribution stays as learnt. Redrawing whole records would make the earlier values rarer
         where the model has not learnt the constraint well.
         """
-        end, drawn = len(self.network.order) if until is None else until, kept
+        end, drawn = len(self.network.order), kept
         for position in range(kept, end):
             among = self.masked_with(position)
             if not among:
@@ -209,7 +176,7 @@ class GeneratedRecords:
             drawn = position + 1
             self._redraw_value(records, rng, position, among)
         if drawn < end:
-            self.network.draw(records, rng, kept=drawn, until=until, method=method)
+            self.network.draw(records, rng, kept=drawn, method=method)
 
     def masked_with(self, position: int) -> list[int]:
         """List the earlier attributes that share a pair mask with the one at ``position``."""

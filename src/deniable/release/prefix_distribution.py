@@ -24,10 +24,6 @@ from deniable.randomness import Keyed, Rng
 from deniable.release.seed_histogram import KeptPrefixes
 from deniable.schema.pair_masks import PairMasks, allowed_codes, masked_with
 
-# Bounds the possible prefixes that are listed, and their number times that of all attributes;
-# beyond, kept prefixes are drawn by their noisy counts alone.
-_MAX_PREFIXES = 2**16
-_MAX_CODES = 2**22
 # Adjustment ends when no two-way table is further off than this (total variation), or after this
 # many rounds.
 _TOLERANCE = 1e-6
@@ -71,7 +67,10 @@ class PrefixDistribution:
         return GuidedSearch.of(np.cumsum(self.weights))
 
     def draw(self, records: int, rng: Rng, *, stratified: bool = False) -> Codes:
-        """Draw a prefix for each record; ``stratified`` as in ``KeptPrefixes.draw``."""
+        """Draw a prefix for each record.
+
+        With ``stratified``, frequencies match the weights more closely than independent draws do.
+        """
         total = int(self._search.ends[-1])
         if stratified:
             one_stratum = np.zeros(records, dtype=np.intp)
@@ -86,20 +85,21 @@ class PrefixDistribution:
 
 
 def combine_prefixes(
-    network: Network, kept: KeptPrefixes, pair_masks: PairMasks
+    network: Network, kept: KeptPrefixes, pair_masks: PairMasks, *, adjust: bool = True
 ) -> PrefixDistribution | None:
-    """Combine kept prefixes with a model that was fitted to two-way tables.
+    """Combine kept prefixes with the model.
 
     The result is the same on every computer: sums, products and quotients in a fixed order.
 
     Args:
-        network: The model, which knows pairs well.
-        kept: The kept prefixes.
+        network: The model.
+        kept: The kept prefixes, of a length that can be listed.
         pair_masks: Combinations of two values that the constraints allow.
+        adjust: Whether the model was fitted to two-way tables, so that it knows pairs better than
+            the noisy counts do.
 
     Returns:
-        The distribution; None if no prefix was kept, if too many prefixes are possible, or if the
-        constraints exclude all.
+        The distribution; None if no prefix was kept, or if the constraints exclude all.
 
     Privacy:
         Covers: reads the noisy model and noisy counts only, so it costs nothing. A prefix that
@@ -107,22 +107,22 @@ def combine_prefixes(
     """
     attributes = network.order[: kept.length]
     sizes = [network.attributes[i].size for i in attributes]
-    possible = math.prod(sizes)
-    is_large = possible > _MAX_PREFIXES or possible * len(network.order) > _MAX_CODES
-    if is_large or not len(kept.prefixes):
+    if not len(kept.prefixes):
         return None
     grid, model = _model_probabilities(network, attributes, pair_masks)
     held = np.ravel_multi_index(tuple(kept.prefixes.T.astype(np.intp)), sizes)
     prefixes = grid[:, list(attributes)]
-    adjusted = _adjust_pairs(_mix(model, held, kept), model, prefixes, sizes)
-    weights = np.rint(adjusted * _WEIGHT_UNITS).astype(np.int64)
+    combined = _mix(model, held, kept)
+    if adjust:
+        combined = _adjust_pairs(combined, model, prefixes, sizes)
+    weights = np.rint(combined * _WEIGHT_UNITS).astype(np.int64)
     listed = np.flatnonzero(weights)
     if not len(listed):
         return None
     return PrefixDistribution(
         prefixes=prefixes[listed],
         weights=weights[listed],
-        distance=math.fsum(np.abs(adjusted - model)) / 2,
+        distance=math.fsum(np.abs(combined - model)) / 2,
     )
 
 

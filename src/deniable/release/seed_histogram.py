@@ -5,25 +5,27 @@ never the seeds, so any number of records costs the same as one. ``choose_omega`
 length from the noisy model before the seeds are counted.
 """
 
+import math
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 
-from deniable.arrays import Codes, Counts, Indices, Mask
+from deniable.arrays import Codes, Counts
 from deniable.counting.prefix_counts import FrequentPrefixes, PrefixCounts
-from deniable.errors import InvariantError
-from deniable.model.alias_sampling import random_permutation, stratified_words
+from deniable.errors import ConfigError, InvariantError
 from deniable.model.bayesian_network import Network, empty_codes
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise import add_noise
 from deniable.privacy.noise_laws import Law
 from deniable.randomness import Keyed, Rng
 
-# A table of at most 2^_LOG2_SLOTS slots maps seed numbers to prefixes; a mark for a slot with
-# several prefixes.
-_LOG2_SLOTS = 16
-_AMBIGUOUS_SLOT = -2
+# Prefixes are drawn from a list of all that are possible. Bounds their number, and that times the
+# number of all attributes.
+_MAX_PREFIXES = 2**16
+_MAX_CODES = 2**22
 # ω is chosen from records drawn from the model with a public key, so it is a function of the
 # artefact.
 _SAMPLE_RECORDS = 2**15
@@ -58,71 +60,34 @@ class KeptPrefixes:
         """Number of attributes in a prefix."""
         return int(self.prefixes.shape[1])
 
-    @cached_property
-    def _cumulative_counts(self) -> Counts:
-        return np.cumsum(self.counts)
 
-    @cached_property
-    def _prefix_index(self) -> PrefixCounts:
-        length = self.length
-        return PrefixCounts.of(self.prefixes, range(length), [length], self._sizes.tolist())
+def longest_listed(sizes: Sequence[int]) -> int:
+    """Find the longest prefix whose possible values can be listed: of one attribute at the least.
 
-    @cached_property
-    def _sizes(self) -> Counts:
-        sizes: Counts = self.prefixes.max(axis=0, initial=0).astype(np.int64) + 1
-        return sizes
+    Args:
+        sizes: The number of values of each attribute, in the order in which they are drawn.
+    """
+    most = min(_MAX_PREFIXES, _MAX_CODES // len(sizes))
+    return max(1, sum(1 for possible in accumulate(sizes, operator.mul) if possible <= most))
 
-    def holds(self, prefixes: Codes) -> Mask:
-        """Test which prefixes are kept."""
-        held: Mask = np.all(prefixes < self._sizes, axis=1)
-        if len(self.prefixes):
-            held[held] = self._prefix_index.look_up(prefixes[held])[:, 0] > 0
-        return held & (len(self.prefixes) > 0)
 
-    def draw(self, records: int, rng: Rng, *, stratified: bool = False) -> Indices:
-        """Draw the index of a kept prefix for each record; -1: none, the model draws its prefix.
+def require_listed(length: int, sizes: Sequence[int]) -> None:
+    """Refuse a prefix of so many attributes that its possible values cannot be listed.
 
-        Probabilities are proportional to the noisy counts. What these leave of the noisy number of
-        seeds is the weight of no prefix (guarantee.md, Theorem 7). With ``stratified``, the
-        frequencies match the noisy counts more closely than with independent draws.
-        """
-        if not stratified:
-            return self._prefix_of(rng.integers(self._total, records))
-        one_stratum = np.zeros(records, dtype=np.intp)
-        words = stratified_words(one_stratum, random_permutation(records, rng), rng)
-        return self._prefix_of((words * (self._total * 2.0**-32)).astype(np.int64))
+    Args:
+        length: The number of attributes in a prefix.
+        sizes: As for ``longest_listed``: of a noisy or a public order.
 
-    def _prefix_of(self, seeds: Counts) -> Indices:
-        """Look up the prefix index of each seed number; -1 for none.
-
-        Seeds are numbered prefix by prefix: each prefix has as many numbers as its noisy count.
-        Nearly every number is in a slot with a single prefix and needs no search.
-        """
-        prefix = self._prefix_of_slot.take(seeds >> self._slot_bits, mode="clip")
-        ambiguous = np.flatnonzero(prefix == _AMBIGUOUS_SLOT)
-        prefix[ambiguous] = self._search(seeds[ambiguous])
-        return prefix
-
-    def _search(self, seeds: Counts) -> Indices:
-        found = np.searchsorted(self._cumulative_counts, seeds, side="right")
-        return np.where(found == len(self.counts), -1, found)
-
-    @property
-    def _total(self) -> int:
-        return max(self.records, int(self.counts.sum()), 1)
-
-    @cached_property
-    def _slot_bits(self) -> int:
-        """Number of low bits of a seed number that share a slot."""
-        return max(0, self._total.bit_length() - _LOG2_SLOTS)
-
-    @cached_property
-    def _prefix_of_slot(self) -> Indices:
-        """The prefix index of each slot, or ``_AMBIGUOUS_SLOT``."""
-        first = np.arange(0, self._total, 2**self._slot_bits)
-        last = np.minimum(first + 2**self._slot_bits, self._total) - 1
-        prefix = self._search(first)
-        return np.where(prefix == self._search(last), prefix, _AMBIGUOUS_SLOT)
+    Raises:
+        ConfigError: They cannot be listed.
+    """
+    longest, m = longest_listed(sizes), len(sizes)
+    if length > longest:
+        raise ConfigError(
+            f"--omega {m - length}: the {length} attributes that records copy have "
+            f"{math.prod(sizes[:length]):,} combinations, too many to list. Use --omega auto, or "
+            f"{m - longest} or more"
+        )
 
 
 def learn_histogram(
@@ -158,13 +123,19 @@ def learn_histogram(
 
 
 def choose_omega(
-    network: Network, *, records: int, threshold: int, min_shared: float = MIN_SHARED_FRACTION
+    network: Network,
+    *,
+    records: int,
+    threshold: int,
+    min_shared: float = MIN_SHARED_FRACTION,
+    max_length: int | None = None,
 ) -> int:
     """Choose ω: keep the longest prefix that most seeds share with enough others.
 
     Records are drawn from the model. A drawn record's prefix is frequent enough if a table of
     ``records`` rows would be expected to have twice ``threshold`` rows with it. The longest prefix
-    for which that holds for 9 records in 10 is kept, and at least one attribute.
+    for which that holds for 9 records in 10 is kept, and at least one attribute; of at most
+    ``max_length`` attributes, if that is given.
 
     Privacy:
         Covers: reads the noisy model and noisy totals only, so it costs nothing.
@@ -174,7 +145,7 @@ def choose_omega(
         return 1
     drawn = empty_codes(_SAMPLE_RECORDS, network.attributes)
     network.draw(drawn, Keyed(_SAMPLE_KEY).at("candidates"), kept=0)
-    lengths = range(1, m)
+    lengths = range(1, min(m - 1, max_length or m) + 1)
     sizes = [attribute.size for attribute in network.attributes]
     shared = PrefixCounts.of(drawn, network.order, lengths, sizes)
     expected = [of_seeds * (max(records, 1) / _SAMPLE_RECORDS) for of_seeds in shared.of_seeds]

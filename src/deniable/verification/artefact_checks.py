@@ -30,7 +30,12 @@ from deniable.release.artefact import Artefact, load
 from deniable.release.atomic_files import encode_json, file_hash
 from deniable.release.manifest import add_checksum
 from deniable.release.prefix_distribution import draw_prefix_pool
-from deniable.release.seed_histogram import MIN_SHARED_FRACTION, KeptPrefixes, choose_omega
+from deniable.release.seed_histogram import (
+    MIN_SHARED_FRACTION,
+    KeptPrefixes,
+    choose_omega,
+    longest_listed,
+)
 from deniable.release.untrusted_files import read_json
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
@@ -163,6 +168,7 @@ def _require_chosen_omega(
             records=0 if kept is None else kept.records,
             threshold=claims.parameters.get("threshold", 1),
             min_shared=MIN_SHARED_FRACTION + difference,
+            max_length=longest_listed([network.attributes[i].size for i in network.order]),
         )
         for difference in {-tolerance, tolerance}
     ]
