@@ -78,7 +78,7 @@ def test_an_impossible_choice_says_why(studio):
     sent = {**GIVEN, "mode": "randomized", "records": "100000"}
     words = text_of(studio.get("/plan", **sent))
     assert "This plan is not possible." in words
-    assert "You can set k to" in words
+    assert "a larger k or a larger ε" in words
     reply = studio.client.post("/start", data=sent)
     assert reply.status_code == 422
     assert "Not started." in reply.text

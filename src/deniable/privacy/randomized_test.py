@@ -6,7 +6,6 @@ and δ_t. N candidates are composed optimally. A larger t lowers ε and raises �
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +18,6 @@ from deniable.privacy.theorems import candidate_cost
 
 # Share of δ for the tails of the threshold noise; the rest is for composition.
 _TAIL_DELTA_SHARE = 0.5
-# Largest k that an error message suggests.
-_MAX_K = 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,19 +84,19 @@ def plan_randomized_test(
         t: Range size at which the proof switches from δ to ε; None for the best.
 
     Raises:
-        BudgetError: The records cost more than ``limit``. The message suggests what would fit.
+        BudgetError: The records cost more than ``limit``.
     """
     best = cheapest_test(limit.delta, records=records, k=k, gamma=gamma, epsilon0=epsilon0, t=t)
     if best is not None and best.cost.epsilon <= limit.epsilon:
         return best
+    cost = "more than any ε" if best is None else f"ε = {best.cost.epsilon:.4g}"
     chosen = epsilon0 is not None or t is not None
-    if chosen and _meets(limit, records=records, k=k, gamma=gamma):
-        raise BudgetError(
-            f"{records:,} records cost more than ε = {limit.epsilon:.4g}, δ = {limit.delta:.2g} "
-            "with this epsilon0 and t. Omit both: other values meet the limit."
-        )
-    why = _explain_excess(limit, best, records=records, k=k, gamma=gamma)
-    raise BudgetError(f"{why} (With the best epsilon0 and t: omit both.)" if chosen else why)
+    omit = ", leave out epsilon0 and t" if chosen else ""
+    raise BudgetError(
+        f"{records:,} records with the randomized test cost {cost} at k = {k}; the limit for the "
+        f"seeds is ε = {limit.epsilon:.4g}, δ = {limit.delta:.2g}. Ask for fewer records, a larger "
+        f"k or a larger ε{omit}, or use --mode one-shot, where any number of records costs the same"
+    )
 
 
 def cheapest_test(
@@ -132,50 +129,3 @@ def cheapest_test(
             k=k, gamma=gamma, epsilon0=noise, t=size, records=records, each=each, cost=cost
         )
     return None
-
-
-def _explain_excess(
-    limit: Guarantee, best: RandomizedTest | None, *, records: int, k: int, gamma: float
-) -> str:
-    """Explain why the limit cannot be met, and suggest what would meet it."""
-    cost = "more than any ε" if best is None else f"ε = {best.cost.epsilon:.4g}"
-    fewer = _largest_where(lambda n: _meets(limit, records=n, k=k, gamma=gamma), 1, records)
-    larger = _smallest_where(lambda n: _meets(limit, records=records, k=n, gamma=gamma), k, _MAX_K)
-    options = []
-    if fewer:
-        options.append(f"release at most {fewer:,} records")
-    if larger:
-        options.append(f"set k to {larger:,} or more")
-    options.append("use --mode one-shot, where any number of records costs the same")
-    return (
-        f"{records:,} records with the randomized test cost {cost} at k = {k}; the limit for the "
-        f"seeds is ε = {limit.epsilon:.4g}, δ = {limit.delta:.2g}. You can {', or '.join(options)}."
-    )
-
-
-def _meets(limit: Guarantee, *, records: int, k: int, gamma: float) -> bool:
-    best = cheapest_test(limit.delta, records=records, k=k, gamma=gamma)
-    return best is not None and best.cost.epsilon <= limit.epsilon
-
-
-def _largest_where(holds: Callable[[int], bool], low: int, high: int) -> int | None:
-    """Find about the largest number in low … high at which the monotone ``holds`` is true."""
-    if not holds(low):
-        return None
-    while high - low > max(1, low // 100):
-        half = (low + high) // 2
-        low, high = (half, high) if holds(half) else (low, half)
-    return low
-
-
-def _smallest_where(holds: Callable[[int], bool], low: int, high: int) -> int | None:
-    """Find about the smallest number in low … high from which on ``holds`` is true."""
-    step = low
-    while not holds(step):
-        step *= 2
-        if step > high:
-            return None
-    while step - low > max(1, step // 100):
-        half = (low + step) // 2
-        low, step = (low, half) if holds(half) else (half, step)
-    return step
