@@ -106,17 +106,21 @@ def release_options(row: str, side: Side, schema: Schema, setup: Setup) -> dict[
     """Return the options of ``synthesize`` for the release of one row.
 
     The authors' releases use Privacy Test 1. Under the randomized test the cost grows with every
-    record, and the number of records needed here would leave no guarantee.
+    record, and the number of records needed here would leave no guarantee. Ours are one-shot, which
+    has one ω; where ω is drawn from a range, they use that test, too.
     """
     common: dict[str, Any] = {"epsilon": setup.epsilon, "delta": setup.delta}
     if side == "authors":
         common["profile"] = "paper"
     if row == "marginals":
         return common | {"mode": "seedless", "graph": {name: [] for name in schema.names}}
+    is_range = False
     if row != "default":
-        common |= {"omega": omega_text(row, len(schema.names))}
+        omega = omega_text(row, len(schema.names))
+        is_range = "-" in omega
+        common |= {"omega": omega}
     common |= {"k": setup.k, "gamma": setup.gamma}
-    return common | {"mode": "tested" if side == "authors" else "one-shot"}
+    return common | {"mode": "tested" if side == "authors" or is_range else "one-shot"}
 
 
 def decode_modelled_columns(schema: Schema, codes: Codes) -> tuple[pl.DataFrame, Schema]:
