@@ -54,8 +54,8 @@ FAULTS = [
     Fault(
         "the threshold is one too low",
         "release/seed_histogram.py",
-        "kept = counts >= k + law.radius",
-        "kept = counts >= k + law.radius - 1",
+        "is_kept = noisy >= k + law.radius",
+        "is_kept = noisy >= k + law.radius - 1",
         "release/test_seed_histogram.py::test_the_kept_prefixes_are_those_of_dense_noise",
     ),
     Fault(
@@ -322,8 +322,8 @@ FAULTS = [
     Fault(
         "there are no dummy seeds",
         "release/seed_mechanism.py",
-        "rng.integers(seeds.number + dummies, BLOCK)",
-        "rng.integers(seeds.number + 0 * dummies, BLOCK)",
+        "rng.integers(len(seeds) + dummies, BLOCK)",
+        "rng.integers(len(seeds) + 0 * dummies, BLOCK)",
         "release/test_seed_mechanism.py::"
         "test_the_randomized_mechanism_has_its_law_for_tables_of_any_size",
     ),
@@ -635,7 +635,7 @@ FAULTS = [
     ),
     Fault(
         "prefixes have no weights",
-        "answers/inference.py",
+        "answers/state_filter.py",
         "    weights = start.weights[found]\n",
         "    weights = np.ones(len(found))\n",
         "answers/test_inference.py::test_records_have_the_law_of_enumeration"

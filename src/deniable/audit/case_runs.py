@@ -39,6 +39,7 @@ from deniable.pipeline.api import (
     make_artefact,
     partition_rows,
     read_rows,
+    resolve_omegas,
     synthesize,
 )
 from deniable.pipeline.learn_model import learn_model, measure_counts
@@ -182,7 +183,8 @@ class _ArtefactRun:
         table = read_rows(frame, run)
         parts = partition_rows(table.rows, run)
         learnt = learn_model(parts, run)
-        return make_artefact(learnt, parts["seeds"], table.kind, run)
+        (omega,) = resolve_omegas(learnt, run)
+        return make_artefact(learnt, omega, parts["seeds"], table.kind, run)
 
     def _known(self) -> KnownRows:
         """What the attacker knows: all rows but the target."""

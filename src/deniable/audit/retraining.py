@@ -100,7 +100,8 @@ def retrain(audited: AuditedTable, codes: Codes, run: Run, *, key: int) -> Retra
     parts = partition_rows(LocalRows(codes, run.config.workers), run)
     learnt = learn_model(parts, run)
     if audited.has_artefact:
-        artefact = make_artefact(learnt, parts["seeds"], audited.kind, run)
+        (omega,) = resolve_omegas(learnt, run)
+        artefact = make_artefact(learnt, omega, parts["seeds"], audited.kind, run)
         blocks = artefact.records(audited.records, Keyed(key), workers=1).blocks()
         return Retrained(
             artefact=artefact,

@@ -95,7 +95,8 @@ def learn(
     with closing(table.rows):
         parts = partition_rows(table.rows, run)
         learnt = learn_model(parts, run)
-        return make_artefact(learnt, parts["seeds"], table.kind, run)
+        (omega,) = resolve_omegas(learnt, run)
+        return make_artefact(learnt, omega, parts["seeds"], table.kind, run)
 
 
 def generate(
@@ -194,7 +195,8 @@ def synthesize(
             return _test_candidates(table, parts, run, records=records, model=model)
         internal = _confidential_counts(table)
         learnt = learn_model(parts, run)
-        artefact = make_artefact(learnt, parts["seeds"], table.kind, run)
+        (omega,) = resolve_omegas(learnt, run)
+        artefact = make_artefact(learnt, omega, parts["seeds"], table.kind, run)
     release = generate(artefact, records, key=key, workers=config.workers)
     return replace(release, internal=internal, engine=table.engine)
 
@@ -284,16 +286,18 @@ def partition_rows(rows: Rows, run: Run) -> dict[str, Rows]:
     return {**empty, **rows.split(shares, run.randomness)}
 
 
-def make_artefact(learnt: LearntModel, seeds: Rows, kind: FrameKind, run: Run) -> Artefact:
+def make_artefact(
+    learnt: LearntModel, omega: int, seeds: Rows, kind: FrameKind, run: Run
+) -> Artefact:
     """Complete a learnt model to an artefact: seed histogram, ledger check, refit, certificate.
 
     Args:
         learnt: The model.
+        omega: The number of drawn attributes, by ``resolve_omegas``.
         seeds: The rows of D_S. Confidential.
         kind: The kind of data frame that the table came in.
         run: The run.
     """
-    (omega,) = resolve_omegas(learnt, run)
     histogram, spent = _learn_seeds(seeds, learnt, omega, run)
     Ledger((*learnt.spends, *spent)).require_equal(run.plan.privacy.spends)
     prefixes = draw_prefix_pool(learnt.network, histogram, run.schema.pair_masks)
