@@ -21,9 +21,9 @@ from deniable.counting.local import LocalRows
 from deniable.data.codec import Codec
 from deniable.model.seed_based import NetworkModel
 from deniable.randomness import Keyed
-from deniable.release.deniability_test import ScanLimits, pass_deterministic_test
+from deniable.release.deniability_test import ScanLimits
 from deniable.release.generation import BLOCK, GeneratedRecords
-from deniable.release.seed_mechanism import SCAN_BLOCK, SeedMechanism, own_omega_kernel
+from deniable.release.seed_mechanism import SCAN_BLOCK, own_omega_kernel
 
 COLUMNS, ROWS, SEEDS, BLOCKS = 11, 1_300_000, 300_000, 60
 HEAVY = (
@@ -97,7 +97,7 @@ def imports(limits):
 
 
 def draws(network, seeds, limits):
-    """A candidate costs one number for its seed, one an attribute drawn if it passes; no more."""
+    """A candidate costs one number for its seed, one an attribute drawn; no more."""
     drawn, tested = Tallied(), Tallied()
     records = GeneratedRecords(
         network=network,
@@ -106,15 +106,8 @@ def draws(network, seeds, limits):
     )
     records.draw_block(99)
     limits.at_most("numbers drawn a record, per attribute", drawn.numbers / BLOCK / COLUMNS, 1)
-    mechanism = SeedMechanism(
-        seeds=LocalRows(seeds),
-        randomness=tested,
-        passes=lambda plausible, _: pass_deterministic_test(plausible, k=K),
-    )
-    passed = len(own_omega_kernel(mechanism, NetworkModel(network, (OMEGA,)))(0))
-    limits.at_most(
-        "numbers drawn a candidate, needed = 1", tested.numbers / (BLOCK + OMEGA * passed), 1
-    )
+    own_omega_kernel(LocalRows(seeds), NetworkModel(network, (OMEGA,)), tested, k=K)(0)
+    limits.at_most("numbers drawn a candidate, needed = 1", tested.numbers / BLOCK / (1 + OMEGA), 1)
 
 
 def testing(network, seeds, limits):

@@ -283,12 +283,12 @@ SEARCHING = """
 import sys
 from pathlib import Path
 from deniable import __main__ as program
-from deniable.counting.prefix_counts import SeedGroups
-find = SeedGroups.find
-def counted(*given):
+from deniable.release import seed_mechanism
+count = seed_mechanism.count_hidden_omega
+def counted(*given, **more):
     Path("searching").touch()
-    return find(*given)
-SeedGroups.find = counted
+    return count(*given, **more)
+seed_mechanism.count_hidden_omega = counted
 sys.argv[0] = "deniable"
 program.main()
 """
@@ -296,8 +296,9 @@ program.main()
 
 def test_ctrl_c_in_the_middle_of_a_search_for_records_leaves_nothing(given, tmp_path):
     """A hopeless test, far from giving up: a thousand candidates are tried for each record."""
-    args = ("--mode", "tested", "--k", 1_999, "--omega", 1, "--epsilon", "inf")
-    words = ("synthesize", *given, "--records", 10**6, "--out", "o", *args)
+    (tmp_path / "c.toml").write_text("omega_known = false\n")
+    args = ("--mode", "tested", "--k", 1_999, "--omega", "1-2", "--epsilon", "inf")
+    words = ("synthesize", *given, "--records", 10**6, "--out", "o", *args, "--config", "c.toml")
     process = subprocess.Popen(
         [sys.executable, "-c", SEARCHING, *map(str, words)],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -306,7 +307,7 @@ def test_ctrl_c_in_the_middle_of_a_search_for_records_leaves_nothing(given, tmp_
     assert (process.returncode, out) == (130, "")
     assert "nothing was written" in err
     assert "Traceback" not in err
-    assert names_below(tmp_path) == ["searching"]
+    assert names_below(tmp_path) == ["c.toml", "searching"]
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.parquet"])

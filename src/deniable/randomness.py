@@ -230,9 +230,8 @@ def task_randomness(randomness: Randomness) -> Randomness:
     """Return randomness that every task can draw alike: a secret of 32 bytes in place of the OS.
 
     Privacy:
-        Covers: the split of rows, the rows of a unit that are used, and the candidates of mode
-            ``tested``, as the randomness of the operating system would, against adversaries with
-            bounded computing power.
+        Covers: the split of rows, and the rows of a unit that are used, as the randomness of the
+            operating system would, against adversaries with bounded computing power.
         Does not cover: noise, which the driver draws from the operating system.
         Assumes: tasks, and the messages to them, are as confidential as the table.
     """

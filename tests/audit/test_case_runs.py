@@ -111,10 +111,9 @@ def test_tested_records_have_k_plausible_seeds_and_show_the_row(monkeypatch):
     assert scores[0] == scores[2] == 0  # k - 1 rows are too few
     assert min(scores[1], scores[3]) > 0
     # The check can fail: a test that lets everything pass, of all prefixes.
-    kept = seed_modes.SeedMechanism
-    monkeypatch.setattr(seed_modes, "SeedMechanism", lambda **more: kept(**{**more, "floor": 1}))
-    everything = lambda plausible, k: np.ones(len(plausible), dtype=bool)  # noqa: ARG005, E731
-    monkeypatch.setattr(seed_modes, "pass_deterministic_test", everything)
+    kernel = seed_modes.own_omega_kernel
+    everything = lambda *given, **more: kernel(*given, **{**more, "k": 1})  # noqa: E731
+    monkeypatch.setattr(seed_modes, "own_omega_kernel", everything)
     assert block_of("tested seeds").undeniable > 0
 
 

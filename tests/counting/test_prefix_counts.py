@@ -60,10 +60,17 @@ def test_every_seed_has_the_count_of_its_own_prefix(tree, small):
         assert counts.of_seeds[at].tolist() == expected
 
 
+class EveryRank:
+    """Draws each integer of the range once."""
+
+    def integers(self, high: int, size: int) -> np.ndarray:
+        assert size == 0
+        return np.arange(high)
+
+
 @property_test
 @given(trees(), st.integers(1, 3))
-def test_seed_groups_stand_for_every_seed_that_enough_share(tree, floor):
-    """On every level, each frequent prefix has as many ranks as seeds; other ranks have none."""
+def test_groups_of_all_lengths_are_drawn_as_often_as_they_have_seeds(tree, floor):
     sizes, order, levels, seeds, _ = tree
     codes, levels = codes_of(seeds, len(sizes)), sorted(levels)
     counts = PrefixCounts.of(codes, order, levels, sizes)
@@ -71,20 +78,16 @@ def test_seed_groups_stand_for_every_seed_that_enough_share(tree, floor):
         distinct_prefixes(codes, counts, at, length).at_least(floor)
         for at, length in enumerate(levels)
     ]
-    groups = SeedGroups.of(frequent, order, columns=len(sizes), number=len(seeds))
-    for at, length in enumerate(levels):
-        found = groups.find(np.arange(len(seeds)), np.full(len(seeds), at))
-        there = Counter(tuple(x[c] for c in order[:length]) for x in seeds)
-        expected = {prefix: n for prefix, n in there.items() if n >= floor}
-        drawn = Counter(
-            tuple(int(groups.rows[group][c]) for c in order[:length])
-            for group in found.tolist()
-            if group >= 0
-        )
-        assert drawn == expected
-        for group in set(found.tolist()) - {-1}:
-            own = tuple(int(groups.rows[group][c]) for c in order[:length])
-            assert groups.shared[group] == there[own]
+    groups = SeedGroups.of(frequent, order, columns=len(sizes))
+    there = Counter((n, tuple(x[c] for c in order[:n])) for x in seeds for n in levels)
+    expected = {prefix: shared for prefix, shared in there.items() if shared >= floor}
+    drawn = Counter(
+        (n, tuple(int(groups.rows[group][c]) for c in order[:n]))
+        for group in groups.draw(0, EveryRank()).tolist()
+        for n in [int(groups.lengths[group])]
+    )
+    assert drawn == expected
+    assert sorted(groups.shared.tolist()) == sorted(expected.values())
 
 
 def test_levels_far_apart_in_a_sparse_domain():

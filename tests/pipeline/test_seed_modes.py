@@ -4,21 +4,11 @@ import numpy as np
 import pytest
 
 import deniable
-from deniable.config import Config
-from deniable.counting.local import LocalEngine, LocalRows
 from deniable.data.codec import Codec
 from deniable.errors import BudgetError, ConfigError
 from deniable.model.seed_based import NetworkModel
 from deniable.pipeline import seed_modes
-from deniable.pipeline.api import resolve_omegas
-from deniable.pipeline.certificate import certify
-from deniable.pipeline.learn_model import learn_model
-from deniable.pipeline.run_plan import Run, plan_run, resolve_options
-from deniable.pipeline.seed_modes import builtin_source, release_candidates
-from deniable.randomness import Expanded, Keyed, Secret
 from deniable.release.generation import BLOCK
-from deniable.release.passed_records import PassedRecords
-from deniable.release.seed_mechanism import OwnOmegaKernel
 from deniable.schema.schema import Schema
 from perturbation_model import PerturbationModel
 from small_runs import INF, NOISE, assert_fits, row_counts, synthesize
@@ -163,7 +153,7 @@ def test_a_hopeless_run_is_refused_and_nothing_is_written(
 def test_how_many_passed_is_not_said(small_table, small_schema, monkeypatch):
     """Pass rates are confidential: the message is the same whether none passed or nearly enough."""
     give_up_after(BLOCK, monkeypatch)
-    options = {"omega": "2", "epsilon": INF, "noise": NOISE}
+    options = {"omega": "2-3", "omega_known": False, "epsilon": INF, "noise": NOISE}
     some = synthesize(small_table, small_schema, "tested", 5_000, k=30, **options)
     assert some.frame().height == 5_000
     messages = set()
@@ -175,48 +165,6 @@ def test_how_many_passed_is_not_said(small_table, small_schema, monkeypatch):
 
 
 # On a cluster
-
-
-@pytest.mark.parametrize("omega", ["3", "2-5"])
-def test_what_tasks_draw_comes_from_an_expanded_secret(small_codes, small_schema, omega):
-    """The kernel of a task never reads the system: what it draws again is the same."""
-    run = run_on_cluster(small_schema, Secret(), omega=omega)
-    source = source_of(small_codes, run)
-    assert isinstance(source.kernel, OwnOmegaKernel)
-    assert isinstance(source.kernel.randomness, Expanded)
-    assert source.kernel(1).tolist() == source.kernel(1).tolist()
-    assert len(source.kernel(1)) == source.kernel.count_passed(1)
-    certificate = certify(run, omegas=source.omegas, extra={"records": 5, **source.parameters})
-    assert certificate.parameters["candidate_draws"] == "SHAKE-256"
-    assert "plausible sources holds against adversaries who cannot tell" in certificate.sentence
-
-
-def run_on_cluster(schema, noise, **options):
-    config = Config.assemble({"mode": "tested", "k": 20, "engine": "spark", **options})
-    config = resolve_options(config, schema)
-    return Run(
-        schema=schema, config=config, plan=plan_run(schema, config, records=5), randomness=noise
-    )
-
-
-def source_of(codes, run):
-    parts = dict.fromkeys(("structure", "parameters", "seeds"), LocalRows(codes))
-    learnt = learn_model(parts, run)
-    model = NetworkModel(learnt.network, resolve_omegas(learnt, run))
-    return builtin_source(model, LocalRows(codes), run, records=5)
-
-
-def test_tasks_release_the_records_of_the_search_on_one_machine(small_codes, small_schema):
-    """With a test's key, which is no secret and claims nothing."""
-    run = run_on_cluster(small_schema, Keyed(5), omega="2-4")
-    source = source_of(small_codes, run)
-    here, tally = release_candidates(source, run, records=BLOCK + 70)
-    there, counted = release_candidates(source, run, records=BLOCK + 70, engine=LocalEngine())
-    assert isinstance(there, PassedRecords)
-    assert "candidate_draws" not in source.parameters
-    assert tally == counted
-    for one, two in zip(here.blocks(), there.blocks(), strict=True):
-        np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 import definitions
 from chance import assert_distribution
 from deniable.counting.local import LocalRows
-from deniable.errors import BudgetError
+from deniable.counting.prefix_counts import FrequentPrefixes, SeedGroups
+from deniable.errors import BudgetError, InvariantError
 from deniable.model.seed_based import NetworkModel
 from deniable.privacy.noise_laws import discrete_laplace
-from deniable.randomness import Keyed, Secret
+from deniable.randomness import Keyed, Randomness, Secret
 from deniable.release.deniability_test import (
     ScanLimits,
     pass_deterministic_test,
     pass_randomized_test,
 )
-from deniable.release.generation import BLOCK, Kernel, always_feasible
+from deniable.release.generation import BLOCK, Feasible, Kernel, always_feasible
 from deniable.release.seed_mechanism import (
     SCAN_BLOCK,
     SeedMechanism,
@@ -92,6 +93,13 @@ def released_own(k: int) -> dict:
     return dict(total)
 
 
+def passed_own(k: int) -> dict:
+    """Pr{F(D) = y} given that a record is released: no candidate is drawn that fails the test."""
+    law = released_own(k)
+    assert 0 < sum(law.values()) < 1, "some candidates must fail, or k is not tested"
+    return {y: p / sum(law.values()) for y, p in law.items()}
+
+
 @cache
 def released_hidden(k: int) -> dict:
     """Pr{F(D) = y} where ω is a part of M."""
@@ -131,8 +139,11 @@ def network_model() -> NetworkModel:
     return NetworkModel(small_world()[0], OMEGAS)
 
 
-def own_kernel(k: int) -> Kernel:
-    return own_omega_kernel(mechanism(k), network_model())
+def own_kernel(
+    k: int, randomness: Randomness | None = None, feasible: Feasible = always_feasible
+) -> Kernel:
+    seeds, drawn = LocalRows(codes_of(SEEDS, 3)), randomness or Keyed(KEY)
+    return own_omega_kernel(seeds, network_model(), drawn, k=k, feasible=feasible)
 
 
 def hidden_kernel(k: int) -> Kernel:
@@ -143,8 +154,8 @@ def scan_of(model) -> Callable[[int], Kernel]:
     return lambda k: scan_kernel(mechanism(k), model, gamma=float(GAMMA), limits=ScanLimits())
 
 
-KERNELS = {
-    "own": (own_kernel, released_own, BLOCK),
+KERNELS: dict[str, tuple[Callable[[int], Kernel], Callable[[int], dict], int]] = {
+    "own": (own_kernel, passed_own, BLOCK),
     "hidden": (hidden_kernel, released_hidden, BLOCK),
     "scan": (scan_of(network_model()), released_hidden, SCAN_BLOCK),
     "perturbed": (scan_of(perturbation()), released_perturbed, SCAN_BLOCK),
@@ -176,7 +187,7 @@ def test_records_are_released_with_the_probabilities_of_mechanism_1(name, k):
     """262,144 candidates each, 65,536 of a scan; false-alarm rate 1e-6 each, fixed key."""
     kernel, law, block_size = KERNELS[name]
     expected = with_nothing(law(k))
-    assert 0 < expected[None] < 1, "some candidates must fail, or k is not tested"
+    assert 0 < expected[None] < 1 or name == "own", "some must fail, or k is not tested"
     assert_distribution(run(kernel(k), block_size), expected)
 
 
@@ -189,10 +200,49 @@ def test_that_assertion_notices_k_too_large_by_one(name):
         assert_distribution(run(kernel(4), block_size), with_nothing(law(3)))
 
 
+def test_that_assertion_notices_prefixes_of_too_few_seeds():
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(run(own_kernel(2), BLOCK), with_nothing(passed_own(3)))
+
+
+@pytest.mark.parametrize("fault", ["all alike", "omega first"])
+def test_that_assertion_notices_prefixes_that_are_not_drawn_by_their_seeds(monkeypatch, fault):
+    """Each prefix alike; or ω uniformly, and then a prefix of its length that passes."""
+    make = SeedGroups.of
+
+    def faulty(levels, *given, **more):
+        weights = [
+            np.full_like(level.counts, 60)
+            if fault == "all alike"
+            else 60 * level.counts // level.counts.sum()
+            for level in levels
+        ]
+        prefixes = [level.prefixes for level in levels]
+        same = list(map(FrequentPrefixes, prefixes, weights))
+        return make(same, *given, **more)
+
+    monkeypatch.setattr(SeedGroups, "of", faulty)
+    with pytest.raises(AssertionError, match="below the false-alarm limit"):
+        assert_distribution(run(own_kernel(3), BLOCK), with_nothing(passed_own(3)))
+
+
+def test_an_engine_that_returns_a_rare_prefix_is_not_trusted(monkeypatch):
+    found = LocalRows.frequent_prefixes
+
+    def rare(self, *given, floor):
+        return found(self, *given, floor=floor - 1)
+
+    monkeypatch.setattr(LocalRows, "frequent_prefixes", rare)
+    with pytest.raises(InvariantError, match="fewer than k seeds share"):
+        own_kernel(4)
+
+
 def test_own_and_hidden_omega_are_two_mechanisms():
     """What one releases is not what the other releases: each needs its own test above."""
+    law = released_hidden(4)
+    passed = {y: p / sum(law.values()) for y, p in law.items()}
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
-        assert_distribution(run(own_kernel(4), BLOCK), with_nothing(released_hidden(4)))
+        assert_distribution(run(own_kernel(4), BLOCK), with_nothing(passed))
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])
@@ -230,12 +280,12 @@ def test_secret_randomness_serves_as_well(name):
             passes=mechanism(k).passes,
         )
         kernels: dict[str, Callable[[SeedMechanism], Kernel]] = {
-            "own": lambda m: own_omega_kernel(m, network_model()),
             "hidden": lambda m: hidden_omega_kernel(m, network_model(), gamma=3.0),
             "scan": lambda m: scan_kernel(m, network_model(), gamma=3.0, limits=ScanLimits()),
             "perturbed": lambda m: scan_kernel(m, perturbation(), gamma=3.0, limits=ScanLimits()),
         }
-        assert len(kernels[name](secret)(0)) == (KERNELS[name][2] if k == 1 else 0)
+        kernel = own_kernel(k, Secret()) if name == "own" else kernels[name](secret)
+        assert len(kernel(0)) == (KERNELS[name][2] if k == 1 else 0)
 
 
 def test_a_mechanism_does_not_show_its_seeds():
@@ -252,10 +302,9 @@ def test_the_test_is_told_the_block_and_the_counts():
         return plausible > 100
 
     told = SeedMechanism(seeds=LocalRows(codes_of(SEEDS, 3)), randomness=Keyed(1), passes=passes)
-    own_omega_kernel(told, network_model())(7)
     hidden_omega_kernel(told, network_model(), gamma=2.0)(8)
     scan_kernel(told, network_model(), gamma=2.0, limits=ScanLimits())(9)
-    assert calls == [(7, (BLOCK,), 1), (8, (BLOCK,), 1), (9, (SCAN_BLOCK,), 1)]
+    assert calls == [(8, (BLOCK,), 1), (9, (SCAN_BLOCK,), 1)]
 
 
 # Privacy Test 2, with dummy seeds and seedless records
@@ -332,7 +381,7 @@ def test_that_assertion_notices_forgotten_dummies():
 
 
 CONSTRAINED = {
-    "own": lambda m: own_omega_kernel(m, network_model()),
+    "own": lambda m: own_kernel(2, feasible=m.feasible),
     "hidden": lambda m: hidden_omega_kernel(m, network_model(), gamma=float(GAMMA)),
     "scan": lambda m: scan_kernel(m, network_model(), gamma=float(GAMMA), limits=ScanLimits()),
 }
@@ -409,7 +458,7 @@ def test_the_thresholds_of_the_randomized_test_do_not_depend_on_constraints():
 
 
 def test_a_hopeless_tested_run_under_constraints_ends_with_advice():
-    kernel = own_omega_kernel(replace(mechanism(1), feasible=impossible), network_model())
+    kernel = own_kernel(1, feasible=impossible)
     with pytest.raises(BudgetError, match="relax the constraints"):
         list(
             collect(

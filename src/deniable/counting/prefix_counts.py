@@ -13,6 +13,7 @@ import numpy as np
 
 from deniable.arrays import CODE, Codes, Counts, Indices
 from deniable.data.spooled_codes import SpooledCodes, count_distinct_rows
+from deniable.randomness import Rng
 
 # Up to this many possible children, a level of the tree is a dense array.
 _MAX_DENSE_CHILDREN = 2**22
@@ -168,57 +169,51 @@ class SeedGroups:
     """Seeds grouped by the prefix that a candidate keeps, once for each length.
 
     Candidates that keep the same prefix have the same distribution, whichever seed it came from. So
-    a seed is drawn as a rank among all seeds, and stands for the group that has this rank. Groups
-    of each length are numbered from rank 0; the ranks after them belong to seeds whose prefix too
-    few share, in any order.
+    a seed stands for its group.
 
     Attributes:
         rows: One row per group, all lengths one after the other; only the columns of its prefix
             are meaningful.
+        lengths: The length of each group's prefix.
         shared: The number of seeds of each group. Confidential.
-        ends: For each length, the rank after the last of each group.
-        number: The number of seeds.
     """
 
     rows: Codes = field(repr=False)
+    lengths: Counts = field(repr=False)
     shared: Counts = field(repr=False)
-    ends: tuple[Counts, ...] = field(repr=False)
-    number: int = field(repr=False)
 
     @classmethod
-    def of(
-        cls, levels: Sequence[FrequentPrefixes], order: Sequence[int], *, columns: int, number: int
-    ) -> Self:
+    def of(cls, levels: Sequence[FrequentPrefixes], order: Sequence[int], *, columns: int) -> Self:
         """Group seeds by their frequent prefixes.
 
         Args:
             levels: The prefixes of each length that enough seeds share.
             order: σ.
             columns: The number of columns of a record.
-            number: The number of seeds.
         """
-        total = sum(len(level.counts) for level in levels)
-        rows, start = np.zeros((total, columns), dtype=CODE, order="F"), 0
-        for level in levels:
-            end = start + len(level.counts)
-            rows[start:end, list(order[: level.prefixes.shape[1]])] = level.prefixes
-            start = end
+        sizes = [len(level.counts) for level in levels]
+        lengths = [level.prefixes.shape[1] for level in levels]
+        rows, start = np.zeros((sum(sizes), columns), dtype=CODE, order="F"), 0
+        for level, size, length in zip(levels, sizes, lengths, strict=True):
+            rows[start : start + size, list(order[:length])] = level.prefixes
+            start += size
         return cls(
             rows=rows,
+            lengths=np.repeat(lengths, sizes),
             shared=np.concatenate([level.counts for level in levels]),
-            ends=tuple(np.cumsum(level.counts) for level in levels),
-            number=number,
         )
 
-    def find(self, ranks: Counts, level_at: Indices) -> Indices:
-        """Return the group of each rank, for the length at each index; -1: too few share it."""
-        groups, start = np.full(len(ranks), -1, dtype=np.intp), 0
-        for at, ends in enumerate(self.ends):
-            which = slice(None) if len(self.ends) == 1 else np.flatnonzero(level_at == at)
-            found = np.searchsorted(ends, ranks[which], side="right")
-            groups[which] = np.where(found < len(ends), found + start, -1)
-            start += len(ends)
-        return groups
+    def draw(self, number: int, rng: Rng) -> Indices:
+        """Draw groups of all lengths, each in proportion to its number of seeds."""
+        if not len(self.shared):
+            return np.empty(0, dtype=np.intp)
+        return np.searchsorted(self._ends, rng.integers(int(self._ends[-1]), number), side="right")
+
+    @cached_property
+    def _ends(self) -> Counts:
+        """The number of seeds of all groups up to each."""
+        ends: Counts = np.cumsum(self.shared)
+        return ends
 
 
 def _split_groups(

@@ -372,7 +372,7 @@ def _test_candidates(
     else:
         candidates = own_model_source(model, seeds, run)
     run.progress("learn the model", 1, 1)
-    released, attempts = release_candidates(candidates, run, records=records, engine=table.engine)
+    released, attempts = release_candidates(candidates, run, records=records)
     certificate = certify(
         run,
         omegas=candidates.omegas,

@@ -49,7 +49,6 @@ def certify(
             composed_draft=plan.privacy.draft is not None and not own_model,
             drafted=run.schema.drafted,
             row_draws="row_draws" in extra,
-            candidate_draws="candidate_draws" in extra,
         )
     return Certificate(
         mode=plan.mode,

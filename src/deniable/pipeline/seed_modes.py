@@ -7,14 +7,12 @@ from typing import Any
 
 from deniable.arrays import Codes, Counts, Mask
 from deniable.config import Config
-from deniable.counting.rows import BlockEngine, Rows
+from deniable.counting.rows import Rows
 from deniable.model.protocol import GenerativeModel
 from deniable.model.seed_based import NetworkModel
 from deniable.pipeline.run_plan import Run
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise_laws import Law, exact
-from deniable.privacy.wording import ROW_DRAWS
-from deniable.randomness import task_randomness
 from deniable.release.deniability_test import (
     ScanLimits,
     pass_deterministic_test,
@@ -22,17 +20,14 @@ from deniable.release.deniability_test import (
 )
 from deniable.release.generation import (
     BLOCK,
-    BlockRecords,
     Feasible,
     KeptRecords,
     Kernel,
     always_feasible,
 )
-from deniable.release.passed_records import PassedRecords
 from deniable.release.seed_mechanism import (
     SCAN_BLOCK,
     DeniabilityTest,
-    OwnOmegaKernel,
     SeedMechanism,
     collect,
     hidden_omega_kernel,
@@ -63,20 +58,15 @@ def builtin_source(model: NetworkModel, seeds: Rows, run: Run, *, records: int) 
     """Make the kernel of the built-in model: candidates are tested by their prefixes.
 
     Privacy:
-        Covers: as the mode's own kernel. On a cluster, tasks run the kernel, and draw from an
-            expanded secret (``randomness:task_randomness``): its guarantee is then computational,
-            which the sentence states.
+        Covers: as the mode's own kernel.
     """
     test = run.plan.test
     law = test.law if test is not None else exact()
-    is_secret = run.randomness.is_secret
-    drawn_by_tasks = run.config.engine == "spark"
     mechanism = SeedMechanism(
         seeds=seeds,
-        randomness=task_randomness(run.randomness) if drawn_by_tasks else run.randomness,
+        randomness=run.randomness,
         passes=_deniability_test(run, law),
         feasible=_feasible(run.schema),
-        floor=run.config.k if run.plan.mode == "tested" else 1,
     )
     kernel = _kernel(model, mechanism, run)
     # The cost of the tests is computed from what the kernel was given: its k, law and records.
@@ -86,10 +76,7 @@ def builtin_source(model: NetworkModel, seeds: Rows, run: Run, *, records: int) 
         block_size=BLOCK,
         omegas=model.omegas,
         # σ follows from noisy values; with it the data holder can test every record again.
-        parameters={
-            "order": [run.schema.names[i] for i in model.network.order],
-            **({"candidate_draws": ROW_DRAWS} if drawn_by_tasks and is_secret else {}),
-        },
+        parameters={"order": [run.schema.names[i] for i in model.network.order]},
         spends=spends,
     )
 
@@ -115,25 +102,19 @@ def own_model_source(model: GenerativeModel, seeds: Rows, run: Run) -> Candidate
 
 
 def release_candidates(
-    source: CandidateSource, run: Run, *, records: int, engine: BlockEngine | None = None
-) -> tuple[BlockRecords, dict[str, int]]:
+    source: CandidateSource, run: Run, *, records: int
+) -> tuple[KeptRecords, dict[str, int]]:
     """Draw and test candidates until enough have passed; keep those.
 
     Args:
         source: Proposes and tests candidates.
         run: The run.
         records: The number of records.
-        engine: The cluster, where there is one: its tasks run the kernel.
 
     Returns:
         The records, and the confidential numbers of candidates and of those that passed.
     """
     limit = max(_MIN_ATTEMPTS, _ATTEMPTS_PER_RECORD * records)
-    if engine is not None and isinstance(source.kernel, OwnOmegaKernel):
-        passed = PassedRecords.count(
-            source.kernel, engine, records=records, max_attempts=limit, progress=run.progress
-        )
-        return passed, {"candidates": len(passed.ends) * BLOCK, "passed": int(passed.ends[-1])}
     tally = {"candidates": 0, "passed": 0}
 
     def counted(blocks: Iterator[Codes]) -> Iterator[Codes]:
@@ -162,7 +143,9 @@ def _kernel(model: NetworkModel, mechanism: SeedMechanism, run: Run) -> Kernel:
         return randomized_kernel(mechanism, model, dummies=dummies, gamma=gamma)
     if hidden:
         return hidden_omega_kernel(mechanism, model, gamma=config.gamma)
-    return own_omega_kernel(mechanism, model)
+    return own_omega_kernel(
+        mechanism.seeds, model, run.randomness, k=config.k, feasible=mechanism.feasible
+    )
 
 
 def _deniability_test(run: Run, law: Law) -> DeniabilityTest:

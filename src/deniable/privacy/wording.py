@@ -23,13 +23,6 @@ _ROW_DRAWS_CLAIM = (
     f"expanded by {ROW_DRAWS}: where the guarantee needs these draws, it holds against "
     f"adversaries who cannot tell {ROW_DRAWS} from a random function."
 )
-# The same, if tasks drew the seed of each record and its other attributes.
-_CANDIDATE_DRAWS_CLAIM = (
-    " The row that each record was made from, and the attributes that were drawn anew, came from "
-    f"a secret of 256 bits, expanded by {ROW_DRAWS} in tasks of a cluster: that a record has "
-    f"plausible sources holds against adversaries who cannot tell {ROW_DRAWS} from a random "
-    "function."
-)
 _NOT_DP = (
     "This is not differential privacy: an adversary who knows the other rows may learn whether a "
     "row is present, and the guarantee does not compose over records."
@@ -174,7 +167,6 @@ def schema_claim(
     composed_draft: bool = False,
     drafted: Sequence[str],
     row_draws: bool = False,
-    candidate_draws: bool = False,
 ) -> str:
     """Sentences about the schema, appended to any claim: privacy unit, draft cost, drafted columns.
 
@@ -187,7 +179,6 @@ def schema_claim(
             the draft was added.
         drafted: Columns whose description was read off the table and not confirmed.
         row_draws: Whether tasks of a cluster drew which rows are used.
-        candidate_draws: Whether tasks of a cluster drew the seeds and the candidates.
     """
     sentences = ""
     if unit is not None:
@@ -211,8 +202,7 @@ def schema_claim(
             f" Given the schema: {len(drafted)} of its entries were read off this table and not "
             "confirmed; what they reveal about it is not covered."
         )
-    sentences += _ROW_DRAWS_CLAIM if row_draws else ""
-    return sentences + (_CANDIDATE_DRAWS_CLAIM if candidate_draws else "")
+    return sentences + (_ROW_DRAWS_CLAIM if row_draws else "")
 
 
 def units_claim(unit: str, *, rows: int, k: int) -> str:

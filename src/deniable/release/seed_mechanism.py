@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from deniable.arrays import CODE, Codes, Counts, Indices, Mask
+from deniable.arrays import CODE, Codes, Counts, Mask
 from deniable.counting.local import local_codes
 from deniable.counting.prefix_counts import FrequentPrefixes, PrefixCounts, SeedGroups
 from deniable.counting.rows import Rows
-from deniable.errors import BudgetError
+from deniable.errors import BudgetError, InvariantError
 from deniable.model.protocol import GenerativeModel
 from deniable.model.seed_based import NetworkModel
 from deniable.randomness import Randomness, Rng
@@ -22,6 +22,7 @@ from deniable.release.deniability_test import (
     ScanLimits,
     count_hidden_omega,
     count_own_omega,
+    pass_deterministic_test,
     scan_plausible_seeds,
 )
 from deniable.release.generation import (
@@ -50,86 +51,70 @@ class SeedMechanism:
         passes: The deniability test.
         feasible: The constraints. They read a candidate alone, so filtering by them does not
             weaken the deniability of the others.
-        floor: No candidate with fewer plausible seeds passes; such seeds stay with the engine.
     """
 
     seeds: Rows = field(repr=False)
     randomness: Randomness
     passes: DeniabilityTest
     feasible: Feasible = always_feasible
-    floor: int = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class OwnOmegaKernel:
-    """Kernel for the built-in model, each candidate tested under its own ω.
+def own_omega_kernel(
+    seeds: Rows,
+    model: NetworkModel,
+    randomness: Randomness,
+    *,
+    k: int,
+    feasible: Feasible = always_feasible,
+) -> Kernel:
+    """Make the kernel for the built-in model, each candidate tested under its own ω.
 
-    Neither the test nor the candidate reads more of a seed than its prefix, so seeds that share a
-    prefix are drawn as one group, weighted by its size. The test does not read the drawn
-    attributes, so only candidates that pass are completed.
+    A candidate passes Privacy Test 1 if at least k seeds share its prefix, whatever the rest of it
+    is, and reads no more of its seed. So those that pass are drawn at once: a prefix that at least
+    k seeds share, of any of the lengths, in proportion to its number of seeds. Such ω and prefix
+    have the candidates that pass if ω and seed are uniform. A candidate that breaks a constraint is
+    dropped, and all of it is drawn again.
 
-    Tasks of a cluster can run it: it holds groups of seeds, not the seeds.
+    The engine counts prefixes; it needs no other access to the seeds.
 
-    Attributes:
+    Args:
+        seeds: The records of D_S.
         model: The built-in model.
-        groups: The seeds, by what candidates keep of them. Confidential.
-        randomness: Draws seeds and candidates; for tasks, the same in every task.
-        passes: The deniability test.
-        feasible: The constraints.
+        randomness: Draws prefixes and candidates.
+        k: Number of seeds that must share a prefix.
+        feasible: The constraints; as in ``SeedMechanism``.
 
     Privacy:
-        Covers: what ``passes`` covers of each candidate that is returned: its number of plausible
-            seeds is the exact size of its group. With draws from an expanded secret, against
-            adversaries with bounded computing power.
-        Does not cover: how many candidates of a block pass; the groups.
+        Covers: each candidate that is returned: the exact number of its plausible seeds is at
+            least k (guarantee.md, Theorem 6.1).
+        Does not cover: whether any prefix is shared by k seeds; how many candidates break a
+            constraint.
     """
+    groups = _group_seeds(seeds, model, k=k)
+    omegas = len(model.network.order) - groups.lengths
 
-    model: NetworkModel = field(repr=False)
-    groups: SeedGroups = field(repr=False)
-    randomness: Randomness = field(repr=False)
-    passes: DeniabilityTest = field(repr=False)
-    feasible: Feasible = field(repr=False)
+    def kernel(block: int) -> Codes:
+        drawn = groups.draw(BLOCK, randomness.at("seeds", block))
+        rng = randomness.at("candidates", block)
+        candidates = model.propose_from(groups.rows, drawn, omegas[drawn], rng)
+        return _select(candidates, feasible(candidates))
 
-    def __call__(self, block: int) -> Codes:
-        """Propose a block of candidates; return those that pass."""
-        groups, omegas = self._test(block)
-        rng = self.randomness.at("candidates", block)
-        drawn = self.model.propose_from(self.groups.rows, groups, omegas, rng)
-        return _select(drawn, self.feasible(drawn))
-
-    def count_passed(self, block: int) -> int:
-        """Count the candidates of a block that pass; without constraints, none is completed."""
-        return len(self._test(block)[0] if self.feasible is always_feasible else self(block))
-
-    def _test(self, block: int) -> tuple[Indices, Counts]:
-        """Draw and test the seeds of a block; return the group and ω of those that pass."""
-        rng = self.randomness.at("seeds", block)
-        ranks = rng.integers(self.groups.number, BLOCK)
-        omegas = self.model.choose_omegas(BLOCK, rng)
-        groups = self.groups.find(ranks, _level_of_omega(self.model)[omegas])
-        # Group -1 has fewer seeds than any that pass; it indexes the appended zero, never passes.
-        plausible = np.append(self.groups.shared, 0)[groups]
-        passed = np.flatnonzero(self.passes(plausible, block) & (groups >= 0))
-        return groups[passed], omegas[passed]
+    return kernel
 
 
-def own_omega_kernel(mechanism: SeedMechanism, model: NetworkModel) -> OwnOmegaKernel:
-    """Make the kernel for the built-in model, each candidate tested under its own ω."""
-    _require_seeds(mechanism)
-    seeds, order, sizes = mechanism.seeds, model.network.order, _sizes(model)
-    lengths = [length for length in model.kept if length > 0]
-    levels = (
-        seeds.frequent_prefixes(order, lengths, sizes, floor=mechanism.floor) if lengths else []
-    )
+def _group_seeds(seeds: Rows, model: NetworkModel, *, k: int) -> SeedGroups:
+    """Group the seeds by the prefixes that pass Privacy Test 1."""
+    _require_seeds(seeds)
+    order, lengths = model.network.order, [length for length in model.kept if length > 0]
+    levels: list[FrequentPrefixes] = []
+    if lengths:
+        levels += seeds.frequent_prefixes(order, lengths, _sizes(model), floor=k)
     if model.kept[0] == 0:
-        levels = [_all_seeds(seeds.number, mechanism.floor), *levels]
-    return OwnOmegaKernel(
-        model=model,
-        groups=SeedGroups.of(levels, order, columns=len(order), number=seeds.number),
-        randomness=mechanism.randomness,
-        passes=mechanism.passes,
-        feasible=mechanism.feasible,
-    )
+        levels = [_all_seeds(seeds.number, k), *levels]
+    groups = SeedGroups.of(levels, order, columns=len(order))
+    if not pass_deterministic_test(groups.shared, k=k).all():
+        raise InvariantError("the engine returned a prefix that fewer than k seeds share")
+    return groups
 
 
 def _all_seeds(number: int, floor: int) -> FrequentPrefixes:
@@ -140,7 +125,7 @@ def _all_seeds(number: int, floor: int) -> FrequentPrefixes:
 
 def hidden_omega_kernel(mechanism: SeedMechanism, model: NetworkModel, *, gamma: float) -> Kernel:
     """Make the kernel for the built-in model with a hidden ω: the test covers every ω."""
-    _require_seeds(mechanism)
+    _require_seeds(mechanism.seeds)
     seeds, counts = _counted(mechanism, model, purpose="a hidden ω")
 
     def kernel(block: int) -> Codes:
@@ -158,7 +143,7 @@ def scan_kernel(
     mechanism: SeedMechanism, model: GenerativeModel, *, gamma: float, limits: ScanLimits
 ) -> Kernel:
     """Make the kernel for any model: the test scans the seeds."""
-    _require_seeds(mechanism)
+    _require_seeds(mechanism.seeds)
     seeds = local_codes(mechanism.seeds, purpose="a model of your own")
 
     def kernel(block: int) -> Codes:
@@ -231,8 +216,8 @@ def _select(records: Codes, wanted: Mask) -> Codes:
     return records if wanted.all() else np.asfortranarray(records[wanted])
 
 
-def _require_seeds(mechanism: SeedMechanism) -> None:
-    if not mechanism.seeds.number:
+def _require_seeds(seeds: Rows) -> None:
+    if not seeds.number:
         raise BudgetError("there are no seeds to draw from: use --mode one-shot or seedless")
 
 
@@ -267,12 +252,7 @@ def collect(
             return
         if attempts >= max_attempts:
             break
-    raise too_few_passed(records, attempts)
-
-
-def too_few_passed(records: int, attempts: int) -> BudgetError:
-    """Make the error of a run in which too few candidates passed. Their number is confidential."""
-    return BudgetError(
+    raise BudgetError(
         f"{records:,} records were requested, and too few of {attempts:,} candidates passed the "
         "deniability test and the constraints. Use a smaller k, draw more attributes (a larger "
         "omega), relax the constraints, or use a mode without seeds (--mode seedless)."

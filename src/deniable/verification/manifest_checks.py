@@ -109,7 +109,6 @@ def compose_sentence(claims: ManifestClaims) -> str:
         composed_draft=claims.composed_draft is not None,
         drafted=claims.document["schema"]["drafted"],
         row_draws="row_draws" in parameters,
-        candidate_draws="candidate_draws" in parameters,
     )
     if not copies:
         return wording.without_prefix_claim(sentence, 1) + wording.given_claim()
@@ -197,7 +196,6 @@ _PARAMETER_RULES: dict[str, Callable[[Any], bool]] = {
     "unit": lambda name: type(name) is str,
     "rows_per_unit": _is_integer(1),
     "row_draws": _is_one_of(wording.ROW_DRAWS),
-    "candidate_draws": _is_one_of(wording.ROW_DRAWS),
     "draft": _is_draft,
     "fractions": lambda shares: all(map(_is_real(0.0, 1.0), shares.values())),
     "paper_formula": lambda costs: all(map(_is_cost, costs.values())),
@@ -210,12 +208,6 @@ _PARAMETER_RULES: dict[str, Callable[[Any], bool]] = {
     "inference": _is_inference,
     "writer": lambda text: bool(re.fullmatch(r"polars \d{1,4}(\.\d{1,4}){1,3}(\w{1,8})?", text)),
 }
-
-
-def _has_own_omega(claims: ManifestClaims) -> bool:
-    """Whether each candidate of the built-in model is tested under its own ω."""
-    known = claims.parameters["omega_known"] or len(claims.parameters["omega"]) == 1
-    return bool(claims.mode == "tested" and not claims.has_own_model and known)
 
 
 def expected_parameters(claims: ManifestClaims) -> set[str]:
@@ -240,8 +232,6 @@ def expected_parameters(claims: ManifestClaims) -> set[str]:
         "rows_per_unit": claims.has_unit,
         "row_draws": "row_draws" in parameters
         and (claims.has_unit or claims.document["data_use"] == "split"),
-        # Tasks draw candidates only where each is tested under its own ω.
-        "candidate_draws": "candidate_draws" in parameters and _has_own_omega(claims),
         "draft": claims.has_draft,
         "paper_formula": claims.document["profile"] == "paper",
         "records": claims.subject != "artefact",
