@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
@@ -358,3 +358,29 @@ def released(
                 total += p
         result[y] = total / len(seeds)
     return result
+
+
+# Noise: δ of an integer law
+
+
+def noise_delta(weights: Iterable[int], epsilon: float, *, shift: int = 1) -> float:
+    """δ of noise on a number that changes by ``shift``: Σ_z max(0, g(z) - e^ε g(z - shift)).
+
+    ``weights`` are those of 0, 1, …, r, of a symmetric law on -r … r: both directions, and both
+    signs of ``shift``, have the same δ. e^ε is rounded down and the sum up.
+    """
+    assert epsilon >= 0
+    if shift == 0:
+        return 0.0
+    one_side = list(weights)
+    both = [*one_side[:0:-1], *one_side]
+    pairs = list(zip([*both, *[0] * shift], [*[0] * shift, *both], strict=True))
+    if epsilon == math.inf:
+        excess = Fraction(sum(w for w, v in pairs if v == 0))
+    else:
+        with localcontext(prec=60 + int(epsilon)):
+            factor = int((Decimal(epsilon).exp() * 2**160).to_integral_value(ROUND_FLOOR))
+        excess = Fraction(sum(max(0, (w << 160) - factor * v) for w, v in pairs), 2**160)
+    delta = excess / sum(both)
+    nearest = float(delta)
+    return nearest if nearest >= delta else math.nextafter(nearest, math.inf)

@@ -35,6 +35,7 @@ LAYERS: list[set[str]] = [
     {"evaluation"},
     {"answers"},
     {"verification", "drafting", "interchange", "demo"},
+    {"paper"},
     {"pipeline"},
     {"config"},
     {"option"},

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from definitions import noise_delta
 from deniable.errors import BudgetError, InvariantError
 from deniable.privacy.accountant import GaussianLoss, compose_losses
 from deniable.privacy.composition import Guarantee, optimal_composition
@@ -110,7 +111,7 @@ def test_mechanism_b_costs_the_delta_of_its_very_table():
     law = BOUNDED.law
     assert epsilon_of(BOUNDED) == pytest.approx(0.25, abs=2e-4)
     assert BOUNDED.table_error == 0.0
-    too_little = law.delta(0.25) / 2
+    too_little = noise_delta(law.table.weights(), 0.25) / 2
     with pytest.raises(BudgetError):
         compose_spends((BOUNDED,), delta=too_little)
 

@@ -32,7 +32,7 @@ def test_noise_is_returned_together_with_what_it_costs():
 def test_without_noise_the_same_path_returns_the_counts():
     noisy, spend = noised([5, 0, 7], noise_laws.exact())
     assert noisy.tolist() == [5, 0, 7]
-    assert spend.law.delta(50.0) == 1.0
+    assert spend.law == noise_laws.exact()
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from definitions import noise_delta
 from deniable.errors import BudgetError, InvariantError
 from deniable.privacy import noise_laws, noise_tables
 from deniable.privacy.composition import Guarantee, gaussian_delta, gaussian_mu
@@ -276,8 +277,8 @@ def test_a_laplace_table_costs_no_more_than_is_charged(epsilon):
     law = noise_laws.discrete_laplace(epsilon)
     growth = epsilon_of_relative_error(law.relative_error)
     charged = with_table_error(Guarantee(epsilon=epsilon), growth=growth, mass=law.tv)
-    assert 0 < law.delta(math.inf) < charged.delta < 2.0**-98
-    assert law._delta_in_integers(charged.epsilon, 1) <= charged.delta
+    assert 0 < noise_delta(law.table.weights(), math.inf) < charged.delta < 2.0**-98
+    assert noise_delta(law.table.weights(), charged.epsilon) <= charged.delta
 
 
 def test_without_the_charge_the_promise_would_be_false():
@@ -285,7 +286,7 @@ def test_without_the_charge_the_promise_would_be_false():
     law = noise_laws.discrete_laplace(1 / 500)
     assert law.relative_error > 0
     assert (
-        law._delta_in_integers(1 / 500, 1)
+        noise_delta(law.table.weights(), 1 / 500)
         > with_table_error(Guarantee(epsilon=1 / 500), growth=0.0, mass=law.tv).delta
     )
 

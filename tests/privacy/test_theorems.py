@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from deniable.errors import BudgetError
+from deniable.paper.definitions import released_record_cost_tight, smallest_k
 from deniable.privacy.composition import optimal_composition
 from deniable.privacy.theorems import (
     candidate_cost,
@@ -17,8 +18,6 @@ from deniable.privacy.theorems import (
     paper_parameters_cost,
     paper_structure_cost,
     released_record_cost,
-    released_record_cost_tight,
-    smallest_k,
     structure_noise,
     threshold_tail,
     trade_off,

@@ -14,6 +14,7 @@ from chance import assert_distribution, assert_rate
 from deniable.counting.prefix_counts import PrefixCounts
 from deniable.errors import ConfigError, InvariantError
 from deniable.model.seed_based import NetworkModel
+from deniable.paper.definitions import is_deniable
 from deniable.privacy.noise_laws import discrete_laplace, exact
 from deniable.randomness import Keyed
 from deniable.release import deniability_test as module
@@ -21,7 +22,6 @@ from deniable.release.deniability_test import (
     ScanLimits,
     count_hidden_omega,
     count_own_omega,
-    is_deniable,
     pass_deterministic_test,
     pass_randomized_test,
     range_index,

@@ -11,7 +11,6 @@ the law it is named after. ``noise_tables.with_table_error`` adds their cost to 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, partial
 
@@ -97,52 +96,6 @@ class Law:
             return dict(self.parameters)["sigma"] ** 2 + 1 / 12
         return float(2 * (np.arange(self.radius + 1.0) ** 2 @ self.table.probabilities()))
 
-    def delta(self, epsilon: float, *, shift: int = 1) -> float:
-        """Compute δ of adding this noise to a number that one record changes by ``shift``.
-
-            δ = Σ_z max(0, g(z) - e^ε · g(z - shift))
-
-        It uses the table's weights, with e^ε rounded down and the sum rounded up. The law is
-        symmetric, so both directions, and both signs of ``shift``, have the same δ.
-
-        Privacy:
-            Neighbours: add or remove one record, which changes the number by at most ``shift``.
-            Covers: the noisy number and everything derived from it; (ε, δ) for every ε ≥ 0.
-            Does not cover: other numbers that the same record changes; those compose.
-            Assumes: uniform, unpredictable random words.
-        """
-        if not (epsilon >= 0 and shift >= 0):
-            raise BudgetError(f"need ε ≥ 0 and a shift ≥ 0; got ε = {epsilon}, shift = {shift}")
-        if shift == 0:
-            return 0.0
-        if shift > 2 * self.radius or self.radius == 0:
-            return 1.0  # the supports are disjoint
-        if epsilon == math.inf:
-            edge = sum(self.weight(z) for z in range(self.radius - shift + 1, self.radius + 1))
-            return _float_above(Fraction(edge, TOTAL_WEIGHT))
-        if self.radius > MAX_DECIMAL_RADIUS:
-            return self._delta_in_doubles(epsilon, shift)
-        return self._delta_in_integers(epsilon, shift)
-
-    def _delta_in_integers(self, epsilon: float, shift: int) -> float:
-        with localcontext(prec=60 + int(epsilon)):
-            factor = int((Decimal(epsilon).exp() * 2**160).to_integral_value(ROUND_FLOOR))
-        one_side = list(self.table.weights())
-        weights = one_side[:0:-1] + one_side
-        shifted = [0] * shift + weights
-        pairs = zip(weights, shifted, strict=False)
-        total = sum(max(0, (w << 160) - factor * v) for w, v in pairs)
-        return _float_above(Fraction(total, TOTAL_WEIGHT << 160))
-
-    def _delta_in_doubles(self, epsilon: float, shift: int) -> float:
-        # Only positive differences count. Weight, product and difference each have an error of
-        # about 2^-51 of the weight, so the sum has an error of 2^-51.
-        one_side = self.table.probabilities()
-        p = np.concatenate([one_side[:0:-1], one_side])
-        differences = p[shift:] - math.exp(min(epsilon, 700.0)) * p[:-shift]
-        total = float(differences[differences > 0].sum() + p[:shift].sum())
-        return min(1.0, total * (1 + 2.0**-40) + 2.0**-50)
-
 
 def exact() -> Law:
     """Point mass at zero: no noise. δ = 1 for every ε."""
@@ -156,7 +109,7 @@ def discrete_laplace(epsilon: float) -> Law:
 
     Privacy:
         Neighbours: add or remove one record, which changes a number by one.
-        Covers: that number, (ε, ``delta(ε)``); the ideal law would be (ε, 0).
+        Covers: that number, (ε, 0), up to the table error.
         Does not cover: several numbers that one record changes; those compose.
     """
     _require(0 < epsilon < math.inf, f"discrete Laplace noise needs 0 < ε < ∞; got {epsilon}")
@@ -184,7 +137,7 @@ def truncated_geometric(epsilon: float, r: int) -> Law:
 
     Privacy:
         Neighbours: add or remove one record, which changes a number by one.
-        Covers: that number, (ε, ``delta(ε)``), where δ = g(r) up to the rounding of the table.
+        Covers: that number, (ε, g(r)), up to the table error.
         Does not cover: several numbers that one record changes; those compose.
     """
     _require(0 < epsilon < math.inf, f"truncated geometric noise needs 0 < ε < ∞; got {epsilon}")
@@ -273,11 +226,6 @@ def bounded_noise(*, epsilon: float, delta: float) -> Law:
 def _table_tv(r: int, *, cut: float = 0.0, doubles: bool = False) -> float:
     """Bound the additive error of a table: one unit per weight, truncation, double rounding."""
     return 2 * (r + 2) / TOTAL_WEIGHT + cut * (1 + 2.0**-30) + doubles * _DOUBLES_TV
-
-
-def _float_above(exactly: Fraction) -> float:
-    nearest = float(exactly)
-    return nearest if nearest >= exactly else math.nextafter(nearest, math.inf)
 
 
 def _checked_radius(r: int, what: str) -> int:

@@ -2,7 +2,7 @@
 
 Each function computes the (ε, δ) of one release, or a sensitivity. The theorems hold for ideal
 noise. An integer weight table differs from it by ``tv``; ``composition.with_total_variation`` adds
-that. Every number is rounded up. A function that only docs/paper-map.md refers to is marked so.
+that. Every number is rounded up.
 """
 
 import math
@@ -53,47 +53,6 @@ def released_record_cost(*, k: int, gamma: float, epsilon0: float, t: int) -> Gu
     return Guarantee(epsilon=upper_bound(epsilon), delta=_exp_above(-epsilon0 * (k - t)))
 
 
-def released_record_cost_tight(
-    *,
-    k: int,
-    epsilon0: float,
-    t: int,
-    gamma: float = 1.0,
-    n_min: int | None = None,
-    noise: LaplaceNoise = "discrete",
-) -> Guarantee:
-    """Cost of one released record, a tighter Theorem 1 (guarantee.md, Theorem 1′).
-
-        ε = max{ ε0 + ln(1 + γ / t), ln(1 + 1 / n) }
-        δ = Pr{L ≥ k - t} · min{ 1, (1 + (t - 1) γ) / (n + 1) }
-
-    The prefix model has γ = 1, whatever γ is configured (Theorem 6). Not used by the package:
-    docs/paper-map.md refers to it for Lemmas 4 and 5 of the paper.
-
-    Args:
-        k: As in ``released_record_cost``.
-        epsilon0: As in ``released_record_cost``.
-        t: As in ``released_record_cost``.
-        gamma: Largest ratio of two probabilities in one range, γ ≥ 1.
-        n_min: Public lower bound on the number of records; without it the min is 1.
-        noise: Law of the threshold noise L; ours is discrete, the paper's is continuous.
-
-    Privacy:
-        Neighbours: add or remove one record of D_S; both tables have at least ``n_min``, or
-            without it ``k``, records.
-        Covers: the released record, Y ⊆ U.
-        Does not cover: the empty outcome, and therefore the pass rate; a second record;
-            D_T and D_P, which the model uses.
-    """
-    n = k if n_min is None else n_min
-    _require_test(k=k, gamma=gamma, epsilon0=epsilon0, t=t)
-    _require(n >= 1, f"Theorem 1′ needs a table with a record; got n ≥ {n_min}")
-    share = 1.0 if n_min is None else min(1.0, (1 + (t - 1) * gamma) / (n + 1))
-    epsilon = max(epsilon0 + math.log1p(gamma / t), math.log1p(1 / n))
-    delta = threshold_tail(epsilon0=epsilon0, distance=k - t, noise=noise) * share
-    return Guarantee(epsilon=upper_bound(epsilon), delta=upper_bound(delta))
-
-
 def candidate_cost(
     *, k: int, epsilon0: float, t: int, gamma: float = 1.0, n_min: int | None = None
 ) -> Guarantee:
@@ -118,7 +77,7 @@ def candidate_cost(
         Does not cover: the seed and its plausible-seed count; a second candidate; D_T and D_P.
         Assumes: at least ⌈t / γ⌉ dummies, fresh noise for each candidate.
     """
-    _require_test(k=k, gamma=gamma, epsilon0=epsilon0, t=t)
+    require_test(k=k, gamma=gamma, epsilon0=epsilon0, t=t)
     _require(n_min is None or n_min >= 0, f"a table has n ≥ 0 records; got n ≥ {n_min}")
     dummies = math.ceil(t / gamma)
     share = 1.0 if n_min is None else min(1.0, (1 + (t - 1) * gamma) / (n_min + 1 + dummies))
@@ -141,18 +100,6 @@ def threshold_tail(*, epsilon0: float, distance: int, noise: LaplaceNoise = "dis
 def trade_off(cost_at: Callable[[int], Guarantee], *, k: int) -> tuple[Guarantee, ...]:
     """List the costs at t = 1 … k - 1, from the smallest δ to the smallest ε."""
     return tuple(cost_at(t) for t in range(1, k))
-
-
-def smallest_k(*, t: int, epsilon0: float, n: int, c: float) -> int:
-    """Find the smallest k with δ ≤ n^-c in Theorem 1: k ≥ t + (c / ε0) ln n.
-
-    Not used by the package: docs/paper-map.md refers to it.
-    """
-    _require(
-        t >= 1 and 0 < epsilon0 < math.inf and n >= 2 and 1 < c < math.inf,
-        f"need t ≥ 1, ε0 > 0, n ≥ 2, c > 1; got t = {t}, ε0 = {epsilon0}, n = {n}, c = {c}",
-    )
-    return t + math.ceil(upper_bound(c / epsilon0 * math.log(n)))
 
 
 def geometric_histogram_cost(*, epsilon: float, r: int, tv: float = 0.0) -> Guarantee:
@@ -250,16 +197,17 @@ def paper_parameters_cost(*, attributes: int, epsilon_p: float, delta: float) ->
     return advanced_composition(Guarantee(epsilon=epsilon_p), times=attributes, slack=delta)
 
 
-def _exp_above(exponent: float) -> float:
-    return upper_bound(math.exp(exponent))
-
-
-def _require_test(*, k: int, gamma: float, epsilon0: float, t: int) -> None:
+def require_test(*, k: int, gamma: float, epsilon0: float, t: int) -> None:
+    """Refuse parameters outside the hypotheses on a randomized test."""
     _require(
         1 <= gamma < math.inf and 0 < epsilon0 < math.inf and 1 <= t < k,
         "the randomized test needs γ ≥ 1, ε0 > 0 and 1 ≤ t < k; "
         f"got γ = {gamma}, ε0 = {epsilon0}, t = {t}, k = {k}",
     )
+
+
+def _exp_above(exponent: float) -> float:
+    return upper_bound(math.exp(exponent))
 
 
 def _require(condition: bool, otherwise: str) -> None:

@@ -51,34 +51,6 @@ def _range_numbers(log_probability: Reals, *, gamma: float) -> Reals:
     return numbers
 
 
-def is_deniable(log_probabilities: Reals, own: int, *, k: int, gamma: float) -> bool:
-    """Test (k, γ)-plausible deniability of one record (Definition 1, ``def:pdcriterion``).
-
-    There must be k records, its own seed among them, any two of which produce it with
-    probabilities within a factor γ of each other. Equivalently, some window [w, γ·w] contains the
-    own seed's probability and the probabilities of at least k records, that seed included.
-
-    Args:
-        log_probabilities: ln Pr{y = M(d)} of every record d of the data set.
-        own: Index of the seed that produced y.
-        k: Number of records, at least 1.
-        gamma: Largest ratio of probabilities, at least 1.
-    """
-    mine = log_probabilities[own]
-    if not (k >= 1 and 1 <= gamma < np.inf):
-        raise ConfigError(f"Definition 1 needs k ≥ 1 and 1 ≤ γ < ∞; got k = {k}, γ = {gamma}")
-    if mine == -np.inf:
-        raise InvariantError("a record has probability 0 under its own seed")
-    # Logarithms are rounded, but a ratio of exactly γ must count as within γ. So ln γ is enlarged
-    # by a relative 2^-40, as for ranges. For γ = 1 nothing is added: probabilities must be equal.
-    width = np.log(gamma) * (1 + 2.0**-40)
-    near = np.sort(log_probabilities[np.abs(log_probabilities - mine) <= width])
-    # A window may start at any probability up to the own seed's.
-    starts = near[near <= mine]
-    ends = np.searchsorted(near, starts + width, side="right")
-    return bool((ends - np.searchsorted(near, starts, side="left")).max() >= k)
-
-
 @dataclass(frozen=True, kw_only=True)
 class ScanLimits:
     """Early stopping of a scan (Sec. 5, ``sec:tool``). None: no limit.

@@ -1,0 +1,1 @@
+"""The paper's own words, where no run needs them."""
