@@ -1,5 +1,6 @@
 """Mechanism 1 on a tiny table: what is released, with what probability, however it is run."""
 
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
@@ -258,6 +259,13 @@ def test_scan_and_look_up_release_the_same_from_the_same_candidates(monkeypatch,
 def test_nothing_is_released_when_k_is_above_the_number_of_seeds():
     for kernel, _, _ in KERNELS.values():
         assert kernel(len(SEEDS) + 1)(0).shape == (0, 3)
+
+
+@pytest.mark.parametrize("name", ["own", "hidden", "scan"])
+def test_without_seeds_there_is_nothing_to_draw_from(name, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "SEEDS", [])
+    with pytest.raises(BudgetError, match="there are no seeds to draw from"):
+        KERNELS[name][0](1)
 
 
 @pytest.mark.parametrize("name", KERNELS)
