@@ -77,8 +77,6 @@ def list_unknown_model(claims: ManifestClaims) -> list[str]:
         unknown.append(
             "whether the conditional tables follow from the noisy counts: they were drawn"
         )
-    if claims.mode == "one-shot" and "omega_requested" not in parameters:
-        unknown.append("whether ω was chosen automatically: the manifest is of an older version")
     return unknown
 
 

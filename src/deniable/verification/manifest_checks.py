@@ -215,8 +215,7 @@ def expected_parameters(claims: ManifestClaims) -> set[str]:
     own, mode, parameters = claims.has_own_model, claims.mode, claims.parameters
     hidden = mode == "tested" and (own or not parameters["omega_known"])
     conditions = {
-        # Manifests of older versions do not have it.
-        "omega_requested": "omega_requested" in parameters and mode != "seedless",
+        "omega_requested": mode != "seedless",
         "target": claims.is_pairwise and "target" in parameters,
         "alpha": not claims.is_pairwise,
         "parameters": not claims.is_pairwise,

@@ -123,7 +123,11 @@ def require_near_distribution(again: Network, network: Network, i: int, pieces: 
     require(bool(moved.max() <= _MAX_ROUNDING * 2**32), _OTHER_TABLE)
     codes = empty_codes(_COMPARED_RECORDS, network.attributes)
     network.draw(codes, Keyed(_COMPARED_KEY).at("records"), kept=0, method="precise")
-    one, two = (np.exp(each.log_distribution(codes, i)) for each in (again, network))
+    _require_near(*(np.exp(each.log_distribution(codes, i)) for each in (again, network)))
+
+
+def _require_near(one: Reals, two: Reals) -> None:
+    """Require distributions, one in each row, that are near to each other in total variation."""
     distances = np.abs(one - two).sum(axis=1) / 2
     near = distances.max() <= _MAX_DISTANCE and distances.mean() <= _MAX_MEAN_DISTANCE
     require(bool(near), _OTHER_TABLE)
@@ -184,9 +188,7 @@ def require_near_table(
             interactions.
     """
     require(again.shape == table.shape and (table > 0).all(), _OTHER_TABLE)
-    distances = np.abs(table - again).sum(axis=1) / 2
-    near = distances.max() <= _MAX_DISTANCE and distances.mean() <= _MAX_MEAN_DISTANCE
-    require(near, _OTHER_TABLE)
+    _require_near(again, table)
     ratio = np.log(table) - np.log(again)
     ratio = ratio - ratio[:, :1]
     first = np.flatnonzero(np.diff(bins, prepend=-1))
@@ -197,26 +199,20 @@ def require_near_table(
     require(bool(near_pieces), _OTHER_TABLE)
     in_bins = np.abs(shares - of_pieces[pieces.of_code]).max()
     effects = ratio[:, first].reshape(*shape, len(first))
-    form_error = np.abs(effects - _sum_of_effects(effects, order)).max()
+    form_error = _largest_interaction(effects, order)
     require(max(in_bins, form_error) <= _MAX_FORM_ERROR, _OTHER_TABLE)
 
 
-def _sum_of_effects(table: Reals, order: int) -> Reals:
-    """Compute the sum of effects of up to ``order`` axes each that is nearest to a table.
+def _largest_interaction(table: Reals, order: int) -> float:
+    """Find the largest interaction of more than ``order`` parents; the last axis is the values.
 
-    The last axis, the values, is part of every effect. As in an analysis of variance: the effect of
-    some axes is the mean over all others, less the effects of fewer of these axes.
+    A table is a sum of effects of up to ``order`` parents each if, and only if, every mixed
+    difference over more of them is 0, from their first groups to any others.
     """
-    axes = range(table.ndim - 1)
-    effects: dict[tuple[int, ...], Reals] = {}
-    for number in range(order + 1):
-        for chosen in combinations(axes, number):
-            others = tuple(axis for axis in axes if axis not in chosen)
-            own = table.mean(axis=others, keepdims=True)
-            for fewer in [each for each in effects if set(each) < set(chosen)]:
-                own = own - effects[fewer]
-            effects[chosen] = own
-    total: Reals = np.zeros(table.shape)
-    for effect in effects.values():
-        total += effect
-    return total
+    largest = 0.0
+    for axes in combinations(range(table.ndim - 1), order + 1):
+        mixed = table
+        for axis in axes:
+            mixed = mixed - mixed.take([0], axis=axis)
+        largest = max(largest, float(np.abs(mixed).max()))
+    return largest
