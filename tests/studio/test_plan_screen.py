@@ -86,6 +86,22 @@ def test_an_impossible_choice_says_why(studio):
 
 
 @pytest.mark.parametrize(
+    "sent", [{"mode": "randomized", "records": "100000"}, {"epsilon": "x"}, {"records": "0"}]
+)
+@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}], ids=["page", "part"])
+def test_an_impossible_plan_cannot_be_started_and_promises_nothing(studio, sent, headers):
+    for fields, is_possible in (({}, True), (sent, False), ({}, True)):
+        page = studio.client.get("/plan", params={**GIVEN, **fields}, headers=headers).text
+        [button] = re.findall(r'<button[^>]* id="start"[^>]*>', page)
+        assert (" disabled" in button) is not is_possible
+        [note] = re.findall(r'id="start-note">(.*?)</span>', page)
+        assert note.startswith("This plan is not possible: ") is not is_possible
+        for title in ("What is promised", "What it costs", "The same in a terminal"):
+            assert (title in page) is is_possible
+        assert ("hx-swap-oob" in page) is bool(headers)
+
+
+@pytest.mark.parametrize(
     ("sent", "words"),
     [
         ({"out": "../elsewhere"}, "hidden names and parent folders"),

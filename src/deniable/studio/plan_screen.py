@@ -71,6 +71,7 @@ def _content(
         "records_text": form.texts.get("records", "10000"),
         "records_slider": nearest_position("records", form.texts.get("records", "10000")),
         "record_positions": len(SLIDERS["records"]),
+        "is_partial": call.is_partial,
         "moved": call.trigger.removesuffix("_slider") if call.is_partial else "",
         "commands": _commands(call, {**given, **_ticked(measures)}, form, out),
     }
