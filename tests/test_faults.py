@@ -29,6 +29,8 @@ STAGES = "test_secret_stages.py"
 # The cost of the default model's stages, and what they count.
 BUDGET = "privacy/test_pairwise_budget.py"
 MEASURE = "model/pairwise/test_measure.py"
+# Which rows a stage counts, shown without noise.
+API = "pipeline/test_api.py"
 
 
 @dataclass(frozen=True)
@@ -282,6 +284,35 @@ FAULTS = [
         "& mechanism.feasible(candidates)\n        records = draw_feasible(",
         "\n        records = draw_feasible(",
         "release/test_seed_mechanism.py::test_the_randomized_mechanism_replaces_what_cannot_be",
+    ),
+    Fault(
+        "all rows are counted as seeds, and charged as a part",
+        "pipeline/api.py",
+        'return make_artefact(learnt, omega, parts["seeds"],',
+        "return make_artefact(learnt, omega, table.rows,",
+        f"{API}::test_one_shot_counts_the_seeds_of_their_part_alone[learn]",
+    ),
+    Fault(
+        "the rows of D_P are counted as seeds",
+        "pipeline/api.py",
+        'artefact = make_artefact(learnt, omega, parts["seeds"],',
+        'artefact = make_artefact(learnt, omega, parts["parameters"],',
+        f"{API}::test_one_shot_counts_the_seeds_of_their_part_alone[synthesize]",
+    ),
+    Fault(
+        "seeds are counted before the rows of a unit are bounded",
+        "pipeline/api.py",
+        'return make_artefact(learnt, omega, parts["seeds"],',
+        "whole = replace(run, schema=replace(run.schema, max_rows_per_unit=99))\n"
+        "        return make_artefact(learnt, omega, read_rows(source, whole).rows,",
+        f"{API}::test_seeds_are_counted_after_the_rows_of_a_person_are_bounded[2-one-shot]",
+    ),
+    Fault(
+        "candidates are made of all rows",
+        "pipeline/api.py",
+        '    seeds = parts["seeds"]\n',
+        "    seeds = table.rows\n",
+        f"{API}::test_candidates_are_made_of_the_seeds_of_their_part_alone[tested]",
     ),
     Fault(
         "privacy noise is keyed",

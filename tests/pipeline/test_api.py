@@ -13,7 +13,9 @@ import definitions
 import deniable
 from chance import assert_distribution
 from deniable.arrays import CODE
+from deniable.counting.local import LocalRows
 from deniable.data.codec import Codec
+from deniable.data.table_io import read_codes
 from deniable.errors import BudgetError, ConfigError, DataError, InvariantError, SchemaError
 from deniable.pipeline import api, learn_model, learn_paper_model
 from deniable.privacy.noise_laws import discrete_laplace, rounded_gaussian
@@ -699,3 +701,99 @@ def test_options_of_a_cluster_need_its_engine(small_schema):
     for options in ({"master": "spark://h:7077"}, {"accept_open_cluster": True}):
         with pytest.raises(ConfigError, match="need --engine spark"):
             api.learn("/absent", small_schema, **options)
+
+
+# Which rows are seeds: without noise, counts show it. A replay cannot, as it feeds answers back.
+
+KEYS = 200
+COPIED = ("key", "twin")
+
+
+def schema_of_keys(**more):
+    """A key, its twin, and a column to be drawn; every row, or every person, has its own key."""
+    names = tuple(f"v{number}" for number in range(KEYS))
+    columns = [Attribute(name=name, kind="categorical", values=names) for name in COPIED]
+    columns.append(Attribute(name="drawn", kind="categorical", values=("a", "b")))
+    person = (Identifier(name="person"),) if "unit" in more else ()
+    return Schema((*person, *columns), rows_max=1_000, **more)
+
+
+def table_of_keys(times=1):
+    keys = [f"v{number}" for number in range(KEYS) for _ in range(times)]
+    return pl.DataFrame({"person": keys, "key": keys, "twin": keys, "drawn": ["a"] * len(keys)})
+
+
+# The model knows single columns only: a record has equal keys if a seed was copied.
+OF_KEYS = {
+    "epsilon": INF,
+    "omega": 1,
+    "estimator": "norm-sub",
+    "graph": {"key": [], "twin": [], "drawn": []},
+    "order": ["key", "twin", "drawn"],
+}
+
+
+def copied_keys(frame):
+    return {key for key, twin in frame.select(COPIED).rows() if key == twin}
+
+
+def parts_of_keys(noise):
+    """The keys of D_P and of D_S, by the draws of the split and not by the path of a run."""
+    run = deniable.plan(schema_of_keys(), mode="one-shot", data_use="split", **OF_KEYS)
+    table, _ = read_codes(table_of_keys().drop("person"), schema_of_keys())
+    parts = LocalRows(table).split({str(part): x for part, x in run.fractions.items()}, noise)
+    return [set(parts[part].codes[:, 0].tolist()) for part in ("parameters", "seeds")]
+
+
+@pytest.mark.parametrize("path", ["learn", "synthesize"])
+def test_one_shot_counts_the_seeds_of_their_part_alone(path):
+    noise = Keyed(5)
+    counted, seeds = parts_of_keys(noise)
+    options = {"mode": "one-shot", "data_use": "split", "k": 1, "noise": noise, **OF_KEYS}
+    table, schema = table_of_keys().drop("person"), schema_of_keys()
+    if path == "learn":
+        artefact = deniable.learn(table, schema, **options)
+    else:
+        artefact = deniable.synthesize(table, schema, records=5, **options).artefact
+    kept = artefact.histogram
+    assert {(key, key) for key in seeds} == set(map(tuple, kept.prefixes.tolist()))
+    assert set(kept.counts.tolist()) == {1}
+    assert counted == set(np.flatnonzero(artefact.evidence.tables[0][0]).tolist())
+    assert not counted & seeds
+    assert len(counted) > 50 < len(seeds)
+
+
+@pytest.mark.parametrize("mode", ["tested", "randomized"])
+def test_candidates_are_made_of_the_seeds_of_their_part_alone(mode):
+    noise = Keyed(5)
+    _, seeds = parts_of_keys(noise)
+    options = {"mode": mode, "data_use": "split", "k": 1, "noise": noise, **OF_KEYS}
+    table = table_of_keys().drop("person")
+    frame = deniable.synthesize(table, schema_of_keys(), records=4_000, **options).frame()
+    assert copied_keys(frame) == {f"v{key}" for key in seeds}
+
+
+@pytest.mark.parametrize("mode", ["one-shot", "tested", "randomized"])
+@pytest.mark.parametrize("used", [2, 3])
+def test_seeds_are_counted_after_the_rows_of_a_person_are_bounded(mode, used):
+    """Each person has five equal rows: the prefix is shared by as many as are used, not by five."""
+    schema = schema_of_keys(unit="person", max_rows_per_unit=used)
+    options = {"mode": mode, **OF_KEYS}
+    if mode == "one-shot":
+        kept = deniable.learn(table_of_keys(5), schema, k=1, **options).histogram
+        assert set(kept.counts.tolist()) == {used}
+        assert len(kept.counts) == KEYS
+    elif mode == "tested":
+        deniable.synthesize(table_of_keys(5), schema, records=5, k=used, **options)
+        with pytest.raises(BudgetError, match="too few"):
+            deniable.synthesize(table_of_keys(5), schema, records=5, k=used + 1, **options)
+    else:
+        by_k = {
+            k: deniable.synthesize(table_of_keys(5), schema, records=500, k=k, **options).frame()
+            for k in (used, used + 1)
+        }
+        equal = {
+            k: frame.filter(pl.col("key") == pl.col("twin")).height for k, frame in by_k.items()
+        }
+        assert equal[used] == 500
+        assert equal[used + 1] < 50

@@ -255,14 +255,16 @@ def _split(common: Mapping[str, Any]) -> NeighbourCase:
     )
 
 
-def _prefix_case(common: Mapping[str, Any], *, targets: int) -> NeighbourCase:
+def _prefix_case(
+    common: Mapping[str, Any], *, targets: int, unit: str | None = None
+) -> NeighbourCase:
     """Tables in which every target's prefix is certainly kept: k + 2 r rows share it."""
     case = NeighbourCase(
         name="kept prefix",
         mode="one-shot",
         words=f"A table with or without each of {targets} rows, by independent coins, whose "
         "prefixes are always kept: the noisy count of each is released.",
-        schema=make_schema(2, targets),
+        schema=make_schema(2, targets, unit=unit),
         options={**common, "mode": "one-shot", "data_use": "whole", "omega": "1"},
         base=np.empty((0, 2), dtype=CODE),
         targets=diagonal_rows(targets, 2),
@@ -276,6 +278,19 @@ def _prefix_case(common: Mapping[str, Any], *, targets: int) -> NeighbourCase:
 
 def _kept_prefix(common: Mapping[str, Any]) -> NeighbourCase:
     return _prefix_case(common, targets=8)
+
+
+def _people_of_kept_prefixes(common: Mapping[str, Any]) -> NeighbourCase:
+    case = _prefix_case(common, targets=4, unit=UNIT_COLUMN)
+    return replace(
+        case,
+        name="people in kept prefixes",
+        words=f"A table with or without each of {len(case.targets)} people, by independent coins, "
+        f"whose {_UNIT_ROWS_GIVEN} equal rows, of which {_UNIT_ROWS} are used, are in prefixes "
+        "that are always kept.",
+        copies=_UNIT_ROWS_GIVEN,
+        used=_UNIT_ROWS,
+    )
 
 
 def _threshold(common: Mapping[str, Any]) -> NeighbourCase:
@@ -346,7 +361,7 @@ def _draft(common: Mapping[str, Any]) -> NeighbourCase:
 
 _OF_MODE: Mapping[str, tuple[Callable[[Mapping[str, Any]], NeighbourCase], ...]] = {
     "seedless": (_empty_and_one, _alone, _many_targets, _unit),
-    "one-shot": (_kept_prefix, _threshold, _split),
+    "one-shot": (_kept_prefix, _people_of_kept_prefixes, _threshold, _split),
     "tested": (_tested,),
     "randomized": (_randomized,),
     "draft": (_draft,),
