@@ -296,9 +296,3 @@ def test_infinite_epsilon_promises_nothing():
         audit_mechanism(epsilon=float("inf"))
     with pytest.raises(ConfigError, match="the faults are"):
         audit_mechanism(plant="unknown")
-
-
-def test_a_default_audit_has_two_thousand_runs_of_the_tight_case():
-    tight = max(all_cases(OPTIONS), key=lambda case: case.runs)
-    assert tight.name == "many targets"
-    assert tight.runs == mechanism.DEFAULT_RUNS

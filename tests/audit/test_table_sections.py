@@ -4,9 +4,10 @@ import math
 
 import pytest
 
-from audited_tables import audited_table, made_up_results
+from audited_tables import RUNS, TARGETS, audited_table, made_up_results
 from deniable.audit.audit_report import render_audit
 from deniable.audit.inference_attacks import AttackComparison
+from deniable.audit.membership_results import LEARNED, RATIO
 from deniable.audit.table_sections import inference_sections, table_report
 
 AUDITED = audited_table(range(20), mode="seedless")
@@ -35,6 +36,14 @@ def test_the_verdict_follows_the_numbers():
     assert "is within the bound" in within.findings[0]
     page = render_audit(within)
     assert "allowed by (ε, δ)" in page
+
+
+def test_results_are_given_for_all_targets_and_for_the_most_exposed():
+    found = made_up_results(1.0, math.inf)
+    assert list(found.trials) == [RATIO, LEARNED]
+    written = found.document()["attacks"][RATIO]
+    assert sum(written["all"]["trials"].values()) == RUNS * TARGETS
+    assert sum(written["most_exposed"]["trials"].values()) == RUNS * 10
 
 
 def comparison(name, low, high, *, is_column=False):

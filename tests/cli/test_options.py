@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer.core import TyperGroup
 
 from command_line import FAST, here
-from deniable.cli.commands import app
 from deniable.cli.options import (
     decimal_number,
     given_options,
@@ -19,39 +17,6 @@ from deniable.cli.options import (
     whole_number,
 )
 from deniable.config import options
-
-OPTIONS = [
-    *("epsilon", "delta", "k", "omega", "mode", "profile", "data-use"),
-    *("estimator", "rows-max", "config", "target"),
-    *("workers", "accept-drafted-schema", "quiet", "json"),
-]
-
-
-def options_of(command):
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    known = group.commands
-    return {text for param in known[command].params for text in param.opts}
-
-
-@pytest.mark.parametrize("command", ["plan", "learn", "synthesize", "audit"])
-@pytest.mark.parametrize("option", OPTIONS)
-def test_the_options_are_the_same_everywhere(command, option):
-    assert f"--{option}" in options_of(command)
-
-
-@pytest.mark.parametrize(
-    ("command", "options"),
-    [
-        ("demo", {"--out"}),
-        ("learn", {"--schema", "--out"}),
-        ("generate", {"--records", "--out", "--key"}),
-        ("synthesize", {"--schema", "--records", "--out", "--format", "--key"}),
-        ("plan", {"--schema", "--records", "--rows"}),
-    ],
-)
-def test_a_command_has_options_of_its_own(command, options):
-    assert options <= options_of(command)
 
 
 def test_a_flag_beats_the_config_file_beats_the_profile(deniable, given):
@@ -237,12 +202,6 @@ def test_a_flag_that_was_not_given_is_not_an_option():
 
 def test_a_switch_that_was_given_is_an_option():
     assert given_options(chosen(accept_drafted_schema=True)) == {"accept_drafted_schema": True}
-
-
-def test_a_flag_wins_over_the_file(tmp_path):
-    path = tmp_path / "c.toml"
-    path.write_text("k = 33\nmax-cost = 9\n")
-    assert given_options(chosen(config=path, k=7)) == {"k": 7, "max_cost": 9}
 
 
 def test_the_version_is_that_of_the_package(deniable):

@@ -10,7 +10,6 @@ import pytest
 
 from command_line import start
 from deniable.cli.output import (
-    count_records,
     print_json,
     print_list,
     print_text,
@@ -55,13 +54,6 @@ def test_what_to_do_next_is_said_so_that_it_can_be_done(small_files, tmp_path):
     assert process.returncode == 0, err
     assert "Next: python -m deniable plan --schema draft.toml" in out
     assert "__main__" not in out
-
-
-@pytest.mark.parametrize(
-    ("number", "words"), [(1, "1 record"), (2, "2 records"), (10_000, "10,000 records")]
-)
-def test_records_are_counted_in_words(number, words):
-    assert count_records(number) == words
 
 
 def test_text_is_wrapped_and_not_marked_up(capsys, monkeypatch):

@@ -49,16 +49,6 @@ def test_one_way_tables_of_many_attributes_are_one_row(capsys):
     assert "values of x" not in combined
 
 
-def test_the_modes_are_compared_only_on_request(capsys):
-    show_plan(plan_of(3), show_all=False)
-    assert "Add --all to compare the modes." in capsys.readouterr().out
-    show_plan(plan_of(3, k=2), show_all=True)
-    printed = capsys.readouterr().out
-    assert "seeds not covered" in printed
-    assert "impossible" in printed
-    assert "--all" not in printed
-
-
 def test_the_forecast_is_printed_in_words_with_its_warning(capsys):
     show_plan(plan_of(3, rows_max=50_000), show_all=False)
     printed = " ".join(capsys.readouterr().out.split())

@@ -131,14 +131,6 @@ def test_encoding_undoes_decoding(table):
     assert np.array_equal(Codec(schema).encode(decoded(schema, codes)), codes)
 
 
-@LAWS
-@given(tables())
-def test_decoding_undoes_encoding(table):
-    schema, codes = table
-    frame = decoded(schema, codes)
-    assert decoded(schema, Codec(schema).encode(frame)).equals(frame)
-
-
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(table=tables(), size=st.integers(1, 5))

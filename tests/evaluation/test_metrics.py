@@ -18,12 +18,6 @@ def test_metrics_have_the_keys_that_other_programs_read(internal):
     assert found["verdict"]["grade"] in ("good", "fair", "poor")
 
 
-def test_a_public_edition_has_no_results_of_real_rows(public):
-    document = public[0].document()
-    assert document["edition"] == "public"
-    assert not {"disclosure", "verdict", "distances", "learning", "game", "groups"} & set(document)
-
-
 def test_an_internal_edition_has_the_disclosure_warning(internal):
     document = internal[0].document()
     assert "Confidential" in document["disclosure"]

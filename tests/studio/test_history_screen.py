@@ -29,17 +29,6 @@ def test_what_was_spent_on_a_table_is_added_up(two):
     assert words.count("Release : out") == 1
 
 
-def test_an_empty_history_says_so(studio):
-    assert "Nothing has been released from here" in studio.get("/history")
-
-
-def test_releases_of_others_are_named_and_not_added(studio, folder, made_release):
-    shutil.copytree(made_release / "out", folder / "foreign")
-    words = text_of(studio.get("/history"))
-    assert "foreign" in words
-    assert "not made here" in words
-
-
 def test_a_cancelled_run_does_not_claim_the_release_of_another_at_its_path(released):
     cancelled = record_release(released, "out", epsilon=0.9)
     end_step(released, cancelled, 0, code=130)

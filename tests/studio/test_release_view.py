@@ -27,18 +27,6 @@ def test_the_newest_verdict_counts(released):
     assert latest_verdict(released.space, "out")[0]["passed"] == wanted
 
 
-def test_a_verdict_holds_for_the_files_that_were_checked(released, folder):
-    assert not read_release(released.space, "out").may_publish
-    record_verdict(released, "out")
-    assert read_release(released.space, "out").may_publish
-    with (folder / "out" / "synthetic.csv").open("a") as file:
-        file.write("20,tinsmith,windmill,1,axolotl\n")
-    view = read_release(released.space, "out")
-    assert view.verdict["passed"]
-    assert not view.is_current
-    assert not view.may_publish
-
-
 @pytest.mark.parametrize(
     "change",
     [
