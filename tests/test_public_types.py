@@ -1,5 +1,6 @@
 """The types of the public API: what a type checker knows, and what is refused at run time."""
 
+import inspect
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, assert_type
 import pytest
 
 import deniable as dn
+from deniable.config import options
 from deniable.evaluation.effort import Effort
 
 pytestmark = pytest.mark.slow
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     def check_results(artefact: dn.Artefact, release: dn.Release, table: object) -> None:
         fitted = dn.Synthesizer(epsilon=1.0, k=20).fit(table, schema="schema.toml")
         assert_type(fitted, FittedSynthesizer)
+        assert_type(dn.Synthesizer(schema=Path("s.toml")).fit(table), FittedSynthesizer)
         # A data frame of the library that the table came from, which need not be installed.
         assert_type(fitted.sample(5, key=1), Any)
         assert_type(release.frame(), Any)
@@ -149,8 +152,28 @@ def test_a_path_is_accepted_for_a_schema(name, small_files, small_table):
     ("schema", "kind"), [(5, "int"), (None, "NoneType"), ({"format": 1}, "dict")]
 )
 def test_an_object_that_is_no_schema_is_refused_before_the_table_is_read(name, schema, kind):
-    with pytest.raises(dn.ConfigError, match=rf"schema is a {kind}: give a deniable\.Schema, or"):
+    message = rf"schema is a {kind}: give a deniable\.Schema, or"
+    if (name, schema) == ("fit", None):  # not given
+        message = "there is no schema: give fit one, as in"
+    with pytest.raises(dn.ConfigError, match=message):
         use_schema(name, schema, "absent.csv")
+
+
+@pytest.mark.parametrize("function", [dn.plan, dn.learn, dn.synthesize, dn.Synthesizer])
+def test_the_signature_shows_the_options_that_everyone_sets(function):
+    """An editor shows them with their defaults and descriptions, which are those of ``Config``."""
+    parameters = inspect.signature(function).parameters
+    described = " ".join(inspect.getdoc(function).split())
+    for name in ("epsilon", "delta", "k"):
+        assert parameters[name].default == getattr(dn.Config(), name)
+        assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+        assert f"{name}: {options()[name].text}" in described
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta", "k"])
+def test_no_profile_sets_an_option_whose_default_a_signature_shows(name):
+    """Since a default counts as given there: a profile's own would be lost."""
+    assert getattr(dn.Config.assemble({"profile": "paper"}), name) == getattr(dn.Config(), name)
 
 
 @pytest.mark.parametrize("value", [1, None])

@@ -282,14 +282,14 @@ class Config:
         return cls(**{name: options()[name].convert(value) for name, value in combined.items()})
 
 
-class Options(TypedDict, total=False):
-    """The keywords of ``dn.learn``, ``dn.synthesize``, ``dn.plan`` and ``dn.Synthesizer``."""
+class MoreOptions(TypedDict, total=False):
+    """The keywords of ``dn.learn``, ``dn.synthesize``, ``dn.plan`` and ``dn.Synthesizer``.
 
-    epsilon: float
+    Their signatures name ``epsilon``, ``delta`` and ``k`` themselves.
+    """
+
     mode: Mode
     profile: Profile
-    delta: float
-    k: int
     omega: str | int
     data_use: DataUse
     rows_max: int
@@ -311,6 +311,14 @@ class Options(TypedDict, total=False):
     engine: EngineName
     master: str
     accept_open_cluster: bool
+
+
+class Options(MoreOptions, total=False):
+    """All options by name."""
+
+    epsilon: float
+    delta: float
+    k: int
 
 
 @cache

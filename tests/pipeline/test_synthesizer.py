@@ -32,6 +32,21 @@ def test_it_is_the_same_as_learn_and_generate(fitted):
     assert not fitted.sample(500).equals(fitted.sample(500))
 
 
+def test_the_schema_is_given_to_the_constructor_or_to_fit(
+    small_table, small_schema, small_files, fitted
+):
+    for schema in (small_schema, small_files / "schema.toml", str(small_files / "schema.toml")):
+        held = Synthesizer(schema=schema, **OPTIONS).fit(small_table)
+        assert held.sample(50, key=7).equals(fitted.sample(50, key=7))
+    other = dataclasses.replace(small_schema, rows_max=5_000)
+    refitted = Synthesizer(schema=other, **OPTIONS).fit(small_table, schema=small_schema)
+    assert refitted.artefact.schema == small_schema
+    with pytest.raises(ConfigError, match="no schema: give fit one"):
+        Synthesizer(**OPTIONS).fit(small_table)
+    with pytest.raises(ConfigError, match="schema is a int"):
+        Synthesizer(schema=5)
+
+
 def test_the_guarantee_is_that_of_the_artefact(fitted, small_table, small_schema):
     assert fitted.guarantee == fitted.artefact.guarantee
     assert fitted.guarantee.startswith("No privacy is claimed")

@@ -3,12 +3,12 @@
     age >= 65 and income = "More than 50,000"
     "marital status" in ("Married", "Widowed") and visit < 2024-07-01 and weight is not missing
 
-A comparison is ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``in (…)`` or ``not in (…)``. Texts
-are quoted, with ``"`` or ``'``; a quote within a text is doubled. Names of columns are quoted if
-they hold other characters than letters, digits, ``_``, ``-`` and ``.``, or are one of the words
-``and``, ``in``, ``not`` and ``is``. Numbers, dates and times are written as in the schema, without
-quotes; dates and times may be quoted. A missing cell satisfies ``is missing`` only. The text is
-parsed by this grammar, never evaluated.
+A comparison is ``=`` (or ``==``), ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``in (…)`` or
+``not in (…)``. Texts are quoted, with ``"`` or ``'``; a quote within a text is doubled. Names of
+columns are quoted if they hold other characters than letters, digits, ``_``, ``-`` and ``.``, or
+are one of the words ``and``, ``in``, ``not`` and ``is``. Numbers, dates and times are written as in
+the schema, without quotes; dates and times may be quoted. A missing cell satisfies ``is missing``
+only. The text is parsed by this grammar, never evaluated.
 """
 
 import difflib
@@ -42,12 +42,14 @@ _TOKEN = re.compile(
     r"""\s*(?:
         (?P<text>"(?:[^"]|"")*"|'(?:[^']|'')*')
       | (?P<word>[^\s"'=!<>(),]+)
-      | (?P<symbol><=|>=|!=|=|<|>|\(|\)|,)
+      | (?P<symbol><=|>=|!=|==?|<|>|\(|\)|,)
     )""",
     re.VERBOSE,
 )
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _KEYWORDS = ("and", "in", "not", "is")
+_COMPARISONS = ("=", "==", "!=", "<", "<=", ">", ">=")
+_WRITTEN = "= (or ==), !=, <, <=, >, >="
 
 
 @dataclass(frozen=True)
@@ -192,15 +194,13 @@ class _Parser:
         if token.is_word("in"):
             found = self._list(attribute)
             return found.complement() if negated else found
-        if negated or not token.is_symbol("=", "!=", "<", "<=", ">", ">="):
-            raise self._error(
-                token, "expected =, !=, <, <=, >, >=, in (…), not in (…) or is missing"
-            )
-        if token.is_symbol("=", "!="):
-            if self._peek().is_symbol("="):
-                raise self._error(self._peek(), "write a single =")
+        if negated or not token.is_symbol(*_COMPARISONS):
+            raise self._error(token, f"expected {_WRITTEN}, in (…), not in (…) or is missing")
+        if self._peek().is_symbol(*_COMPARISONS):
+            raise self._error(self._peek(), f"a comparison is one of {_WRITTEN}")
+        if token.is_symbol("=", "==", "!="):
             found = self._values(attribute, [self._value()])
-            return found if token.content == "=" else found.complement()
+            return found.complement() if token.content == "!=" else found
         return self._ordered(attribute, cast("_Order", token.content), self._value())
 
     def _missingness(self, attribute: Attribute) -> AllowedValues:

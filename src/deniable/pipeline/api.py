@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, get_args
 
-from deniable.config import Config, EngineName, Options
+from deniable.config import Config, EngineName, MoreOptions
 from deniable.counting.local import LocalRows
 from deniable.counting.rows import Rows, TableRows
 from deniable.data.dataframes import FrameKind
@@ -45,26 +45,39 @@ _SYSTEM_NOISE = Secret()
 
 
 def plan(
-    schema: SchemaSource, *, records: int | None = None, **options: Unpack[Options]
+    schema: SchemaSource,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-9,
+    k: int = 50,
+    records: int | None = None,
+    **options: Unpack[MoreOptions],
 ) -> RunPlan:
     """Plan a run: the noise and the cost of every stage. No row is read.
 
     Args:
         schema: The schema, or the path of its TOML file.
+        epsilon: ε of the whole release (tested: of its model); inf: no noise, no guarantee.
+        delta: δ of the whole release (tested: of its model).
+        k: Least number of rows behind every copied combination of values.
         records: The number of records; the cost depends on it in mode ``randomized`` only.
-        options: See ``Config``.
+        options: The other options: see ``Config``.
     """
     schema = schema if isinstance(schema, Schema) else Schema.read(schema)
-    return plan_run(schema, Config.assemble(options), records=records)
+    config = Config.assemble({"epsilon": epsilon, "delta": delta, "k": k, **options})
+    return plan_run(schema, config, records=records)
 
 
 def learn(
     source: object,
     schema: SchemaSource,
     *,
+    epsilon: float = 1.0,
+    delta: float = 1e-9,
+    k: int = 50,
     noise: Randomness = _SYSTEM_NOISE,
     progress: Progress = no_progress,
-    **options: Unpack[Options],
+    **options: Unpack[MoreOptions],
 ) -> Artefact:
     """Learn an artefact from a confidential table, with noise.
 
@@ -72,14 +85,17 @@ def learn(
         source: A path of a file or a folder of parts; a pandas, polars or Arrow table; or a Spark
             DataFrame.
         schema: The schema, or the path of its TOML file.
+        epsilon: ε of the whole release (tested: of its model); inf: no noise, no guarantee.
+        delta: δ of the whole release (tested: of its model).
+        k: Least number of rows behind every copied combination of values.
         noise: For tests only; nothing is guaranteed unless it is the system's randomness.
         progress: Called with a stage, the work done and the total.
-        options: See ``Config``.
+        options: The other options: see ``Config``.
 
     Raises:
         DeniableError: See ``deniable.errors``; nothing was learnt.
     """
-    config = Config.assemble(options)
+    config = Config.assemble({"epsilon": epsilon, "delta": delta, "k": k, **options})
     if config.mode in ("tested", "randomized"):
         raise ConfigError(
             f"--mode {config.mode} needs the table while it generates, so there is no artefact to "
@@ -153,11 +169,14 @@ def synthesize(
     schema: SchemaSource,
     *,
     records: int,
+    epsilon: float = 1.0,
+    delta: float = 1e-9,
+    k: int = 50,
     key: int | None = None,
     model: GenerativeModel | None = None,
     noise: Randomness = _SYSTEM_NOISE,
     progress: Progress = no_progress,
-    **options: Unpack[Options],
+    **options: Unpack[MoreOptions],
 ) -> Release:
     """Turn a confidential table into synthetic records with a privacy guarantee.
 
@@ -169,17 +188,20 @@ def synthesize(
             DataFrame.
         schema: The schema, or the path of its TOML file.
         records: The number of records. Not the number of rows, unless that is public.
+        epsilon: ε of the whole release (tested: of its model); inf: no noise, no guarantee.
+        delta: δ of the whole release (tested: of its model).
+        k: Least number of rows behind every copied combination of values.
         key: Same artefact and key, same records. Not accepted in modes ``tested`` and
             ``randomized``, whose randomness is secret.
         model: A generative model of your own, for mode ``tested``.
         noise: For tests only; nothing is guaranteed unless it is the system's randomness.
         progress: Called with a stage, the work done and the total.
-        options: See ``Config``.
+        options: The other options: see ``Config``.
 
     Raises:
         DeniableError: See ``deniable.errors``; nothing was released.
     """
-    config = Config.assemble(options)
+    config = Config.assemble({"epsilon": epsilon, "delta": delta, "k": k, **options})
     _require_request(config, records=records, key=key, model=model)
     config = _with_engine(config, source, own_model=model is not None)
     schema = schema if isinstance(schema, Schema) else Schema.read(schema)

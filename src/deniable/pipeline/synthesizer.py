@@ -3,27 +3,54 @@
 from dataclasses import dataclass
 from typing import Unpack
 
-from deniable.config import Config, Options
+from deniable.config import Config, MoreOptions, Options
 from deniable.data.dataframes import Foreign
 from deniable.errors import ConfigError
 from deniable.pipeline.api import SchemaSource, learn
 from deniable.release.artefact import Artefact
+from deniable.schema.schema import Schema
 
 
 class Synthesizer:
     """The options of a run. ``fit`` returns another object, which can ``sample``.
 
     Args:
-        options: See ``Config``; checked at once.
+        schema: The schema, or the path of its TOML file, unless ``fit`` is given one.
+        epsilon: ε of the whole release (tested: of its model); inf: no noise, no guarantee.
+        delta: δ of the whole release (tested: of its model).
+        k: Least number of rows behind every copied combination of values.
+        options: The other options: see ``Config``. All are checked at once.
     """
 
-    def __init__(self, **options: Unpack[Options]) -> None:
-        Config.assemble(options)
-        self._options = options
+    def __init__(
+        self,
+        *,
+        schema: SchemaSource | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-9,
+        k: int = 50,
+        **options: Unpack[MoreOptions],
+    ) -> None:
+        if not (schema is None or isinstance(schema, Schema)):
+            schema = Schema.read(schema)
+        self._schema = schema
+        self._options: Options = {"epsilon": epsilon, "delta": delta, "k": k, **options}
+        Config.assemble(self._options)
 
-    def fit(self, table: object, *, schema: SchemaSource) -> "FittedSynthesizer":
-        """Learn from a table: a path, or a pandas, polars or Arrow table."""
-        return FittedSynthesizer(learn(table, schema, **self._options))
+    def fit(self, table: object, *, schema: SchemaSource | None = None) -> "FittedSynthesizer":
+        """Learn from a table: a path, or a pandas, polars or Arrow table.
+
+        Args:
+            table: The confidential table.
+            schema: The schema, or the path of its TOML file, in place of the Synthesizer's own.
+        """
+        chosen = self._schema if schema is None else schema
+        if chosen is None:
+            raise ConfigError(
+                "there is no schema: give fit one, as in fit(table, schema=schema), or "
+                "dn.Synthesizer(schema=schema)"
+            )
+        return FittedSynthesizer(learn(table, chosen, **self._options))
 
     def sample(self, records: int, *, key: int | None = None) -> Foreign:  # noqa: ARG002
         """Raise an error: only the object that ``fit`` returns has a model to sample from."""
