@@ -313,9 +313,9 @@ def test_a_version_that_is_none_is_refused_and_not_repeated(tmp_path, made_by):
 
 def test_another_release_of_the_same_series_verifies(tmp_path):
     series = version("deniable").rpartition(".")[0]
-    folder = make(tmp_path)
-    written_by(f"{series}.99", folder / "manifest.json")
-    assert verify(folder).passed
+    home = make(tmp_path) / "artefact"
+    written_by(f"{series}.99", home / "manifest.json")
+    assert verify(home).passed
 
 
 # Incomplete and invalid releases
