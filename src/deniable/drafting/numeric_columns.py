@@ -20,6 +20,7 @@ from deniable.drafting.description import (
 )
 from deniable.drafting.numeric_profile import NumericProfile
 from deniable.drafting.round_numbers import nice_near, round_outward
+from deniable.drafting.text_columns import MAX_LISTED_TEXTS, MIN_FREQUENT_ROWS, describe_frequent
 from deniable.schema.bins import MAX_UNBINNED_POSITIONS, leading_digit_starts
 
 # Surveys write these numbers where there is no answer. Nines may also be a top code: "99 or more".
@@ -31,7 +32,9 @@ _NINES_AS_TOP_CODES = (*_NINES_AS_MISSING, 99_999, 999_999)
 _MAX_SCHEMA_INTEGER = 2**62 - 1
 # At most this many whole numbers, far apart, are a list of values rather than a range.
 _MAX_LISTED_NUMBERS = 50
-_MAX_LISTED_CODES = 20_000
+# More numbers are codes if they are far apart or the header says so, and if this share of the rows
+# has frequent ones. Most counts and amounts are rare.
+_MIN_FREQUENT_CODES_SHARE = 0.9
 # Fewer numbers are a step apart by chance.
 _MIN_GRID_NUMBERS = 5
 # At most this many integers, each in at least this many rows, are a list if others between them are
@@ -54,6 +57,12 @@ _MIN_WIDE_BIN_SHARE = 0.1
 # Share of all rows that a heaping step must attract, and share of the rows not there by chance.
 _MIN_HEAP_SHARE = 0.02
 _MIN_HEAP_EXCESS = 0.2
+
+_ONLY_THESE = "only these numbers occur: if others may occur, make it a range (min, max)"
+_CODES = (
+    "its numbers look like codes, so each is a value of its own: if they are amounts, make it an "
+    "integer (min, max); if they are codes, take the values from the official list"
+)
 
 
 def describe_numbers(
@@ -79,10 +88,10 @@ def describe_numbers(
                 priority=4,
             )
         )
-    if listed := _list_fields(name, numbers, texts):
+    if listed := _list_fields(name, numbers, texts) or _code_fields(name, numbers, missing, texts):
         kind, fields, more_notes = listed
     else:
-        kind, fields, more_notes = _range_fields(numbers, codes)
+        kind, fields, more_notes = _range_fields(numbers, codes, is_text=bool(texts))
         if kind == "integer" and _have_points(texts):
             # Integers in a column that once held floats.
             step = DraftField("step", Decimal("1.0"), "integers written with a decimal point")
@@ -139,62 +148,124 @@ def _is_missing_code(numbers: NumericProfile, code: int) -> bool:
 def _list_fields(
     name: str, numbers: NumericProfile, texts: Sequence[str]
 ) -> tuple[Kind, list[DraftField], list[str]] | None:
-    """Describe whole numbers as a list of values; None if they are not one.
+    """Describe a few whole numbers as a list of values; None if they are not one.
 
-    Numbers with decimals are measurements, however few of them a table has.
+    Numbers with decimals are measurements, however few of them a table has. By its header alone a
+    column is a list only if none of its numbers is rare.
     """
-    if not numbers.is_integral:
+    distinct = len(numbers.positions)
+    if not numbers.is_integral or distinct > _MAX_LISTED_NUMBERS:
         return None
-    distinct, span = len(numbers.positions), numbers.high - numbers.low
-    is_sparse = span >= 10 * distinct and span >= MAX_UNBINNED_POSITIONS
-    is_list = is_sparse or _has_gaps(numbers) or _coarse_step(numbers, origin=numbers.low) > 1
-    if numbers.rows < 10 * distinct or not is_list:
-        if not (split_name(name) & CODE_WORDS and distinct <= _MAX_LISTED_CODES):
-            return None
-    elif distinct > _MAX_LISTED_NUMBERS and (numbers.is_skewed or distinct > _MAX_LISTED_CODES):
+    rare = int((numbers.counts < MIN_FREQUENT_ROWS).sum())
+    is_coarse = _coarse_step(numbers, origin=numbers.low, most=_MAX_LISTED_NUMBERS) > 1
+    is_list = is_coarse or _are_far_apart(numbers) or _has_gaps(numbers)
+    if not (is_list and numbers.rows >= 10 * distinct) and (rare or not _has_code_name(name)):
         return None
     as_written = _have_points(texts)
     if as_written and len(texts) != distinct:
         return None
     values: list[TomlScalar] = [*texts] if as_written else [int(p) for p in numbers.positions]
-    fields = [DraftField("values", values, FROM_DATA)]
-    if split_name(name) & CODE_WORDS and distinct > _MAX_LISTED_NUMBERS:
-        note = (
-            "its numbers look like codes, so each is a value of its own: if they are amounts, make "
-            "it an integer (min, max); if they are codes, take the values from the official list"
+    notes = [_ONLY_THESE]
+    if rare:
+        notes.append(
+            f"{rare:,} of its {distinct:,} listed numbers {'is' if rare == 1 else 'are'} rare "
+            f"(fewer than {MIN_FREQUENT_ROWS} rows), and the list discloses that they occur"
         )
-        return "categorical", fields, [note]
-    note = "only these numbers occur: if others may occur, make it a range (min, max)"
-    if distinct > _MAX_LISTED_NUMBERS:
-        note += "; if they are codes without an order, make it categorical"
-    return "ordered", fields, [note]
+    return "ordered", [DraftField("values", values, FROM_DATA)], notes
 
 
-def _coarse_step(numbers: NumericProfile, *, origin: int) -> int:
-    """The step of a few numbers far apart: 0, 10, 20, …, or every other year; else 1.
+def _code_fields(
+    name: str, numbers: NumericProfile, missing: Sequence[str], texts: Sequence[str]
+) -> tuple[Kind, list[DraftField], list[str]] | None:
+    """Describe many whole numbers as codes; None if they are amounts, or cannot be told from them.
+
+    A list has no rare codes: with them the column is text, where all rare ones become one.
+    """
+    distinct = len(numbers.positions)
+    if not numbers.is_integral or distinct <= _MAX_LISTED_NUMBERS:
+        return None
+    named = _has_code_name(name) and numbers.high - numbers.low >= 2 * distinct
+    if not named and (numbers.is_skewed or not _are_sparse_codes(numbers)):
+        return None
+    frequent = numbers.counts >= MIN_FREQUENT_ROWS
+    if frequent.all() and distinct <= MAX_LISTED_TEXTS and not _have_points(texts):
+        fields = [DraftField("values", [int(p) for p in numbers.positions], FROM_DATA)]
+        note = f"{_ONLY_THESE}; if they are codes without an order, make it categorical"
+        return ("categorical", fields, [_CODES]) if named else ("ordered", fields, [note])
+    written = {int(float(text)): text for text in texts}
+    values = [written.get(int(p), "") for p in numbers.positions]
+    is_exact = len(written) == len(texts) and "" not in values
+    share = int(numbers.counts[frequent].sum()) / numbers.rows
+    if not is_exact or share < _MIN_FREQUENT_CODES_SHARE:
+        return None
+    draft = describe_frequent(name, values, numbers.counts, missing)
+    fields = [field for field in draft.fields if field.key != "missing"]
+    return draft.kind, fields, [*draft.notes]
+
+
+def _are_sparse_codes(numbers: NumericProfile) -> bool:
+    """Whether numbers are far apart, have several rows each, and are not on a grid."""
+    distinct = len(numbers.positions)
+    is_even = _coarse_step(numbers, origin=numbers.low, most=distinct) > 1
+    return numbers.rows >= 10 * distinct and _are_far_apart(numbers) and not is_even
+
+
+def _has_code_name(name: str) -> bool:
+    """Whether a column has the name of one with codes."""
+    return bool(split_name(name) & CODE_WORDS)
+
+
+def _are_far_apart(numbers: NumericProfile) -> bool:
+    """Whether there are many more positions than numbers."""
+    span = numbers.high - numbers.low
+    return span >= 10 * len(numbers.positions) and span >= MAX_UNBINNED_POSITIONS
+
+
+def _coarse_step(numbers: NumericProfile, *, origin: int, most: float) -> int:
+    """The step of numbers far apart: 0, 10, 20, …, or every other year; else 1.
 
     As a range with a step of 1, the numbers between them would occur in records, too.
 
     Args:
         numbers: The numbers.
         origin: The position from which steps are counted.
+        most: More numbers have no step.
     """
     distinct = len(numbers.positions)
-    few = _MIN_GRID_NUMBERS <= distinct <= min(_MAX_LISTED_NUMBERS, numbers.rows / 10)
+    few = _MIN_GRID_NUMBERS <= distinct <= min(most, numbers.rows / 10)
     step = math.gcd(*(int(p) - origin for p in numbers.positions)) if few else 1
     return step if numbers.high - numbers.low < 2 * step * distinct else 1
 
 
-def _step_fields(numbers: NumericProfile, step: int) -> list[DraftField]:
-    """Describe numbers with decimals as a range of multiples of a step."""
+def _range_step(numbers: NumericProfile, *, is_text: bool) -> int:
+    """The step of which all numbers are multiples, if a range should have it; else 1.
+
+    With one, records of a typed column of integers would have floats.
+    """
+    if not numbers.is_integral:
+        return _coarse_step(numbers, origin=0, most=_MAX_LISTED_NUMBERS)
+    if not is_text or len(numbers.positions) <= _MAX_LISTED_NUMBERS:
+        return 1
+    step = math.gcd(*numbers.positions.tolist())
+    return step if numbers.high - numbers.low < step * MAX_UNBINNED_POSITIONS else 1
+
+
+def _step_fields(numbers: NumericProfile, codes: Sequence[int], step: int) -> list[DraftField]:
+    """Describe numbers as a range of multiples of a step."""
     found = numbers.low // step, numbers.high // step
+    low, high = round_outward(*found)
+    for code in (code * 10**numbers.decimals for code in codes):
+        if code < numbers.low:
+            low = max(low, code // step + 1)
+        else:
+            high = min(high, -(-code // step) - 1)
     ends = [
         DraftField(
             key,
             _to_number(end * step, numbers.decimals),
             FROM_DATA if end == own else FROM_DATA_ROUNDED,
         )
-        for key, end, own in zip(("min", "max"), round_outward(*found), found, strict=True)
+        for key, end, own in zip(("min", "max"), (low, high), found, strict=True)
     ]
     size = _to_number(step, numbers.decimals)
     return [*ends, DraftField("step", size, "all numbers are multiples of it")]
@@ -215,11 +286,11 @@ def _has_gaps(numbers: NumericProfile) -> bool:
 
 
 def _range_fields(
-    numbers: NumericProfile, codes: Sequence[int]
+    numbers: NumericProfile, codes: Sequence[int], *, is_text: bool
 ) -> tuple[Kind, list[DraftField], list[str]]:
     """Describe the numbers as a range with bounds and, if it is wide, bins."""
-    if not numbers.is_integral and (common := _coarse_step(numbers, origin=0)) > 1:
-        return "real", _step_fields(numbers, common), []
+    if (common := _range_step(numbers, is_text=is_text)) > 1:
+        return "real", _step_fields(numbers, codes, common), []
     low, high = _round_bounds(numbers, codes)
     decimals = None if numbers.is_integral else numbers.decimals
     comments = (

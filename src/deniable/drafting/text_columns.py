@@ -7,16 +7,31 @@ from collections.abc import Sequence
 import numpy as np
 
 from deniable.arrays import Counts
+from deniable.drafting.cell_patterns import split_name
 from deniable.drafting.description import FROM_DATA, ColumnDraft, DraftField, Note, TomlScalar
 
-# Longest list of values that a person can review.
-_MAX_REVIEWABLE_VALUES = 200
+# Longest list of values that a person can review; a draft lists no more texts.
+MAX_LISTED_TEXTS = 200
 # A value with fewer rows is rare: naming it in a schema discloses that some row has it.
 MIN_FREQUENT_ROWS = 10
 # Fewer distinct texts are never free text. Texts longer than this on average are sentences.
 _MIN_FREE_TEXTS = 11
 _MIN_FREE_TEXT_LENGTH = 40
-_MAX_KEPT_TEXTS = 500
+# Words in the name of a column of people's names or addresses. However frequent they are, they
+# are never listed.
+_PERSONAL_WORDS = {
+    *("name", "names", "firstname", "forename", "lastname", "surname", "fullname"),
+    *("fname", "lname", "nickname", "username", "vorname", "nachname", "nom", "prenom", "prénom"),
+    *("nombre", "apellido", "apellidos", "cognome", "nome", "imie", "imię", "nazwisko"),
+    *("street", "address", "addr", "strasse", "straße", "rue", "calle", "ulica"),
+    *("adresse", "direccion", "dirección", "indirizzo", "adres"),
+    *("email", "mail", "phone", "telephone", "mobile", "telefon", "telefono", "teléfono"),
+}
+# What has a name but is no person, as in "drug name".
+_THINGS = {
+    *("country", "state", "region", "province", "county", "district", "city", "product", "brand"),
+    *("drug", "species", "course", "department", "file", "variable"),
+}
 # What records have where no text is learnt: the format of an identifier.
 _PLACEHOLDER = "text {}"
 # Candidates for the value that replaces all others; the first that is not taken is used.
@@ -29,9 +44,17 @@ _NUMBER_RANGE = re.compile(r"^[<>≤≥]?\s*(\d[\d.,]*)\s*(?:(?:-|–|to)\s*(\d[
 def describe_texts(
     name: str, values: Sequence[str], counts: Counts, missing: Sequence[str]
 ) -> ColumnDraft:
-    """Describe a text column, given its distinct values."""
+    """Describe a text column, given its distinct values.
+
+    A longer list than a person can review is never written: its frequent values are.
+    """
+    if len(values) >= _MIN_FREE_TEXTS and _is_personal(name):
+        return _describe_unlisted(name, _personal_note(len(values)))
     if _is_free_text(values, counts):
-        return _describe_free_text(name, values, counts, missing)
+        min_rows = max(2 * MIN_FREQUENT_ROWS, int(counts.sum()) // 1_000)
+        return describe_frequent(name, values, counts, missing, min_rows=min_rows)
+    if len(values) > MAX_LISTED_TEXTS:
+        return describe_frequent(name, values, counts, missing)
     ordered = _sort_number_ranges(values)
     fields = [DraftField("values", [*(ordered or sorted(values))], FROM_DATA)]
     if missing:
@@ -63,40 +86,67 @@ def _is_free_text(values: Sequence[str], counts: Counts) -> bool:
         return False
     rows = int(counts.sum())
     length = int(np.array([len(value) for value in values]) @ counts) / rows
-    if length > _MIN_FREE_TEXT_LENGTH and len(values) > _MAX_REVIEWABLE_VALUES:
+    if length > _MIN_FREE_TEXT_LENGTH and len(values) > MAX_LISTED_TEXTS:
         return True
     if 2 * len(values) > rows:
         return True
     rare = int(counts[counts < MIN_FREQUENT_ROWS].sum())
-    return len(values) > _MAX_REVIEWABLE_VALUES and 2 * rare > rows
+    return len(values) > MAX_LISTED_TEXTS and 2 * rare > rows
 
 
-def _describe_free_text(
-    name: str, values: Sequence[str], counts: Counts, missing: Sequence[str]
+def describe_frequent(
+    name: str,
+    values: Sequence[str],
+    counts: Counts,
+    missing: Sequence[str],
+    *,
+    min_rows: int = MIN_FREQUENT_ROWS,
 ) -> ColumnDraft:
-    rows = int(counts.sum())
-    order = np.argsort(-counts, kind="stable")[:_MAX_KEPT_TEXTS]
-    frequent = [values[i] for i in order if counts[i] >= max(2 * MIN_FREQUENT_ROWS, rows // 1_000)]
-    if not frequent:
-        return ColumnDraft(
-            name=name,
-            kind="identifier",
-            fields=(
-                DraftField("release", "fresh", 'made-up texts; "omit" leaves the column out'),
-                DraftField("format", _PLACEHOLDER, "almost every text is different"),
-            ),
-            notes=(Note(_placeholder_note(len(values)), priority=2),),
-        )
-    covered = sum(int(counts[i]) for i in order[: len(frequent)]) / rows
+    """Describe a column by its most frequent texts, of at least ``min_rows`` rows each."""
+    order = np.argsort(-counts, kind="stable")[:MAX_LISTED_TEXTS]
+    kept = [i for i in order if counts[i] >= min_rows]
+    if not kept:
+        return _describe_unlisted(name, _placeholder_note(len(values)))
+    covered = int(counts[kept].sum()) / int(counts.sum())
     return describe_open_list(
         name,
-        sorted(frequent),
+        [values[i] for i in sorted(kept)],
         missing,
         notes=(
-            f"it has {len(values):,} different texts, most of them rare. The {len(frequent):,} "
-            f"frequent ones ({covered:.0%} of the rows) are values; the others become one. If "
-            "there is a public list, make it categorical; if it is free text, remove the column",
+            f"it has {len(values):,} different texts, too many or too rare to list. The "
+            f"{len(kept):,} most frequent ones ({covered:.0%} of the rows) are values; the others "
+            "become one. If there is a public list, make it categorical; if it is free text, "
+            "remove the column",
         ),
+    )
+
+
+def _is_personal(name: str) -> bool:
+    """Whether a column has the name of one with people's names or addresses."""
+    words = split_name(name)
+    return bool(words & _PERSONAL_WORDS) and not words & _THINGS
+
+
+def _describe_unlisted(name: str, note: str) -> ColumnDraft:
+    """Describe a column whose texts are not learnt."""
+    return ColumnDraft(
+        name=name,
+        kind="identifier",
+        fields=(
+            DraftField("release", "fresh", 'made-up texts; "omit" leaves the column out'),
+            DraftField("format", _PLACEHOLDER, "none of its texts is learnt"),
+        ),
+        notes=(Note(note, priority=2),),
+    )
+
+
+def _personal_note(texts: int) -> str:
+    """Say that names and addresses are not learnt."""
+    first, second = _PLACEHOLDER.format(1), _PLACEHOLDER.format(2)
+    return (
+        f"its header says that its {texts:,} different texts are names or addresses of people, so "
+        f'none is listed or learnt: records have "{first}", "{second}", … If they are not, make it '
+        'categorical; if the column is not needed, set release = "omit"'
     )
 
 
