@@ -36,7 +36,7 @@ def test_many_columns_share_a_row_with_the_smallest_and_the_largest_number(studi
         values = [f"v{value}" for value in range(30 if at == 20 else 2)]
         lines += ["[[attribute]]", f'name = "c{at}"', 'type = "categorical"', f"values = {values}"]
     (folder / "wide.toml").write_text("\n".join(lines))
-    words = text_of(studio.get("/plan", table="table.csv", schema="wide.toml"))
+    words = text_of(studio.get("/plan", table="wide.csv", schema="wide.toml"))
     found = re.search(
         r"21 tables of values .*? ([\d.]+) to ([\d.]+) ([\d.]+) to ([\d.]+) each", words
     )
@@ -204,3 +204,24 @@ def test_the_first_page_shows_the_commands_of_what_is_ticked(studio):
     page = studio.get("/plan", **GIVEN, records="100")
     assert not re.search(r'name="measures" checked', page)
     assert not any("evaluate" in line for line in command_lines(page))
+
+
+def test_the_schema_of_another_table_is_noticed_before_a_run(studio, folder):
+    (folder / "other.csv").write_text("town,years\nA,3\n")
+    (folder / "part.toml").write_text(
+        (folder / "schema.toml").read_text().replace('name = "pet"', 'name = "pets"')
+    )
+    for given, words in (
+        ({"table": "other.csv", "schema": "schema.toml"}, "other.csv has no column"),
+        ({**GIVEN, "schema": "part.toml"}, ": renamed?"),
+    ):
+        assert words in text_of(studio.get("/schema", **given))
+        page = studio.get("/plan", **given)
+        assert "This plan is not possible." in text_of(page)
+        assert words in text_of(page)
+        reply = studio.client.post("/start", data={**given, "records": "10"})
+        assert reply.status_code == 422
+        assert words in text_of(reply.text)
+    assert studio.space.store.all() == []
+    assert "is not the schema of" not in studio.get("/schema", **GIVEN)
+    assert "is not the schema of" not in studio.get("/schema", schema="schema.toml")

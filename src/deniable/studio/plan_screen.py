@@ -22,7 +22,7 @@ from deniable.studio.root_folder import RootFolder
 from deniable.studio.run_store import Step
 from deniable.studio.spent_budget import cost_text, spent_before
 from deniable.studio.stage_words import findings, is_in_rows
-from deniable.studio.table_facts import table_hash
+from deniable.studio.table_facts import describe_misfit, table_hash
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 from deniable.studio.zip_stream import is_internal
 
@@ -41,9 +41,17 @@ def show_plan(call: Call) -> Reply:
     given = call.query
     schema = _read_schema(call, given)
     form = PlanForm.sent(given, moved=call.trigger if call.is_partial else "")
-    found = consequences(form, schema)
+    found = _consequences(call, given, schema, form)
     content = _content(call, given, schema, form, found)
     return Page("plan_partial.html" if call.is_partial else "plan.html", content)
+
+
+def _consequences(
+    call: Call, given: Mapping[str, str], schema: Schema, form: PlanForm
+) -> Consequences:
+    """What the plan means; no plan is possible for a table that the schema does not describe."""
+    misfit = describe_misfit(call.space.root, given.get("table", ""), schema)
+    return Consequences(error=misfit) if misfit else consequences(form, schema)
 
 
 def _content(
@@ -90,7 +98,7 @@ def start_run(call: Call) -> Reply:
             return _start(call)
     except (InputError, BudgetError) as fault:
         schema, form = _read_schema(call, call.form), PlanForm.sent(call.form)
-        found = consequences(form, schema)
+        found = _consequences(call, call.form, schema, form)
         content = _content(call, call.form, schema, form, found)
         return Page("plan.html", {**content, "error": str(fault)}, status=422)
 
@@ -100,7 +108,7 @@ def _start(call: Call) -> Reply:
     table = given.get("table", "")
     path, schema = root.locate(table), _read_schema(call, given)
     form = PlanForm.sent(given)
-    found = consequences(form, schema)
+    found = _consequences(call, given, schema, form)
     if found.error:
         raise ConfigError(found.error)
     if schema.drafted and "accept_drafted_schema" not in given:

@@ -19,7 +19,7 @@ from deniable.studio.open_questions import (
 )
 from deniable.studio.rule_words import rule_sentence
 from deniable.studio.schema_file import SchemaFile
-from deniable.studio.table_facts import frequent_texts
+from deniable.studio.table_facts import describe_misfit, frequent_texts
 from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 
 # Digits of a number of rows: no table has more.
@@ -66,6 +66,7 @@ def schema_page(
         "table": given.get("table", ""),
         "schema": schema,
         "file": file,
+        "misfit": _misfit(call, given, file),
         "columns": columns,
         "asked": [each for each in columns if each["questions"]],
         "alike": _alike(file),
@@ -80,21 +81,29 @@ def schema_page(
         "table_questions": _table_questions(file),
         "open_rules": sum(not each.get("confirmed", True) for each in file.constraints),
         "constraints": [_constraint_view(at, each) for at, each in enumerate(file.constraints)],
-        "as_text": text is not None or "text" in given or file.schema is None,
         "error": error,
         "is_unsaved": is_unsaved,
         "command": paste_text(call.space.root.path, plan_command(schema, records="10000")),
-        **_text_content(file, text, error),
+        **_text_content(given, file, text, error),
     }
     return Page("schema.html", content, status=422 if error else 200)
 
 
-def _text_content(file: SchemaFile, text: str | None, error: str) -> dict[str, Any]:
+def _misfit(call: Call, given: Mapping[str, str], file: SchemaFile) -> str:
+    if file.schema is None:
+        return ""
+    return describe_misfit(call.space.root, given.get("table", ""), file.schema)
+
+
+def _text_content(
+    given: Mapping[str, str], file: SchemaFile, text: str | None, error: str
+) -> dict[str, Any]:
     """The text of the file, or as it was sent, and the line that an error names."""
     shown = text if text is not None else file.text
     line = _LINE.search(error or file.error)
     return {
         "shown_text": shown,
+        "as_text": text is not None or "text" in given or file.schema is None,
         "error_line": None if line is None else _numbered_line(shown, int(line[1])),
     }
 

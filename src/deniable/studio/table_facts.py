@@ -11,10 +11,13 @@ from typing import TypeVar
 
 import polars as pl
 
+from deniable.data.declared_columns import require_columns
 from deniable.data.polars_errors import polars_errors_as
 from deniable.drafting.column_profile import open_table
 from deniable.drafting.text_columns import MIN_FREQUENT_ROWS
 from deniable.errors import DataError
+from deniable.schema.schema import Schema
+from deniable.studio.root_folder import RootFolder
 from deniable.studio.run_process import hash_table
 
 _SHOWN_ROWS = 5
@@ -103,6 +106,23 @@ def table_facts(path: Path) -> TableHead:
     return _REMEMBERED.get(path, _read_head)
 
 
+def describe_misfit(root: RootFolder, table: str, schema: Schema) -> str:
+    """Explain why a schema does not fit a table, by their columns; "" if it may, or is not known.
+
+    No row is read. A table that cannot be opened is complained of where it is needed.
+    """
+    try:
+        path = root.locate(table)
+        names = _REMEMBERED.get(path, _read_names)
+    except (DataError, OSError):
+        return ""
+    try:
+        require_columns(schema.columns, names, table_name=path.name)
+    except DataError as fault:
+        return str(fault)
+    return ""
+
+
 def count_rows(path: Path) -> int:
     """Count the rows of a table. Confidential."""
     return _REMEMBERED.get(path, _count_rows)
@@ -131,6 +151,10 @@ def frequent_texts(path: Path, column: str) -> frozenset[str]:
             .collect()
         )
     return frozenset(each for each in counted["text"].to_list() if each is not None)
+
+
+def _read_names(path: Path) -> tuple[str, ...]:
+    return open_table(path).names
 
 
 def _read_head(path: Path) -> TableHead:
