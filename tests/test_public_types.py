@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         assert_type(dn.generate(path, 5, key=1, workers=2), dn.Release)
         assert_type(dn.verify(path, against=table), VerificationReport)
         assert_type(dn.evaluate(table, path, "schema.toml", out="report"), Metrics)
+        assert_type(dn.evaluate(table, dn.generate(path, 5), schema), Metrics)
         assert_type(dn.draft_schema(table, draft_epsilon=0.5), Draft)
         assert_type(dn.load("artefact"), dn.Artefact)
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         # A data frame of the library that the table came from, which need not be installed.
         assert_type(fitted.sample(5, key=1), Any)
         assert_type(release.frame(), Any)
+        assert_type(release.records, Any)
         assert_type(artefact.epsilon, float)
         assert_type(artefact.delta, float)
         assert_type(artefact.k, int | None)

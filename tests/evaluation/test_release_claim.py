@@ -3,11 +3,15 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import pytest
 
+from deniable.errors import ConfigError
+from deniable.evaluation.effort import Effort
 from deniable.evaluation.evaluate import evaluate
 from deniable.evaluation.release_claim import find_released, read_claim
+from deniable.evaluation.report import render
 from deniable.pipeline.api import generate, synthesize
 from deniable.release import generation, record_parts
 from deniable.release.artefact import load
@@ -37,6 +41,24 @@ def test_generated_records_have_a_manifest_of_their_own(release, tmp_path):
     file = tmp_path / "more.csv"
     generate(load(release / "artefact"), 50, key=1).write_file(file)
     assert read_claim(file).holds
+
+
+def test_a_release_in_memory_is_measured_as_its_folder_is_but_not_verified(
+    small_files, small_schema, small_table, tmp_path
+):
+    release = synthesize(small_files / "table.csv", small_schema, records=300, rows_max=2_000)
+    release.write(tmp_path / "out")
+    effort = Effort(runs=1, rows=50, trees=2, game=20)
+    held = evaluate(small_table, release, small_schema, effort=effort)
+    written = evaluate(small_table, tmp_path / "out", small_schema, effort=effort)
+    assert held.findings.document() == written.findings.document()
+    assert replace(held.claim, is_written=True) == written.claim
+    assert (held.claim.holds, written.claim.holds) == (False, True)
+    assert held.document()["guarantee"]["verified"] is False
+    assert "Not verified: these records are in memory" in render(held)
+    assert "Not verified" not in render(written)
+    with pytest.raises(ConfigError, match="these have none: write the release first"):
+        evaluate(None, release, small_schema, edition="public")
 
 
 def test_without_a_manifest_there_is_no_claim(release, tmp_path, small_table):

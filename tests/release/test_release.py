@@ -35,13 +35,13 @@ def failing(release, fault):
     """The same release, whose records fail after their first block."""
 
     class FailingRecords:
-        number = release.records.number
+        number = release.encoded.number
 
         def blocks(self):
-            yield next(release.records.blocks())
+            yield next(release.encoded.blocks())
             raise fault
 
-    return replace(release, records=FailingRecords())
+    return replace(release, encoded=FailingRecords())
 
 
 def test_a_folder_holds_what_the_contract_says(release, tmp_path):
@@ -227,6 +227,14 @@ def test_records_of_real_seeds_are_kept_and_can_be_asked_for_again(
     release.write(tmp_path / "out", file_format="parquet")
     assert first.equals(release.frame())
     assert first.equals(pl.read_parquet(tmp_path / "out" / "synthetic.parquet"))
+
+
+def test_the_records_are_a_frame_of_the_kind_that_came_in(small_table, small_schema):
+    pd = pytest.importorskip("pandas")
+    release = synthesize(small_table.to_pandas(), small_schema, records=50, epsilon=math.inf)
+    assert isinstance(release.records, pd.DataFrame)
+    assert release.records is release.records
+    pd.testing.assert_frame_equal(release.records, release.frame())
 
 
 def test_a_release_does_not_show_records_where_it_is_printed(release):

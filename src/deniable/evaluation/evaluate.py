@@ -5,6 +5,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from deniable.arrays import Codes
 from deniable.data.part_files import read_parts
@@ -26,6 +27,7 @@ from deniable.evaluation.subgroups import measure_subgroups
 from deniable.evaluation.verdict import judge
 from deniable.pipeline.api import SchemaSource
 from deniable.release.atomic_files import require_free
+from deniable.release.release import Release
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, no_progress
 
@@ -61,8 +63,9 @@ def evaluate(
     Args:
         real: The confidential table: a path or a data frame. A public edition does not read it,
             nor the schema.
-        synthetic: The records to evaluate. If this is a path, the manifest next to it is read. The
-            folder of a release stands for its table, or for all of its parts.
+        synthetic: The records to evaluate: a ``Release``, a path or a data frame. If this is a
+            path, the manifest next to it is read and verified. The folder of a release stands for
+            its table, or for all of its parts.
         schema: The schema of all tables, or the path of its TOML file.
         holdout: Real rows that the release was not learnt from, used as the reference. Without
             them the reference is ``real``, and the metrics state so.
@@ -110,7 +113,7 @@ def _evaluate_public(synthetic: object, progress: Progress) -> Metrics:
     if claim is None or not claim.holds:
         reason = "there is no manifest next to them"
         if claim is not None:
-            reason = claim.failures[0].rstrip(".") if claim.failures else "it claims no privacy"
+            reason = claim.doubt
         raise ConfigError(
             "a public report needs records with a verified privacy guarantee; these have none: "
             f"{reason}. Give the path of the records in a release that `deniable verify` accepts."
@@ -209,6 +212,8 @@ def distances_by_width(
 
 def _read_released(synthetic: object, schema: Schema) -> Codes:
     """Read the records to evaluate; of a release's folder its table, or all of its parts."""
+    if isinstance(synthetic, Release):
+        return _read_rows(pl.concat(synthetic.decoded()), schema)
     files = find_released(Path(synthetic)) if isinstance(synthetic, str | Path) else ()
     if not files:
         return _read_rows(synthetic, schema)

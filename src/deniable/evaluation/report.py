@@ -121,6 +121,11 @@ def _guarantee_section(claim: ReleaseClaim | None) -> Markup:
                 class_="warning",
             )
         )
+    elif not claim.is_written:
+        words = (
+            "Not verified: these records are in memory. Write the release, and run deniable verify."
+        )
+        parts.append(paragraph(words, class_="warning"))
     else:
         parts.append(
             paragraph(

@@ -155,7 +155,7 @@ def generate(
     return Release(
         schema=artefact.schema,
         certificate=replace(certificate, parameters=parameters),
-        records=generated,
+        encoded=generated,
         randomness=keyed,
         artefact=artefact,
         kind=artefact.kind,
@@ -404,7 +404,7 @@ def _test_candidates(
     return Release(
         schema=run.schema,
         certificate=certificate,
-        records=released,
+        encoded=released,
         # Draws values within public bins, the same at every reading; never stored or printed.
         randomness=Keyed.derived(run.randomness.at("values")),
         artefact=None,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -57,7 +58,7 @@ class Release:
     Attributes:
         schema: The columns of the records.
         certificate: The guarantee and the costs behind it.
-        records: The encoded records.
+        encoded: The records as codes, drawn when they are read.
         randomness: Draws values within bins.
         artefact: The artefact the records were generated from, where the mode has one.
         kind: The kind of data frame that the table came in.
@@ -67,7 +68,7 @@ class Release:
 
     schema: Schema
     certificate: Certificate
-    records: BlockRecords = field(repr=False)
+    encoded: BlockRecords = field(repr=False)
     randomness: Keyed = field(repr=False)
     artefact: Artefact | None
     kind: FrameKind = field(repr=False)
@@ -75,12 +76,17 @@ class Release:
     engine: BlockEngine | None = field(repr=False, default=None)
 
     def __repr__(self) -> str:
-        return f"Release({self.certificate.summary}, records={self.records.number})"
+        return f"Release({self.certificate.summary}, records={self.encoded.number})"
 
     @property
     def guarantee(self) -> str:
         """The guarantee in one sentence."""
         return self.certificate.sentence
+
+    @cached_property
+    def records(self) -> Foreign:
+        """The records, in the kind of data frame that the table came in; as ``frame``, but kept."""
+        return self.frame()
 
     def frame(self, *, progress: Progress = no_progress) -> Foreign:
         """Return the records, in the kind of data frame that the table came in."""
@@ -89,7 +95,7 @@ class Release:
             and (frame := self.engine.frame(*self._part_kernel())) is not None
         ):
             return frame
-        return self.kind.restore(pl.concat(self._frames(progress)))
+        return self.kind.restore(pl.concat(self.decoded(progress)))
 
     def write(
         self,
@@ -124,7 +130,7 @@ class Release:
         ) as (private, public):
             table = public / f"synthetic.{file_format}"
             with new_file(table):
-                write_table(table, self._frames(progress), self.schema)
+                write_table(table, self.decoded(progress), self.schema)
             write_files(public, {"schema.toml": self.schema.text().encode()})
             if self.artefact is not None:
                 make_folder(public / "artefact")
@@ -144,7 +150,7 @@ class Release:
         confidential = not self.certificate.claims_privacy
         decode, number = self._part_kernel()
         # Records that are kept here are not sent to tasks to be written.
-        kept = isinstance(self.records, KeptRecords)
+        kept = isinstance(self.encoded, KeptRecords)
         engine = LocalEngine() if self.engine is None or kept else self.engine
         with (
             staged_folder(internal, confidential=True) as private,
@@ -152,9 +158,9 @@ class Release:
         ):
             mode = (target.stat().st_mode & 0o666) if confidential else file_mode()
             writer = PartWriter(decode=decode, folder=target, suffix=f".{file_format}", mode=mode)
-            progress("records", 0, self.records.number)
+            progress("records", 0, self.encoded.number)
             hashes = collect_parts(target, engine.run_blocks(writer, number), parts=number)
-            progress("records", self.records.number, self.records.number)
+            progress("records", self.encoded.number, self.encoded.number)
             write_files(target, {"schema.toml": self.schema.text().encode()})
             if self.artefact is not None:
                 make_folder(target / "artefact")
@@ -167,8 +173,8 @@ class Release:
 
     def _part_kernel(self) -> tuple[PartDecoder, int]:
         """The kernel that makes a part's records, and the number of parts."""
-        decode = PartDecoder(records=self.records, schema=self.schema, randomness=self.randomness)
-        return decode, count_parts(self.records.number)
+        decode = PartDecoder(records=self.encoded, schema=self.schema, randomness=self.randomness)
+        return decode, count_parts(self.encoded.number)
 
     def write_file(self, path: str | Path, *, progress: Progress = no_progress) -> None:
         """Write the records to a new file and their manifest next to it: both, or neither."""
@@ -182,13 +188,13 @@ class Release:
             Target(path=target, confidential=confidential),
         ) as (document, table):
             with new_file(table):
-                write_table(table, self._frames(progress), self.schema)
+                write_table(table, self.decoded(progress), self.schema)
             hashes = {target.name: file_hash(table)}
             write_json(document, self._certificate_of(target).document(self.schema, hashes))
 
-    def _frames(self, progress: Progress) -> Iterator[pl.DataFrame]:
-        """The decoded records, block by block."""
-        return decode_blocks(self.records, self.schema, self.randomness, progress)
+    def decoded(self, progress: Progress = no_progress) -> Iterator[pl.DataFrame]:
+        """The decoded records as polars frames, block by block."""
+        return decode_blocks(self.encoded, self.schema, self.randomness, progress)
 
     def _certificate_of(self, table: Path) -> Certificate:
         """The certificate; for Parquet, with the writer, which decides the bytes of the file."""

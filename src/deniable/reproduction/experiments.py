@@ -191,7 +191,7 @@ class ExperimentBench:
         source, modelled = self._decoded
         records = self.setup.records or len(self.tables.train)
         released = synthesize(source, modelled, records=records, **options)
-        return np.asfortranarray(np.concatenate(list(released.records.blocks())))
+        return np.asfortranarray(np.concatenate(list(released.encoded.blocks())))
 
     def measure(self, released: Codes) -> dict[str, Any]:
         """Measure a release for Tables 3 to 5 and Figures 3 and 4."""

@@ -239,7 +239,7 @@ def _time_run(make: Callable[[int, Progress], Release], number: int) -> RunTime:
 
     start = time.perf_counter()
     release = make(number, note_end_of_learning)
-    for _ in release.records.blocks():
+    for _ in release.encoded.blocks():
         pass
     end = time.perf_counter()
     return RunTime(records=number, learning=learnt[0] - start, generation=end - learnt[0])
