@@ -188,7 +188,7 @@ FAULTS = [
         "pipeline/learn_model.py",
         "        measured, more = measure_three_way(",
         "        from dataclasses import replace\n"
-        "        if count_values([()])[0].records < 2_000:\n"
+        "        if rows.number < 2_000:\n"
         "            laws = replace(laws, reserved_count=0)\n"
         "        measured, more = measure_three_way(",
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[three-way interactions]",
@@ -602,7 +602,7 @@ FAULTS = [
         "pipeline/api.py",
         "rows.split(shares, run.randomness)",
         "rows.split(shares, Keyed(1))",
-        f"{STAGES}::test_every_stage_of_a_run_that_reads_rows_is_secret[one-shot]",
+        f"{STAGES}::test_every_stage_of_a_run_that_reads_rows_is_secret[split]",
     ),
     Fault(
         "the rows of a unit are chosen with a key in a private draft",

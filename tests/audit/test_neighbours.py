@@ -97,7 +97,7 @@ def test_what_options_do_not_allow_is_left_out_and_named():
     cases, left_out = possible_cases(options)
     assert "randomized" not in {case.mode for case in cases}
     assert left_out[0].startswith("randomized: ")
-    with pytest.raises(BudgetError, match="k to"):
+    with pytest.raises(BudgetError, match="k = 50"):
         possible_cases({**options, "mode": "randomized"})
 
 

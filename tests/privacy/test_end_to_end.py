@@ -167,11 +167,11 @@ def counter(schema, codes):
     return lambda queries: count(schema.attributes, codes, queries, workers=1)
 
 
-def write_files(folder, frame, schema):
+def write_files(folder, frame, schema, *, more=""):
     """Write a table, its schema and a configuration; return them as arguments of a command."""
     frame.write_csv(folder / "table.csv")
     schema.write(folder / "schema.toml")
-    (folder / "config.toml").write_text('graph = { b = ["a"] }\norder = ["a", "b"]\n')
+    (folder / "config.toml").write_text(f'graph = {{ b = ["a"] }}\norder = ["a", "b"]\n{more}')
     return [
         *(folder / "table.csv", "--schema", folder / "schema.toml"),
         *("--config", folder / "config.toml", "--omega", 1),
@@ -256,13 +256,22 @@ def test_the_randomized_mode_has_the_law_of_theorem_4(tiny, tmp_path, monkeypatc
     monkeypatch.setattr(seed_mechanism, "BLOCK", 64)
     monkeypatch.setattr(seed_modes, "BLOCK", 64)
     x, y = 12, 7
-    files = write_files(tmp_path, table([(0, 0)] * 9 + [(0, 1)] * 3 + [(1, 1)] * y), tiny)
+    of_test, more = {"epsilon0": 1.0, "t": 2}, "epsilon0 = 1.0\nt = 2\n"
+    rows = [(0, 0)] * 9 + [(0, 1)] * 3 + [(1, 1)] * y
+    files = write_files(tmp_path, table(rows), tiny, more=more)
     shown: Counter[str] = Counter()
-    options = {"epsilon": 45.0, "delta": 0.4, "k": k, "epsilon0": 1.0, "t": 2}
+    options = {"epsilon": 45.0, "delta": 0.4, "k": k}
     run = plan_run(
         tiny,
         Config.assemble(
-            {**options, "mode": "randomized", "graph": GRAPH, "order": ["a", "b"], "omega": "1"}
+            {
+                **options,
+                **of_test,
+                "mode": "randomized",
+                "graph": GRAPH,
+                "order": ["a", "b"],
+                "omega": "1",
+            }
         ),
         records=records,
     )
