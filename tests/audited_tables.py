@@ -70,7 +70,8 @@ TABLE, HOLDOUT = people(600, 1), people(400, 2)
 
 def run_of(records=500, **options):
     """A run with reproducible noise."""
-    config = resolve_options(Config.assemble(options), SCHEMA)
+    config = Config.assemble({**options, "accept_large_delta": True})
+    config = resolve_options(config, SCHEMA)
     plan = plan_run(SCHEMA, config, records=records)
     return Run(schema=SCHEMA, config=config, plan=plan, randomness=NOISE)
 

@@ -6,6 +6,7 @@ from dataclasses import fields
 
 import pytest
 
+import deniable
 from deniable.config import Config, parse_omega, read_options
 from deniable.errors import ConfigError
 
@@ -15,12 +16,12 @@ WHOLE_NUMBERS = [
     "workers",
 ]
 CHOICES = ["mode", "profile", "data_use", "estimator", "parameters", "engine"]
-SWITCHES = ["omega_known", "accept_drafted_schema", "accept_open_cluster"]
+SWITCHES = ["omega_known", "accept_drafted_schema", "accept_large_delta", "accept_open_cluster"]
 
 # By field: a value just inside, and values just outside.
 BOUNDS: dict[str, tuple[list[float], list[float]]] = {
     "epsilon": ([1e-300, 5.0, math.inf], [-1e-300, -math.inf, 0.0]),
-    "delta": ([0.0, 0.999], [-1e-300, 1.0, 1.0000001, math.inf]),
+    "delta": ([0.0, 1e-4], [1.01e-4, 0.999, -1e-300, 1.0, 1.0000001, math.inf]),
     "k": ([1, 2**53], [0, -1, 2**53 + 2]),
     "gamma": ([1.001, 2.0**53], [0.999, -4.0, math.inf]),
     "epsilon0": ([1e-6, 4.0], [-1e-6, math.inf]),
@@ -102,6 +103,22 @@ def test_the_paper_s_profile_has_the_paper_s_values():
     assert (config.mode, config.data_use) == ("randomized", "split")
     assert (config.k, config.gamma, config.epsilon0, config.omega) == (50, 4.0, 1.0, "5-11")
     assert (config.max_cost, config.alpha, config.estimator) == (300, 1.0, "clip")
+
+
+# Guards
+
+
+def test_a_large_delta_must_be_accepted(small_schema):
+    """With δ = 0.5 a release may publish every second row: it was accepted without a word."""
+    for run in (Config.assemble, lambda options: deniable.plan(small_schema, **options)):
+        with pytest.raises(
+            ConfigError, match=r"delta = 0\.5 is above 0\.0001.*--accept-large-delta"
+        ):
+            run({"delta": 0.5})
+        assert run({"delta": 0.5, "accept_large_delta": True})
+    with pytest.raises(ConfigError, match="accept_large_delta=True"):
+        deniable.Synthesizer(delta=2e-4)
+    assert Config.assemble({"delta": 0.5, "epsilon": math.inf})  # δ is ignored
 
 
 # What is refused, always by name
@@ -259,6 +276,7 @@ def test_every_option_can_be_written_to_a_file(write):
         master = "spark://host:7077"
         accept-open-cluster = true
         accept_drafted_schema = true
+        accept_large_delta = true
         [graph]
         pet = ["home"]
     """

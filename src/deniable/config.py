@@ -15,6 +15,7 @@ from typing import Any, Literal, Self, TypedDict, get_type_hints
 from deniable.errors import ConfigError
 from deniable.files import parse_toml, require_regular_file
 from deniable.option import Option, option_field, without_none
+from deniable.privacy.wording import LARGE_DELTA
 
 Mode = Literal["one-shot", "seedless", "tested", "randomized"]
 DataUse = Literal["whole", "split"]
@@ -95,6 +96,9 @@ class Config:
     )
     accept_drafted_schema: bool = option_field(
         False, "Use schema entries that were read off the table and are not confirmed.", "Privacy"
+    )
+    accept_large_delta: bool = option_field(
+        False, f"Use a δ above {LARGE_DELTA:g}, under which whole rows may be published.", "Privacy"
     )
     estimator: Estimator | None = option_field(
         None,
@@ -227,6 +231,8 @@ class Config:
             raise ConfigError("epsilon = 0: nothing can be learnt; use more than zero, or inf")
         if self.delta >= 1:
             raise ConfigError(f"delta = {self.delta}: guarantees nothing; 1e-9 is common")
+        if self.epsilon < math.inf:
+            require_small_delta("delta", self.delta, accepted=self.accept_large_delta)
         if self.epsilon0 == 0:
             raise ConfigError("epsilon0 = 0: no test passes; use more than zero, or leave it out")
         if self.gamma <= 1:
@@ -294,6 +300,7 @@ class MoreOptions(TypedDict, total=False):
     data_use: DataUse
     rows_max: int
     accept_drafted_schema: bool
+    accept_large_delta: bool
     estimator: Estimator
     max_cost: int
     alpha: float
@@ -334,6 +341,16 @@ def options() -> dict[str, Option]:
         )
         for each in fields(Config)
     }
+
+
+def require_small_delta(name: str, delta: float, *, accepted: bool) -> None:
+    """Refuse a δ that allows to publish whole rows, unless it was accepted."""
+    if delta > LARGE_DELTA and not accepted:
+        raise ConfigError(
+            f"{name} = {delta:g} is above {LARGE_DELTA:g}: publishing each row unchanged with that "
+            "probability would satisfy it. Use a value far below 1 / (number of rows), such as "
+            "1e-9; or, if you must, pass --accept-large-delta (in Python, accept_large_delta=True)"
+        )
 
 
 def parse_omega(text: str) -> tuple[int, ...] | None:

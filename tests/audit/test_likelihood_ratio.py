@@ -85,6 +85,7 @@ def test_a_prefix_is_hidden_with_the_probability_of_low_noise():
 
 
 OPTIONS = {"mode": "seedless", "epsilon": 1.0, "delta": 1e-3, "workers": 1}
+OPTIONS["accept_large_delta"] = True
 SCHEMA = make_schema(3, 4)
 
 

@@ -38,7 +38,7 @@ def result_of(name, *, mu, runs=400):
 
 
 def report_of(*results, fault=None, needed=None):
-    config = Config.assemble(OPTIONS)
+    config = Config.assemble({**OPTIONS, "accept_large_delta": True})
     return mechanism_report(results, config=config, fault=fault, needed=needed, options=OPTIONS)
 
 

@@ -44,6 +44,14 @@ def test_a_guarantee_is_stated_as_what_an_attacker_finds(releases, tmp_path):
         audit_release(releases / "promised", out=tmp_path / "out")
 
 
+def test_a_delta_that_means_nothing_is_in_the_headline(tmp_path):
+    options = {"mode": "seedless", "delta": 0.02, "accept_large_delta": True}
+    deniable.synthesize(TABLE, SCHEMA, records=50, **options).write(tmp_path / "out")
+    report = audit_release(tmp_path / "out")
+    assert "No meaningful guarantee" in report.headline
+    assert "No meaningful guarantee" in report.guarantee
+
+
 def test_the_public_page_shows_no_cell(releases):
     page = render_audit(audit_release(releases / "promised"))
     assert not [word for word in (*COLOURS, *PLACES) if word in page]

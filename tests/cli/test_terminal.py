@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deniable.cli.output import print_caution
 from deniable.cli.terminal import (
     GuardedStream,
     escape,
@@ -123,3 +124,20 @@ def test_the_streams_are_guarded_and_then_what_they_were(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stderr", None)
     print_error("nowhere")
     assert unescaped_errors().write("x") == 1
+
+
+@pytest.mark.parametrize(
+    ("terminal", "variable", "coloured"), [(True, "", True), (True, "1", False), (False, "", False)]
+)
+def test_a_warning_is_red_on_a_terminal_only(monkeypatch, terminal, variable, coloured):
+    shown = io.StringIO()
+    monkeypatch.setattr(shown, "isatty", lambda: terminal, raising=False)
+    monkeypatch.setenv("NO_COLOR", variable)
+    monkeypatch.setattr(sys, "stdout", GuardedStream(shown))
+    print_caution("ε = 20 \x1b[2J")
+    assert ("\x1b[31m" in shown.getvalue()) == coloured
+    assert shown.getvalue().endswith("\x1b[0m") == coloured
+    assert "WARNING: ε = 20 \\x1b[2J" in shown.getvalue()  # only our own codes are
+    before = shown.getvalue()
+    print_caution("")
+    assert shown.getvalue() == before

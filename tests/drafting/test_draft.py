@@ -324,3 +324,11 @@ def test_any_column_of_doubles_gets_a_draft_that_describes_it(cells):
         assert_describes(frame, rows=len(cells))
     except DeniableError as error:
         raise AssertionError(str(error)) from error
+
+
+def test_a_large_delta_of_a_private_draft_must_be_accepted():
+    table = pl.DataFrame({"colour": ["red", "blue"] * 200})
+    with pytest.raises(ConfigError, match=r"draft_delta = 0\.01 is above.*--accept-large-delta"):
+        draft_schema(table, draft_epsilon=1.0, draft_delta=0.01)
+    draft = draft_schema(table, draft_epsilon=1.0, draft_delta=0.01, accept_large_delta=True)
+    assert draft.cost.delta == 0.01

@@ -31,6 +31,7 @@ from deniable.schema.schema import Schema
 pytestmark = pytest.mark.slow
 
 GRAPH = {"b": ["a"]}
+ACCEPTED = {"accept_large_delta": True}
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,10 @@ def test_the_true_cost_of_a_run_is_what_it_promises_and_little_less(tiny, mode, 
     """With a graph given, a run shows noisy tables and a noisy histogram, and a record moves
     one cell of each by one: the true δ at the promised ε is a sum over their losses."""
     run = plan_run(
-        tiny, Config.assemble({"mode": mode, "epsilon": epsilon, "delta": delta, "graph": GRAPH})
+        tiny,
+        Config.assemble(
+            {"mode": mode, "epsilon": epsilon, "delta": delta, **ACCEPTED, "graph": GRAPH}
+        ),
     )
     laws = [run.privacy.counts] * 2 + ([run.privacy.seeds] if run.privacy.seeds else [])
     assert true_delta(laws, run.privacy.cost.epsilon) <= delta
@@ -112,7 +116,9 @@ def least_delta(laws, epsilon, step=1e-3):
 def test_the_true_cost_of_values_and_pairs_is_what_they_promise(tiny, mode, epsilon, delta):
     """A record moves one cell of every table by one, and all four interactions of a 2 × 2 table:
     q = 4n - 2 n_row - 2 n_column + n, by one each."""
-    run = plan_run(tiny, Config.assemble({"mode": mode, "epsilon": epsilon, "delta": delta}))
+    run = plan_run(
+        tiny, Config.assemble({"mode": mode, "epsilon": epsilon, "delta": delta, **ACCEPTED})
+    )
     noise = run.privacy.pairs
     (sigma,) = interaction_sigmas([(2, 2)], [1], mu=noise.mu_interactions)
     laws = [*noise.values, *[rounded_gaussian(4 * sigma)] * 4, *[noise.tables] * noise.table_count]
@@ -184,7 +190,10 @@ def command(monkeypatch, *words):
 
 
 def as_words(options):
-    return itertools.chain(*((f"--{name}", value) for name, value in options.items()))
+    flags = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
+    return itertools.chain(
+        *((flag,) if value is True else (flag, value) for flag, value in flags.items())
+    )
 
 
 # Rows of each value of a, by turns: as many as the threshold, and so few that one in six is kept.
@@ -209,7 +218,7 @@ def test_a_hundred_runs_of_the_command_have_the_law_they_promise(tmp_path, monke
     frame = pl.DataFrame(records, schema=["a", "b"], orient="row")
     files = write_files(tmp_path, frame, schema)
     exact_cells = np.array([(n - 3, 3) for n in rows.values()])
-    options = {"epsilon": 2.0, "delta": 0.01, "k": 3}
+    options = {"epsilon": 2.0, "delta": 0.01, "k": 3, **ACCEPTED}
     law_of = plan_run(
         schema, Config.assemble({**options, "graph": GRAPH, "order": ["a", "b"], "omega": "1"})
     ).privacy
@@ -260,7 +269,7 @@ def test_the_randomized_mode_has_the_law_of_theorem_4(tiny, tmp_path, monkeypatc
     rows = [(0, 0)] * 9 + [(0, 1)] * 3 + [(1, 1)] * y
     files = write_files(tmp_path, table(rows), tiny, more=more)
     shown: Counter[str] = Counter()
-    options = {"epsilon": 45.0, "delta": 0.4, "k": k}
+    options = {"epsilon": 45.0, "delta": 0.4, "k": k, **ACCEPTED}
     run = plan_run(
         tiny,
         Config.assemble(

@@ -1,11 +1,18 @@
 """Guarantee sentences: their numbers, and what each mode may claim."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
+import deniable
 from deniable.privacy import wording
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.wording import (
+    caution,
     format_cost,
+    is_meaningless,
+    meaningless_claim,
     neighbouring_relation,
     no_claim,
     one_shot_claim,
@@ -107,3 +114,55 @@ def test_the_sentence_says_of_how_few_persons_k_rows_may_be(rows, k, persons):
     assert f'The {k} rows may be of as few as {persons} different "who".' in text
     assert "as few as" not in schema_claim(unit="who", rows=1, k=k, draft=None, drafted=())
     assert "as few as" not in schema_claim(unit="who", rows=rows, k=None, draft=None, drafted=())
+
+
+# Guarantees that promise next to nothing
+
+
+@pytest.mark.parametrize(
+    ("delta", "rows", "meaningless"),
+    [
+        (9.99e-6, 100_000, False),
+        (1e-5, 100_000, True),
+        (1e-3, 100, False),
+        (1e-4, None, False),
+        (1.1e-4, None, True),
+    ],
+)
+def test_from_one_in_the_number_of_rows_on_a_delta_means_nothing(delta, rows, meaningless):
+    assert is_meaningless(delta, rows=rows) == meaningless
+    assert bool(meaningless_claim(delta, rows=rows)) == meaningless
+
+
+def test_the_sentence_names_a_release_that_has_this_delta():
+    """Publishing each unit with probability δ is (0, δ)-DP: Pr[seen] = δ with it, 0 without."""
+    words = meaningless_claim(1e-3, rows=12_500)
+    assert words.startswith("No meaningful guarantee: publishing every input row unchanged")
+    assert "δ = 0.001, on average 12.5 of 12,500 rows" in words
+    assert 'all input rows of every "person"' in meaningless_claim(1e-3, rows=None, unit="person")
+    assert "guarantee of the model:" in meaningless_claim(1e-3, rows=None, of_model=True)
+
+
+@pytest.mark.parametrize(("epsilon", "said"), [(10.0, ""), (10.1, "ε = 10.1 is above 10")])
+def test_an_epsilon_above_ten_is_warned_of(epsilon, said):
+    cost = Guarantee(epsilon=epsilon, delta=1e-9)
+    assert caution(cost, rows=100, unit=None, of_model=False).startswith(said)
+    assert bool(caution(cost, rows=100, unit=None, of_model=False)) == bool(said)
+
+
+def test_no_message_offers_an_epsilon_above_ten():
+    """A larger ε is a way out up to 10 only; no noise at all is none."""
+    package = Path(deniable.__file__).parent
+    messages = [
+        node.value
+        for path in sorted(package.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    pages = [path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.html"))]
+    offers = [
+        text for text in [*messages, *pages] if "larger ε" in text and "larger ε0" not in text
+    ]
+    assert len(offers) > 5
+    assert [text for text in offers if "larger ε (up to 10)" not in text] == []
+    assert not [text for text in messages if "or ε = inf" in text]

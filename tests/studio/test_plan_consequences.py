@@ -110,7 +110,7 @@ def test_the_forecast_is_in_words_and_may_be_missing():
         (2.0, "could look different", False),
         (3.0, "quite different", True),
         (10.0, "quite different", True),
-        (50.0, "quite different", True),
+        (50.0, "quite different", False),  # a danger, in words of its own
     ],
 )
 def test_words_are_never_stronger_than_their_epsilon(epsilon, likeness, warned):
@@ -128,6 +128,26 @@ def test_a_share_just_below_one_is_not_written_as_all():
     cost = {"epsilon": 10.0, "delta": 1e-9}
     report = {"cost": cost, "mode": "one-shot", "k": 50, "threshold": 99}
     assert "99.996 %" in " ".join(plain_words(report, has_unit=False))  # 0.9999546, rounded up
+
+
+@pytest.mark.parametrize(
+    ("sent", "found"),
+    [
+        ({"epsilon": "10"}, ""),
+        ({"epsilon": "10.5"}, "is above 10 and promises next to nothing"),
+        ({"epsilon": "inf"}, "nothing is promised"),
+        ({"delta": "0.0001", "rows": "9999"}, ""),
+        ({"delta": "0.0001", "rows": "10000"}, "No meaningful guarantee"),
+    ],
+)
+def test_what_promises_next_to_nothing_is_shown_in_red(studio, small_schema, sent, found):
+    """With δ = 1/rows, the plan said that a release "would look much the same"."""
+    meant = consequences(PlanForm.sent({"records": "50", **sent}), small_schema)
+    assert found in meant.danger
+    assert bool(meant.danger) == bool(found)
+    assert (" look " in " ".join(meant.words)) == (not found)
+    page = studio.get("/plan", table="table.csv", schema="schema.toml", records="50", **sent)
+    assert ('class="warning danger"' in page) == bool(found)
 
 
 def test_the_page_warns_of_a_large_epsilon(studio):

@@ -1,5 +1,7 @@
 """Checks of a manifest's form, sentence and parameters: forged manifests are refused."""
 
+import json
+
 import pytest
 
 from deniable.privacy.plan import SPLIT
@@ -148,3 +150,18 @@ def test_a_target_is_a_list_of_columns(target, passes):
     claims = ManifestClaims(document=document, subject="release", schema=schema)
     checks = {check.name: check.passed for check in run_manifest_checks(claims)}
     assert checks["parameters"] == passes
+
+
+def test_a_release_whose_delta_means_nothing_says_so(tmp_path):
+    """A release with δ = 0.5 verified as PASS, and its sentence claimed a guarantee."""
+    folder = make(tmp_path, mode="seedless", delta=1e-3, accept_large_delta=True)
+    report = verify(folder)
+    assert report.passed
+    explained = next(check.explanation for check in report.checks if check.name == "sentence")
+    assert "No meaningful guarantee" in explained
+    document = json.loads((folder / "manifest.json").read_bytes())
+    claimed = document["guarantee"]
+    assert claimed["sentence"].startswith("No meaningful guarantee: ")
+    praise = claimed["sentence"].partition("would satisfy it, too. ")[2]
+    assert praise.startswith("The released artefact")
+    assert "sentence" in refused(document | {"guarantee": claimed | {"sentence": praise}})

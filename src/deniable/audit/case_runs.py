@@ -254,6 +254,7 @@ def _draft_run(case: NeighbourCase, present: Mask, noise: Randomness) -> dict[st
         case.frame(present),
         draft_epsilon=case.options["epsilon"],
         draft_delta=case.options["delta"],
+        accept_large_delta=True,
         noise=noise,
     )
     return dict(draft_facts(draft.text, draft.notes))

@@ -17,6 +17,7 @@ from deniable.audit.noise_checks import StageNoise
 from deniable.audit.planted_faults import FAULT_WORDS, Fault
 from deniable.audit.trade_off import area_below
 from deniable.config import Config
+from deniable.privacy.wording import meaningless_claim
 
 _READING = (
     "Each part below compares two made-up tables that differ in one row, or in one person. The "
@@ -62,6 +63,7 @@ def mechanism_report(
         f"ε = {config.epsilon:g}, δ = {config.delta:g} for adding or removing one row (or one "
         "person), in every mode but tested, which promises k plausible seeds of every record."
     )
+    promise = meaningless_claim(config.delta, rows=config.rows_max) + promise
     return AuditReport(
         edition="public",
         subject="mechanism",

@@ -29,6 +29,7 @@ from deniable.evaluation.html import Markup, figure
 from deniable.evaluation.svg_plots import draw_lines
 from deniable.files import as_path
 from deniable.release.atomic_files import require_free
+from deniable.release.manifest import Certificate
 from deniable.release.untrusted_files import read_json
 from deniable.verification.verify import VerificationReport, verify
 
@@ -112,7 +113,9 @@ def _headline(verified: VerificationReport, manifest: Mapping[str, Any]) -> str:
     if math.isinf(epsilon):
         return "The release matches its manifest, which does not promise to hide a row's presence."
     allowed = partial(allowed_by_guarantee, epsilon=epsilon, delta=delta)
-    return f"The release matches its manifest. {allowed_sentence(0.01, allowed)}"
+    caution = Certificate.of_document(manifest).caution
+    words = ["The release matches its manifest.", caution, allowed_sentence(0.01, allowed)]
+    return " ".join(filter(None, words))
 
 
 def _verification_section(verified: VerificationReport) -> AuditSection:

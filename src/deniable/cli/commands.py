@@ -9,11 +9,13 @@ from deniable.cli.audit_commands import audit
 from deniable.cli.generate_commands import generate, verify
 from deniable.cli.options import (
     OUTPUT_PANEL,
+    DraftDelta,
     DraftEpsilon,
     DraftProfile,
     FileFormat,
     Json,
     Key,
+    LargeDelta,
     Models,
     PanelCommand,
     Quiet,
@@ -29,7 +31,6 @@ from deniable.cli.options import (
     Thorough,
     UnitColumn,
     app,
-    decimal_number,
     given_options,
     output_option,
     whole_number,
@@ -94,9 +95,8 @@ def init(
     *,
     out: Annotated[Path, typer.Option(help="Schema to write.")] = Path("schema.toml"),
     draft_epsilon: DraftEpsilon = None,
-    draft_delta: Annotated[
-        float, typer.Option("--draft-delta", parser=decimal_number, help="δ of a private draft.")
-    ] = 1e-10,
+    draft_delta: DraftDelta = 1e-10,
+    accept_large_delta: LargeDelta = False,
     unit: UnitColumn = None,
     max_rows_per_unit: RowsPerUnit = None,
     profile: DraftProfile = "default",
@@ -126,6 +126,7 @@ def init(
             table,
             draft_epsilon=draft_epsilon,
             draft_delta=draft_delta,
+            accept_large_delta=accept_large_delta,
             unit=unit,
             max_rows_per_unit=max_rows_per_unit or (None if unit is None else 1),
             profile=profile,
@@ -164,6 +165,7 @@ def plan(
     No row is read.
     """
     from deniable.config import Config
+    from deniable.pipeline.certificate import planned_caution
     from deniable.pipeline.plan_report import report_plan
     from deniable.pipeline.run_plan import plan_run
     from deniable.schema.schema import Schema
@@ -172,10 +174,11 @@ def plan(
     run = plan_run(known, config, records=records)
     compares = show_all or as_json or run.mode == "randomized"  # its cost depends on the records
     report = report_plan(run, known, config, records=records, rows=rows, compares_modes=compares)
+    caution = planned_caution(run, config, rows=rows)
     if as_json:
-        print_json(**report)
+        print_json(**report, caution=caution)
     elif not quiet:
-        show_plan(report, show_all=show_all)
+        show_plan(report, caution=caution, show_all=show_all)
 
 
 @app.command(cls=PanelCommand, short_help="Turn a table into synthetic records.")

@@ -21,6 +21,7 @@ from deniable.cli.options import (
 )
 from deniable.cli.output import (
     count_records,
+    print_caution,
     print_json,
     print_text,
     show_progress,
@@ -216,6 +217,7 @@ def _show_conditional(
             f"an estimated total variation of {error:g}."
         )
         print_text(count_records(number) + f" in {path}. {how}", release.guarantee)
+        print_caution(release.certificate.caution)
     # Also with --quiet: the file has another name than the one that was asked for.
     if release.is_internal:
         print_error(_GIVEN_WARNING.format(path=path))
@@ -245,6 +247,7 @@ def _generate_plain(
         print_json(records=records, file=str(out), **summarize_claim(release.certificate))
     elif not quiet:
         print_text(count_records(records) + f" in {out}", release.guarantee)
+        print_caution(release.certificate.caution)
 
 
 def verify(

@@ -224,6 +224,9 @@ DraftEpsilon = Annotated[
         help="ε of a private draft; the ε of every later run covers it.",
     ),
 ]
+DraftDelta = Annotated[
+    float, typer.Option("--draft-delta", parser=decimal_number, help="δ of a private draft.")
+]
 DraftProfile = Annotated[
     Profile,
     typer.Option("--profile", help="paper: with buckets, which the paper's estimators read."),
@@ -309,6 +312,7 @@ Workers = _declared("workers")
 Engine = _declared("engine")
 Master = _declared("master")
 OpenCluster = _declared("accept_open_cluster")
+LargeDelta = _declared("accept_large_delta")
 
 
 def _panel_order(parameter: inspect.Parameter) -> int:
@@ -325,8 +329,9 @@ def given_options(chosen: dict[str, Any]) -> dict[str, Any]:
 
     file = chosen.pop("config")
     chosen["target"] = chosen["target"] or None
-    for switch in ("accept_drafted_schema", "accept_open_cluster"):
-        chosen[switch] = chosen[switch] or None
+    for option in all_options().values():
+        if option.kind is bool and option.has_flag:
+            chosen[option.name] = chosen[option.name] or None
     written = read_options(file) if file is not None else {}
     require_known(written)
     return written | {name: value for name, value in chosen.items() if value is not None}

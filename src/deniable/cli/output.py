@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deniable.cli.progress_file import VARIABLE, file_progress
-from deniable.cli.terminal import escape, print_line, unescaped_errors
+from deniable.cli.terminal import escape, print_line, red_output, unescaped_errors
 
 if TYPE_CHECKING:
     from deniable.drafting.draft import Draft
@@ -94,6 +94,13 @@ def print_text(*paragraphs: str) -> None:
         print_line()
 
 
+def print_caution(caution: str) -> None:
+    """Print, in red, that an ε or a δ promises little or nothing; nothing for usual ones."""
+    if caution:
+        with red_output():
+            print_text(f"WARNING: {caution}")
+
+
 def print_list(heading: str, items: Iterable[str]) -> None:
     """Print a heading and a list below it, wrapped, with an empty line after them."""
     print_wrapped(heading)
@@ -157,6 +164,7 @@ def summarize_claim(certificate: "Certificate") -> dict[str, Any]:
         "epsilon": json_number(certificate.cost.epsilon),
         "delta": certificate.cost.delta,
         "guarantee": certificate.sentence,
+        "caution": certificate.caution,
     }
 
 
@@ -176,6 +184,7 @@ def show_release(
         print_json(records=records, folder=str(out), **claim, **kept)
     elif not quiet:
         print_text(count_records(records) + f" in {out}", release.guarantee)
+        print_caution(release.certificate.caution)
         if release.artefact is not None:
             _show_kept(release.artefact)
         if release.certificate.claims_privacy:
@@ -192,6 +201,7 @@ def show_artefact(artefact: "Artefact", out: Path, *, quiet: bool, as_json: bool
         print_json(artefact=str(out), **claim, **summarize_kept(artefact))
     elif not quiet:
         print_text(f"Artefact in {out}", artefact.guarantee)
+        print_caution(artefact.certificate.caution)
         _show_kept(artefact)
         if artefact.certificate.claims_privacy:
             print_text(COSTS_ADD_UP)

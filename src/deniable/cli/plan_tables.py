@@ -4,7 +4,7 @@ import io
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from deniable.cli.output import print_list, print_text, print_wrapped
+from deniable.cli.output import print_caution, print_list, print_text, print_wrapped
 from deniable.cli.terminal import escape, print_line
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _LAW_NAMES = {
 _MAX_TABLE_WIDTH = 140
 
 
-def show_plan(report: dict[str, Any], *, show_all: bool) -> None:
+def show_plan(report: dict[str, Any], *, caution: str = "", show_all: bool) -> None:
     """Print the plan of a run; with ``show_all``, also what other modes would cost."""
     asked, cost = report["asked"], report["cost"]
     print_text(
@@ -31,6 +31,7 @@ def show_plan(report: dict[str, Any], *, show_all: bool) -> None:
         f"δ = {asked['delta']} requested; the run costs ε = {cost['epsilon']}, "
         f"δ = {cost['delta']}."
     )
+    print_caution(caution)
     if report["asked"]["epsilon"] != "inf" and cost["epsilon"] > asked["epsilon"]:
         print_text("WARNING: the run costs more than requested; only the true cost is claimed.")
     if report["draft"] is not None:
@@ -49,13 +50,7 @@ def show_plan(report: dict[str, Any], *, show_all: bool) -> None:
             f"{report['threshold']} (k = {report['k']} plus the noise bound {report['r']})."
         )
     if report["test"] is not None:
-        test = report["test"]
-        print_text(
-            f"Randomized test of {test['records']:,} records: k = {test['k']}, ε0 = "
-            f"{test['epsilon0']:.4g}, t = {test['t']}, {test['dummies']} dummy seeds. Each costs "
-            f"ε = {test['each']['epsilon']}, δ = {test['each']['delta']}; all of them "
-            f"ε = {test['cost']['epsilon']}."
-        )
+        _show_test(report["test"])
     if show_all:
         print_wrapped(f"Cost in ε of N records, by mode (k = {report['k']}):")
         print_table(_mode_table(report["records"]))
@@ -64,6 +59,15 @@ def show_plan(report: dict[str, Any], *, show_all: bool) -> None:
         print_table(_trade_off_table(report["trade_off"]))
     if not show_all:
         print_wrapped("Add --all to compare the modes.")
+
+
+def _show_test(test: dict[str, Any]) -> None:
+    print_text(
+        f"Randomized test of {test['records']:,} records: k = {test['k']}, ε0 = "
+        f"{test['epsilon0']:.4g}, t = {test['t']}, {test['dummies']} dummy seeds. Each costs "
+        f"ε = {test['each']['epsilon']}, δ = {test['each']['delta']}; all of them "
+        f"ε = {test['cost']['epsilon']}."
+    )
 
 
 def _show_forecast(forecast: dict[str, Any] | None) -> None:

@@ -19,6 +19,10 @@ from typing import TextIO, cast
 _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
+# Codes that change the colour of a terminal.
+_RED, _DEFAULT_COLOUR = "\x1b[31m", "\x1b[0m"
+
+
 def escape(text: str, *, keep: str = "") -> str:
     r"""Show characters that are not visible as escapes, except those of ``keep``.
 
@@ -149,6 +153,22 @@ def print_line(text: str = "") -> None:
     """Print one line on standard output; a line break in the text is shown as an escape."""
     sys.stdout.write(escape(text) + "\n")
     sys.stdout.flush()
+
+
+@contextmanager
+def red_output() -> Iterator[None]:
+    """Print what the block prints in red on a terminal, unless the variable NO_COLOR is set."""
+    out = sys.stdout
+    if os.environ.get("NO_COLOR") or not out.isatty():
+        yield
+        return
+    codes = GuardedStream(out.unguarded if isinstance(out, GuardedStream) else out, escaped=False)
+    codes.write(_RED)
+    try:
+        yield
+    finally:
+        codes.write(_DEFAULT_COLOUR)
+        codes.flush()
 
 
 def print_error(text: str) -> None:

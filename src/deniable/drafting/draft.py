@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from deniable.config import Profile, options
+from deniable.config import Profile, options, require_small_delta
 from deniable.data.polars_errors import polars_errors_as
 from deniable.drafting.column_profile import OpenedTable, open_table, require_column
 from deniable.drafting.description import (
@@ -82,6 +82,7 @@ def draft_schema(
     *,
     draft_epsilon: float | None = None,
     draft_delta: float = 1e-10,
+    accept_large_delta: bool = False,
     unit: str | None = None,
     max_rows_per_unit: int | None = None,
     profile: Profile = "default",
@@ -98,6 +99,7 @@ def draft_schema(
             DataFrame or LazyFrame, an Arrow Table.
         draft_epsilon: ε of a private draft.
         draft_delta: δ of a private draft.
+        accept_large_delta: Whether a δ above 1e-4 is accepted.
         unit: Column that identifies the person, if a person may have several rows.
         max_rows_per_unit: Maximum rows per person. A private draft ignores further rows.
         profile: With "paper", columns get ``buckets``, which only the paper's estimators read.
@@ -106,7 +108,8 @@ def draft_schema(
 
     Raises:
         DataError: The table cannot be read; or it has no records, and the draft is plain.
-        ConfigError: The table has no column ``unit``, or ``max_rows_per_unit`` is missing.
+        ConfigError: The table has no column ``unit``, or ``max_rows_per_unit`` is missing; or
+            ``draft_delta`` is large.
         BudgetError: No noise meets (ε, δ).
 
     Privacy:
@@ -115,6 +118,8 @@ def draft_schema(
             the table.
     """
     options()["profile"].require_allowed(profile)
+    if draft_epsilon is not None:
+        require_small_delta("draft_delta", draft_delta, accepted=accept_large_delta)
     opened = open_table(source, private=draft_epsilon is not None)
     if unit is not None:
         require_column(opened, unit)

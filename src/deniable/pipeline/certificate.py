@@ -14,6 +14,7 @@ from deniable.privacy.ledger import compose_spends
 from deniable.privacy.paper_noise import paper_records_cost
 from deniable.privacy.wording import round_up
 from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, Certificate, ledger_entry
+from deniable.schema.schema import public_rows
 
 # The cost of a run that guarantees nothing.
 NO_GUARANTEE = Guarantee(epsilon=math.inf, delta=0.0)
@@ -41,6 +42,8 @@ def certify(
     extra = _row_draws(run) | dict(extra)
     sentence = _sentence(plan, config, cost, omegas, is_secret=is_secret, own_model=own_model)
     if claims_something:
+        promises_little = wording.meaningless_claim(cost.delta, **_public_facts(plan))
+        sentence = promises_little + sentence
         sentence += wording.schema_claim(
             unit=plan.unit,
             rows=plan.rows_per_unit,
@@ -64,6 +67,25 @@ def certify(
         ],
         accountants=[_accountant_entry(cost)],
     )
+
+
+def planned_caution(plan: RunPlan, config: Config, *, rows: int | None = None) -> str:
+    """Warn of a planned ε or δ that promises little or nothing; "" for usual ones.
+
+    Args:
+        plan: The plan of a run.
+        config: Its options.
+        rows: The number of rows, if known; None: ``rows_max``, where it was stated.
+    """
+    facts = _public_facts(plan)
+    facts |= {} if rows is None else {"rows": rows}
+    return wording.caution(claimed_cost(plan.cost, config), **facts)
+
+
+def _public_facts(plan: RunPlan) -> dict[str, Any]:
+    """What decides, besides ε and δ, whether a run promises anything."""
+    rows = public_rows(plan.privacy.scale.rows_max)
+    return {"rows": rows, "unit": plan.unit, "of_model": plan.mode == "tested"}
 
 
 def _accountant_entry(cost: Guarantee) -> dict[str, Any]:

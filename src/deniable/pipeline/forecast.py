@@ -22,8 +22,8 @@ from deniable.schema.schema import Schema
 
 MOSTLY_NOISE = (
     "Most of what this run learns will be noise: relations between columns will be lost, or made "
-    "up by chance. Use more rows, a larger ε, or fewer columns; or name the columns that matter "
-    "most by --target."
+    "up by chance. Use more rows, a larger ε (up to 10), or fewer columns; or name the columns "
+    "that matter most by --target."
 )
 _MAX_ROWS = 2**53
 

@@ -244,7 +244,7 @@ def _limit_after_draft(config: Config, draft: Guarantee | None) -> Guarantee:
     if draft.epsilon >= limit.epsilon or draft.delta >= limit.delta:
         raise BudgetError(
             f"the private draft of the schema costs ε = {draft.epsilon:g}, δ = {draft.delta:g}, "
-            "and nothing is left for the run. Use a larger ε and δ: they are the total."
+            "and nothing is left for the run. Use a larger ε (up to 10) and δ: they are the total."
         )
     left = Guarantee(epsilon=limit.epsilon - draft.epsilon, delta=limit.delta - draft.delta)
     # Rounded down, so that the composed total stays within the limit.

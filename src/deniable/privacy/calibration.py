@@ -154,7 +154,7 @@ def _calibrate_after_draft(
     if left <= 0:
         raise BudgetError(
             "the private draft of the schema has used the whole ε, and nothing is left for the "
-            "run. Use a larger ε: it is the total."
+            "run. Use a larger ε (up to 10): it is the total."
         )
     seeds = None
     if facts.seeds:
@@ -176,7 +176,7 @@ def _limit_after_test(limit: Guarantee, test: Spend) -> Guarantee:
     if left <= 0:
         raise BudgetError(
             "no budget is left for the model: the records alone cost the whole ε. Ask for "
-            "fewer records, a larger k, a larger ε, or --mode one-shot."
+            "fewer records, a larger k, a larger ε (up to 10), or --mode one-shot."
         )
     return Guarantee(epsilon=left, delta=half)
 
@@ -291,7 +291,7 @@ def structure_laws(facts: PublicFacts, mu: float) -> tuple[EntropyScale, Law, La
             return scale, noise_laws.rounded_gaussian(sigma), noise_laws.rounded_gaussian(sigma_n)
     raise BudgetError(
         f"{facts.queries:,} entropies are too many for ε = {facts.limit.epsilon:g}: their noise "
-        "needs a table larger than 2^26. Ask for a larger ε, or give a graph."
+        "needs a table larger than 2^26. Ask for a larger ε (up to 10), or give a graph."
     )
 
 
@@ -312,6 +312,6 @@ def _largest_mu(delta_at: Callable[[float], float], limit: Guarantee) -> float:
     if low == 0.0:
         raise BudgetError(
             "no budget is left for the model: seeds and records cost the whole (ε, δ). Ask "
-            "for fewer records, a larger k, a larger ε, or --mode one-shot."
+            "for fewer records, a larger k, a larger ε (up to 10), or --mode one-shot."
         )
     return low

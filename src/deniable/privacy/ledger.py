@@ -172,8 +172,8 @@ def compose_spends(spends: tuple[Spend, ...], *, delta: float) -> Guarantee:
             break
     raise BudgetError(
         f"the cost of these stages cannot be certified at δ = {delta:.2g}: above ε = "
-        f"{largest:g} the rounding of the noise would need too much of δ. Ask for a larger δ, "
-        "a smaller ε, or ε = inf, which has no guarantee."
+        f"{largest:g} the rounding of the noise would need too much of δ. Ask for a smaller ε, "
+        "or for a larger δ."
     )
 
 

@@ -151,7 +151,7 @@ def moment_noise(counts: Law, model: MomentModel) -> MomentNoise:
             )
     raise BudgetError(
         f"the noise of a {model} model needs a table larger than 2^26 at {counts}. Ask for a "
-        'larger ε, learn fewer attributes, or set model = "histogram" in the schema.'
+        'larger ε (up to 10), learn fewer attributes, or set model = "histogram" in the schema.'
     )
 
 

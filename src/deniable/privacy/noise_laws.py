@@ -206,7 +206,7 @@ def smallest_radius(*, epsilon: float, delta: float) -> int:
         if not is_enough and high > bound:
             raise BudgetError(
                 f"the seed histogram's share of the budget (ε = {epsilon:.3g}, δ = {delta:.3g}) is "
-                "too small for any noise. Use a larger ε or δ, or --mode seedless"
+                "too small for any noise. Use a larger ε (up to 10) or δ, or --mode seedless"
             )
     return high
 
@@ -230,9 +230,9 @@ def _table_tv(r: int, *, cut: float = 0.0, doubles: bool = False) -> float:
 
 def _checked_radius(r: int, what: str) -> int:
     if r < 1:
-        raise BudgetError(f"{what} is too narrow for integers: ask for a smaller ε, or ε = inf")
+        raise BudgetError(f"{what} is too narrow for integers: ask for a smaller ε")
     if r > MAX_RADIUS:
-        raise BudgetError(f"{what} needs a table larger than 2^26: ask for a larger ε")
+        raise BudgetError(f"{what} needs a table larger than 2^26: ask for a larger ε (up to 10)")
     return r
 
 

@@ -7,8 +7,13 @@ them, and ``verify`` rebuilds them from the manifest's numbers and compares byte
 import math
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal, localcontext
+from typing import TYPE_CHECKING
 
-from deniable.privacy.composition import Guarantee
+if TYPE_CHECKING:
+    from deniable.privacy.composition import Guarantee
+
+# Above these little is promised: a larger δ must be accepted, and a larger ε is shown in red.
+LARGE_DELTA, LARGE_EPSILON = 1e-4, 10.0
 
 UNIT = "one input row"
 NEIGHBOURS = "adding or removing one input row"
@@ -41,12 +46,71 @@ def round_up(value: float) -> float:
         return float(+Decimal(repr(value)))
 
 
-def format_cost(cost: Guarantee) -> str:
+def format_cost(cost: "Guarantee") -> str:
     """Format (ε, δ) for a guarantee sentence, rounded up."""
     return f"ε = {round_up(cost.epsilon)!r}, δ = {round_up(cost.delta)!r}"
 
 
-def one_shot_claim(cost: Guarantee, *, k: int, private_draft: bool = False) -> str:
+def is_meaningless(delta: float, *, rows: int | None) -> bool:
+    """Whether a δ allows to publish a row or more of the table as they are.
+
+    >>> is_meaningless(1e-5, rows=10_000), is_meaningless(1e-4, rows=10_000)
+    (False, True)
+
+    Args:
+        delta: δ of a run.
+        rows: The public number of rows; None if there is none, and then any large δ is meaningless.
+    """
+    return delta > LARGE_DELTA if rows is None else delta >= 1 / rows
+
+
+def meaningless_claim(
+    delta: float, *, rows: int | None, unit: str | None = None, of_model: bool = False
+) -> str:
+    """Sentence that comes before any claim with a δ that promises nothing; else empty.
+
+    The release that it names is (0, δ)-differentially private, and publishes rows.
+
+    Args:
+        delta: The claimed δ.
+        rows: The public number of rows; None if there is none.
+        unit: Column that identifies the owner of a row.
+        of_model: Whether δ is of the model alone, as in mode tested.
+    """
+    if not is_meaningless(delta, rows=rows):
+        return ""
+    what = "every input row" if unit is None else f'all input rows of every "{unit}"'
+    subject = "guarantee of the model" if of_model else "guarantee"
+    mean = f"{delta * (rows or 0):,.1f}".removesuffix(".0")
+    count = "" if rows is None else f", on average {mean} of {rows:,} rows"
+    return (
+        f"No meaningful {subject}: publishing {what} unchanged, each with probability "
+        f"δ = {round_up(delta)!r}{count}, would satisfy it, too. "
+    )
+
+
+def caution(cost: "Guarantee", *, rows: int | None, unit: str | None, of_model: bool) -> str:
+    """Warn of an ε or a δ that promises little or nothing; empty for usual ones.
+
+    Args:
+        cost: The planned or claimed cost.
+        rows: The public number of rows; None if there is none.
+        unit: Column that identifies the owner of a row.
+        of_model: Whether the cost is of the model alone, as in mode tested.
+    """
+    epsilon = cost.epsilon
+    if epsilon == math.inf:
+        return "ε = inf: nothing is promised, and the result is as confidential as the table."
+    words = meaningless_claim(cost.delta, rows=rows, unit=unit, of_model=of_model)
+    if epsilon > LARGE_EPSILON:
+        words += (
+            f"ε = {epsilon:g} is above {LARGE_EPSILON:g} and promises next to nothing: someone who "
+            "knows much can become almost certain whether a row is in the table."
+        )
+    return words.strip()
+
+
+def one_shot_claim(cost: "Guarantee", *, k: int, private_draft: bool = False) -> str:
     """Claim M1, mode one-shot: the artefact and any number of records are (ε, δ)-DP.
 
     With a private draft, ``schema_claim`` describes the schema, which was not fixed in advance.
@@ -80,7 +144,7 @@ def without_prefix_claim(sentence: str, k: int) -> str:
     return short.replace(" k was fixed in advance; the number", " The number")
 
 
-def seedless_claim(cost: Guarantee, *, private_draft: bool = False) -> str:
+def seedless_claim(cost: "Guarantee", *, private_draft: bool = False) -> str:
     """Claim M2, mode seedless: as M1, and no record was used as a seed."""
     fixed = "" if private_draft else "The schema was fixed in advance; the"
     return (
@@ -101,7 +165,7 @@ def split_claim(fractions: Mapping[str, float]) -> str:
     )
 
 
-def randomized_claim(cost: Guarantee, *, records: int, each: Guarantee) -> str:
+def randomized_claim(cost: "Guarantee", *, records: int, each: "Guarantee") -> str:
     """Claim M4, mode randomized: N records under the repaired randomized test are (ε, δ)-DP."""
     those = "This record" if records == 1 else f"These {records} records"
     return (
@@ -113,7 +177,7 @@ def randomized_claim(cost: Guarantee, *, records: int, each: Guarantee) -> str:
     )
 
 
-def tested_claim(cost: Guarantee | None, *, k: int, gamma: float | None, one_omega: bool) -> str:
+def tested_claim(cost: "Guarantee | None", *, k: int, gamma: float | None, one_omega: bool) -> str:
     """Claim M5, mode tested: plausible deniability of each record, and the cost of the model.
 
     Args:
@@ -163,7 +227,7 @@ def schema_claim(
     unit: str | None,
     rows: int,
     k: int | None,
-    draft: Guarantee | None,
+    draft: "Guarantee | None",
     composed_draft: bool = False,
     drafted: Sequence[str],
     row_draws: bool = False,

@@ -14,8 +14,8 @@ from typing import Any, Self
 from deniable.errors import ArtefactError
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import Spend
-from deniable.privacy.wording import neighbouring_relation, protected_unit, round_up
-from deniable.schema.schema import Schema
+from deniable.privacy.wording import caution, neighbouring_relation, protected_unit, round_up
+from deniable.schema.schema import DEFAULT_ROWS_MAX, Schema, public_rows
 
 FORMAT = "deniable manifest 1"
 
@@ -91,6 +91,16 @@ class Certificate:
     def claims_privacy(self) -> bool:
         """Whether a finite ε is claimed."""
         return self.cost.epsilon < math.inf
+
+    @property
+    def caution(self) -> str:
+        """Warn of an ε or a δ that promises little or nothing; "" for usual ones."""
+        return caution(
+            self.cost,
+            rows=public_rows(self.parameters.get("rows_max", DEFAULT_ROWS_MAX)),
+            unit=self.parameters.get("unit"),
+            of_model=self.mode == "tested",
+        )
 
     def document(self, schema: Schema, hashes: Mapping[str, str]) -> dict[str, Any]:
         """Build the manifest of a release with these file hashes, ready for JSON."""

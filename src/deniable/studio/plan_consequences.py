@@ -9,11 +9,12 @@ from typing import Any
 
 from deniable.config import Config
 from deniable.errors import DeniableError
-from deniable.pipeline.certificate import certify
+from deniable.pipeline.certificate import certify, planned_caution
 from deniable.pipeline.plan_report import report_plan
 from deniable.pipeline.run_plan import Run, RunPlan, plan_run, resolve_options
-from deniable.privacy.wording import UNIT
+from deniable.privacy.wording import LARGE_EPSILON, UNIT
 from deniable.randomness import Secret
+from deniable.release.manifest import Certificate
 from deniable.schema.schema import Schema
 from deniable.studio.plan_form import PlanForm
 from deniable.workers import no_progress
@@ -36,7 +37,8 @@ class Consequences:
         report: The report of ``deniable plan``.
         sentence: The guarantee that the release will state.
         words: The same for a reader who does not know the formulas.
-        caution: A warning that ε is large; "" if it is not.
+        danger: A warning that ε or δ promises little or nothing; "" if they do not.
+        caution: A warning that ε is larger than usual; "" if it is not.
         forecast: What to expect of the records.
         warnings: What may be wrong with them.
     """
@@ -45,6 +47,7 @@ class Consequences:
     report: Mapping[str, Any] = field(default_factory=dict)
     sentence: str = ""
     words: Sequence[str] = ()
+    danger: str = ""
     caution: str = ""
     forecast: Sequence[str] = ()
     warnings: Sequence[str] = ()
@@ -65,10 +68,12 @@ def _computed(text: str, config: Config, records: int, rows: int | None) -> Cons
     resolved = resolve_options(config, schema)
     run = plan_run(schema, resolved, records=records)
     report = report_plan(run, schema, resolved, records=records, rows=rows, compares_modes=False)
+    danger = planned_caution(run, resolved, rows=rows)
     return Consequences(
         report=report,
         sentence=planned_sentence(schema, resolved, run),
-        words=plain_words(report, has_unit=schema.unit is not None),
+        words=plain_words(report, has_unit=schema.unit is not None, danger=danger),
+        danger=danger,
         caution=caution_words(report),
         forecast=forecast_words(report["forecast"]),
         warnings=warning_words(report["forecast"]),
@@ -95,16 +100,25 @@ def certificate_words(manifest: Mapping[str, Any]) -> list[str]:
             "k": chosen.get("k"),
             "threshold": chosen.get("threshold"),
         }
-        return plain_words(report, has_unit=claim["unit"] != UNIT)
+        danger = certificate_danger(manifest)
+        return plain_words(report, has_unit=claim["unit"] != UNIT, danger=danger)
     return []
 
 
-def plain_words(report: Mapping[str, Any], *, has_unit: bool) -> list[str]:
+def certificate_danger(manifest: Mapping[str, Any]) -> str:
+    """Warn of an ε or a δ of a release that promises little or nothing; "" for usual ones."""
+    with suppress(KeyError, TypeError, ValueError, AttributeError, DeniableError):
+        return Certificate.of_document(manifest).caution
+    return ""
+
+
+def plain_words(report: Mapping[str, Any], *, has_unit: bool, danger: str = "") -> list[str]:
     """Explain a guarantee to a reader who decides and does not calculate.
 
     Args:
         report: The cost, the mode, k and the threshold of a plan.
         has_unit: Whether all rows of a person are protected together.
+        danger: Why ε or δ promises little or nothing; then no likeness is stated.
     """
     cost = report["cost"]
     if cost["epsilon"] == "inf":
@@ -121,8 +135,9 @@ def plain_words(report: Mapping[str, Any], *, has_unit: bool) -> list[str]:
             "This does not add up well: someone who already knows many of these rows, or sees "
             "several releases, can learn more. It is weaker than differential privacy.",
         ]
+    likeness = f"The release {_likeness(epsilon)} if {one} were not in the table."
     words = [
-        f"The release {_likeness(epsilon)} if {one} were not in the table.",
+        *([] if danger else [likeness]),
         f"Suppose someone wants to find out whether {whether} in the table, knows all the others, "
         f"and thinks both equally likely. After seeing the release they are right at most "
         f"{_percent(best_guess(epsilon, delta))} of the time; by guessing, 50 %.",
@@ -147,9 +162,9 @@ def _likeness(epsilon: float) -> str:
 
 
 def caution_words(report: Mapping[str, Any]) -> str:
-    """Warn of an ε that promises little; "" for a smaller one, or where nothing is promised."""
+    """Warn of an ε that is larger than usual; "" for a smaller one, or one that is a danger."""
     epsilon = float(report["cost"]["epsilon"])
-    if not _LOOSE_EPSILON <= epsilon < math.inf:
+    if not _LOOSE_EPSILON <= epsilon <= LARGE_EPSILON:
         return ""
     return (
         f"ε = {epsilon:g} is large: someone who knows much may become almost certain whether "

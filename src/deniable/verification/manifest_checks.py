@@ -12,6 +12,7 @@ from deniable.privacy.plan import split_fractions
 from deniable.privacy.wording import neighbouring_relation, protected_unit
 from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, FORMAT, add_checksum, not_covered
 from deniable.schema.draft_cost import DraftCost
+from deniable.schema.schema import public_rows
 from deniable.verification.claims import Check, ManifestClaims, run_check
 from deniable.verification.ledger_checks import run_ledger_checks
 from deniable.verification.manifest_spend import require
@@ -74,11 +75,26 @@ def _check_sentence(claims: ManifestClaims) -> str:
         require(sentence in known, "it claims a guarantee, but the manifest has none")
         return "The manifest claims no guarantee, and the sentence states that."
     require(sentence == compose_sentence(claims), "it does not match the manifest's numbers")
-    return "Composed again from the manifest's numbers, the sentence is identical."
+    found = "Composed again from the manifest's numbers, the sentence is identical."
+    return f"{found} {compose_meaningless(claims)}".strip()
+
+
+def compose_meaningless(claims: ManifestClaims) -> str:
+    """Compose the sentence that δ promises nothing for the public number of rows; or ""."""
+    return wording.meaningless_claim(
+        claims.cost.delta,
+        rows=public_rows(claims.parameters["rows_max"]),
+        unit=claims.unit,
+        of_model=claims.mode == "tested",
+    )
 
 
 def compose_sentence(claims: ManifestClaims) -> str:
     """Compose the guarantee sentence of a release from its manifest's numbers."""
+    return compose_meaningless(claims) + _compose_claim(claims)
+
+
+def _compose_claim(claims: ManifestClaims) -> str:
     parameters, cost = claims.parameters, claims.cost
     # Cells of completed rows are copied from given rows: nothing is claimed about k rows.
     copies = "given" not in parameters

@@ -59,7 +59,8 @@ class KeptDependences:
 
 MOSTLY_NOISE = (
     "Most of what was learnt is noise: relations between columns are lost, or made up by chance. "
-    "Use more rows, a larger ε, or fewer columns; or name the columns that matter most by --target."
+    "Use more rows, a larger ε (up to 10), or fewer columns; or name the columns that matter most "
+    "by --target."
 )
 
 
