@@ -16,6 +16,7 @@ from deniable.answers.measured_cells import MeasuredCells
 from deniable.answers.query import ask_question, choose_cells
 from deniable.answers.table_estimate import MarginEstimate
 from deniable.data.codec import Codec
+from deniable.data.table_io import read_codes
 from deniable.errors import ConfigError
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
@@ -290,6 +291,22 @@ def test_answers_are_json_and_frames():
     assert document["confidence"] == 0.95
     assert found.frame().height == len(found.cells)
     assert found.numbers_frame().columns[0] == "column"
+
+
+@pytest.mark.parametrize("columns", ["price", ["colour", "sold"], ["colour", "sold", "size"]])
+def test_frames_are_of_the_kind_that_was_learnt(columns, tmp_path):
+    table = Codec(SCHEMA).decode(toy_codes())
+    found = toy_artefact().query(columns)
+    expected = (found.frame(), found.numbers_frame())
+    for source in (table, table.lazy(), table.to_pandas(), table.to_arrow()):
+        artefact = replace(toy_artefact(), kind=read_codes(source, SCHEMA)[1])
+        answered = artefact.query(columns)
+        for made, same in zip((answered.frame(), answered.numbers_frame()), expected, strict=True):
+            learnt = pl.DataFrame if isinstance(source, pl.LazyFrame) else type(source)
+            assert type(made) is learnt
+            assert pl.DataFrame(made).equals(same, null_equal=True)
+    artefact.save(tmp_path / "artefact")
+    assert deniable.load(tmp_path / "artefact").query(columns).frame().equals(expected[0])
 
 
 def test_the_artefact_is_all_that_is_needed(tmp_path):

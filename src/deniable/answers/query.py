@@ -183,6 +183,7 @@ def query(
         cells=tuple(cells.cells(asked=range(len(question.asked)))),
         numbers=tuple(summarize_question(question, tables, cells)),
         notes=tuple(_notes(question)),
+        kind=artefact.kind,
     )
 
 
@@ -365,6 +366,7 @@ def _model_answer(question: Question) -> QueryAnswer:
         rows=total,
         cells=tuple(cells),
         notes=tuple(_notes(question)),
+        kind=question.artefact.kind,
     )
 
 

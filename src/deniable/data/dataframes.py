@@ -34,10 +34,13 @@ UNNAMED_TABLE = "the table"
 
 
 class FrameKind(Protocol):
-    """Kind of a data frame: converts decoded records to it."""
+    """Kind of a data frame: converts decoded records and other tables to it."""
 
     def restore(self, frame: pl.DataFrame) -> Foreign:
         """Convert decoded records to this kind of frame."""
+
+    def convert(self, frame: pl.DataFrame) -> Foreign:
+        """Convert a table of texts and floats, such as an answer, to the library of the frame."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,10 @@ class PolarsKind:
         """Put the columns of decoded records into the order of the input."""
         ordered = frame.select(self.names)
         return ordered.lazy() if self.is_lazy else ordered
+
+    def convert(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the table itself, never lazy."""
+        return frame
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,15 @@ class PandasKind:
         restored.columns = pd.Index(list(self.labels.values()))
         return restored
 
+    def convert(self, frame: pl.DataFrame) -> Foreign:
+        """Convert a table of texts and floats to pandas."""
+        pd = import_module("pandas")
+        text = pd.Series([""]).dtype
+        parts = [to_pandas(each, "float64" if each.dtype.is_float() else text) for each in frame]
+        converted = pd.concat(parts, axis=1)
+        converted.columns = pd.Index(frame.columns)
+        return converted
+
 
 @dataclass(frozen=True)
 class ArrowKind:
@@ -88,6 +104,10 @@ class ArrowKind:
         schema = pa.schema(list(zip(self.names, self.types, strict=True)))
         arrays = [series.to_arrow() for series in frame.select(self.names)]
         return pa.Table.from_arrays(arrays, schema=schema)
+
+    def convert(self, frame: pl.DataFrame) -> Foreign:
+        """Convert a table to Arrow."""
+        return frame.to_arrow()
 
 
 def import_frame(source: object, columns: Sequence[SchemaColumn]) -> tuple[pl.LazyFrame, FrameKind]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from deniable.data.dataframes import Foreign, FrameKind, PolarsKind
+
 # How the cells of a column are formed: see ``answers.query:query``.
 BandRule = str | int | float | Sequence[Any] | Mapping[str, Sequence[Any]]
 
@@ -129,6 +131,7 @@ class QueryAnswer:
         cells: The cells of the table.
         numbers: Means and quantiles of numeric columns.
         notes: What a reader must know of all of it.
+        kind: The kind of data frame that the table came in.
     """
 
     columns: tuple[str, ...]
@@ -140,9 +143,13 @@ class QueryAnswer:
     cells: tuple[AnswerCell, ...] = field(repr=False)
     numbers: tuple[NumberSummary, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
+    kind: FrameKind = field(default=PolarsKind(()), repr=False)
 
-    def frame(self) -> pl.DataFrame:
-        """Return the table as a polars frame: a row for each cell."""
+    def frame(self) -> Foreign:
+        """Return the table, a row for each cell, in the kind of data frame that was learnt.
+
+        It is a polars frame if the artefact was loaded.
+        """
         measures = ("count", "share", *(["within"] if len(self.columns) > 1 else []))
         content: dict[str, Any] = {}
         for at, column in enumerate(self.columns):
@@ -156,16 +163,17 @@ class QueryAnswer:
         content[_free("note", self.columns)] = pl.Series(
             [cell.note for cell in self.cells], dtype=pl.String
         )
-        return pl.DataFrame(content)
+        return self.kind.convert(pl.DataFrame(content))
 
-    def numbers_frame(self) -> pl.DataFrame:
-        """Return the means and quantiles as a polars frame."""
+    def numbers_frame(self) -> Foreign:
+        """Return the means and quantiles, in the same kind of data frame."""
         names = ("column", "group", "statistic", "estimate", "low", "high", "note")
         rows = [each.document() for each in self.numbers]
         schema = {
             name: pl.Float64 if name in ("estimate", "low", "high") else pl.String for name in names
         }
-        return pl.DataFrame([[row[name] for name in names] for row in rows], schema, orient="row")
+        cells = [[row[name] for name in names] for row in rows]
+        return self.kind.convert(pl.DataFrame(cells, schema, orient="row"))
 
     def document(self) -> dict[str, Any]:
         """Return the JSON form."""
