@@ -144,7 +144,7 @@ def bucket_table():
         {
             "age": 18 + rows % 73,
             "children": rows % 9,
-            "wage": rows * 7 % 30_001,
+            "wage": rows % 3_000 * 10,
             "ratio": np.round(rows % 51 / 10, 1),
             "born": [dt.date(1950, 1, 1) + dt.timedelta(days=int(n) * 7 % 20_000) for n in rows],
             "seen": [start + dt.timedelta(hours=int(n) % 700) for n in rows],

@@ -1,8 +1,10 @@
 """Identifier columns: what is taken for one, and what must not be."""
 
 import numpy as np
+import polars as pl
 import pytest
 
+from deniable.drafting.draft import draft_schema
 from drafted_columns import draft_column, fields_of, notes_of
 
 RNG = np.random.default_rng(4)
@@ -96,3 +98,53 @@ def test_numbers_that_repeat_as_those_of_persons_are_asked_about():
 )
 def test_numbers_of_a_measurement_are_not_asked_about(numbers):
     assert not draft_column([str(x) for x in numbers], "x").may_be_unit
+
+
+SITES = np.repeat(RNG.choice(900, 40, replace=False) * 100_000, 50)
+UNIQUE = {
+    "drawn without repetition": RNG.choice(60_000, 1_500, replace=False) + 400_000,
+    "running within sites": SITES + np.tile(np.arange(50), 40) + 1,
+    "every fifth": 10_000 + 5 * np.arange(2_000),
+    "with a few repeats": np.append(RNG.choice(50_000, 1_500, replace=False), [7, 7, 9, 9]),
+}
+
+
+@pytest.mark.parametrize("name", UNIQUE)
+def test_numbers_that_never_coincide_are_identifiers_whatever_their_header(name):
+    """A made-up patient number: equal numbers would be expected of any measurement."""
+    found = draft_column([str(x) for x in UNIQUE[name]], "pnr")
+    assert found.kind == "identifier"
+    assert "If it is a measurement" in notes_of(found)
+
+
+@pytest.mark.parametrize("rows", [200, 1_500, 30_000])
+@pytest.mark.parametrize("spread", [300, 5_000, 60_000])
+def test_a_measurement_that_is_seldom_equal_stays_a_number(rows, spread):
+    for numbers in (
+        RNG.normal(20 * spread, spread, rows),
+        RNG.integers(0, 5 * spread, rows),
+        RNG.exponential(spread, rows),
+    ):
+        assert draft_column([str(int(x)) for x in numbers], "weight").is_modelled
+
+
+def test_numbers_of_another_column_of_keys_are_identifiers_too():
+    keys = RNG.choice(90_000_000, 600, replace=False) + 10_000_000
+    frame = pl.DataFrame(
+        {
+            "patient_id": keys,
+            "mother": [*RNG.choice(keys, 500), *[None] * 100],
+            "partner": [*map(str, RNG.permutation(keys))],
+            "row_id": np.arange(600),
+            "age": RNG.integers(0, 90, 600),
+            "amount": RNG.choice(90_000_000, 600),
+            "tags": [["a"]] * 600,
+        }
+    )
+    drafts = {draft.name: draft for draft in draft_schema(frame).attributes}
+    kinds = {name: draft.kind for name, draft in drafts.items()}
+    keys_of = {name for name, kind in kinds.items() if kind == "identifier"}
+    assert keys_of == {"patient_id", "mother", "partner", "row_id", "tags"}
+    assert kinds["age"] == "integer", "small numbers are among row numbers by chance"
+    assert kinds["amount"] == "integer"
+    assert "unit" in notes_of(drafts["mother"])

@@ -10,6 +10,7 @@ import numpy as np
 from deniable.arrays import Counts
 from deniable.drafting.cell_patterns import CODE_WORDS, split_name
 from deniable.drafting.description import FROM_DATA, ColumnDraft, DraftField, Note
+from deniable.drafting.numeric_profile import NumericProfile
 
 # A column of fewer rows may be unique by chance.
 _MIN_ROWS_FOR_UNIQUE = 20
@@ -26,6 +27,15 @@ _MAX_TO_MEAN_ROWS_OF_EVEN_PERSONS = 10
 # number of rows.
 _EVEN_PARTS = 10
 _MAX_RATIO_OF_EVEN_PARTS = 1.5
+# Numbers of a measurement would have at least this many pairs of equal ones, and ten times as many
+# as they have: they are unique by design.
+_MIN_EXPECTED_PAIRS = 10
+_MAX_SHARE_OF_EXPECTED_PAIRS = 0.1
+# References are numbers of which this share are in another column of keys, which has at most this
+# share of all numbers between them: small numbers are in a column of row numbers by chance.
+_MIN_REFERENCES = 20
+_MIN_REFERENCE_SHARE = 0.9
+_MAX_CHANCE_SHARE = 0.5
 # Share of generated keys that have the same length, or the same pattern of letters and digits.
 _MIN_SAME_SHAPE_SHARE = 0.9
 # A smaller share of missing cells gets no note.
@@ -102,7 +112,7 @@ def describe_identifier(
     *,
     rows: int,
     texts: Sequence[str] = (),
-    ends: tuple[int, int] | None = None,
+    numbers: NumericProfile | None = None,
 ) -> ColumnDraft | None:
     """Describe an identifier of persons or rows; None if the column is not one.
 
@@ -111,15 +121,15 @@ def describe_identifier(
         seen: How often its values repeat, without those that mean missing.
         rows: Number of rows, including those without a value.
         texts: Some of its values, if they are text.
-        ends: Smallest and largest value, if they are integers.
+        numbers: Its values, if they are integers.
     """
     named = has_identifier_name(name)
     is_code = bool(split_name(name) & CODE_WORDS)
-    generated = _look_generated(texts) if ends is None else _look_assigned(seen, *ends)
+    generated = _look_generated(texts) if numbers is None else _look_assigned(numbers)
     if seen.is_nearly_unique and (named or (generated and not is_code)):
         return _describe_unique(name, seen, texts).plus(notes=_missing_cells_note(seen, rows))
     even = seen.is_even or (3 * seen.distinct > seen.rows and _share_one_shape(texts))
-    person_key = ends is None and generated and even and not is_code
+    person_key = numbers is None and generated and even and not is_code
     person_name = bool(split_name(name) & _PERSON_WORDS) and seen.is_even
     if seen.repeats and (named or person_key or person_name):
         return _describe_repeated(name, seen, texts).plus(notes=_missing_cells_note(seen, rows))
@@ -208,10 +218,47 @@ def ask_for_unit(draft: ColumnDraft, counts: Counts) -> ColumnDraft:
     return replace(draft.plus(notes=(_unit_note(seen),)), may_be_unit=True)
 
 
-def _look_assigned(seen: Uniqueness, low: int, high: int) -> bool:
-    """Whether integers are assigned keys: nearly consecutive, or all of nine digits or more."""
-    dense = high - low < 2 * seen.rows
-    return dense or (len(str(abs(low))) == len(str(abs(high))) and abs(high) >= 10**8)
+def describe_references(
+    name: str, numbers: NumericProfile, keys: Counts, rows: int
+) -> ColumnDraft | None:
+    """Describe integers that are keys of another column; None if they may be so by chance.
+
+    Args:
+        name: The column's header.
+        numbers: Its integers.
+        keys: The integers of the column of keys, ascending.
+        rows: Number of rows, including those without a value.
+    """
+    found = numbers.positions
+    between = int(np.searchsorted(keys, numbers.high, "right") - np.searchsorted(keys, numbers.low))
+    by_chance = between / (numbers.high - numbers.low + 1)
+    share = np.isin(found, keys).mean()
+    if (
+        len(found) < _MIN_REFERENCES
+        or share < _MIN_REFERENCE_SHARE
+        or by_chance > _MAX_CHANCE_SHARE
+    ):
+        return None
+    seen = measure_uniqueness(numbers.counts)
+    describe = _describe_unique if seen.is_nearly_unique else _describe_repeated
+    return describe(name, seen, ()).plus(notes=_missing_cells_note(seen, rows))
+
+
+def _look_assigned(numbers: NumericProfile) -> bool:
+    """Whether integers are assigned keys: nearly consecutive, long, or unique by design.
+
+    Numbers of a measurement are equal at least as often as numbers spread evenly over their range,
+    and half as often as two of them are next to each other.
+    """
+    low, high, rows = numbers.low, numbers.high, numbers.rows
+    is_long = len(str(abs(low))) == len(str(abs(high))) and abs(high) >= 10**8
+    if is_long or high - low < 2 * rows:
+        return True
+    counts = numbers.counts.astype(float)
+    neighbours = float((counts[1:] * counts[:-1])[np.diff(numbers.positions) == 1].sum())
+    expected = max(rows * (rows - 1) / (2 * (high - low + 1)), neighbours / 2)
+    equal = float((counts * (counts - 1)).sum()) / 2
+    return expected >= _MIN_EXPECTED_PAIRS and equal <= _MAX_SHARE_OF_EXPECTED_PAIRS * expected
 
 
 def _look_generated(texts: Sequence[str]) -> bool:

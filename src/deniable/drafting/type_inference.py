@@ -35,6 +35,7 @@ from deniable.drafting.description import (
 from deniable.drafting.identifier_columns import (
     ask_for_unit,
     describe_identifier,
+    describe_references,
     identifier_fields,
     measure_uniqueness,
 )
@@ -75,10 +76,43 @@ def guess_columns(columns: Sequence[ColumnProfile], unit: str | None = None) -> 
     ]
     classes = iter(classify_columns(texts))
     of_column = [next(classes) if is_text else None for is_text in are_texts]
-    return [
+    guesses = [
         guess_unit_column(column) if column.name == unit else guess_column(column, found)
         for column, found in zip(columns, of_column, strict=True)
     ]
+    keys = [
+        _whole_numbers(column).positions
+        for column, guess in zip(columns, guesses, strict=True)
+        if guess.draft.kind == "identifier"
+    ]
+    return [
+        _guess_references(column, guess, keys)
+        for column, guess in zip(columns, guesses, strict=True)
+    ]
+
+
+def _guess_references(
+    column: ColumnProfile, guess: ColumnGuess, keys: Sequence[Counts]
+) -> ColumnGuess:
+    """Describe whole numbers that are keys of another column as an identifier."""
+    numbers = None if guess.scale != "number" else _whole_numbers(column)
+    if numbers is None or not keys or len(numbers.positions) < len(column.values) / 2:
+        return guess
+    found = (describe_references(column.name, numbers, each, column.rows) for each in keys)
+    draft = next((draft for draft in found if draft is not None), None)
+    return guess if draft is None else ColumnGuess(draft=draft)
+
+
+def _whole_numbers(column: ColumnProfile) -> NumericProfile:
+    """Profile the whole numbers among the values of a column of text or numbers."""
+    values = np.full(len(column.values), np.nan)
+    if _is_text(column):
+        values = strip_blanks(_texts_of(column)).cast(pl.Float64, strict=False).to_numpy()
+    elif column.dtype.is_numeric():
+        values = column.values.cast(pl.Float64).to_numpy()
+    whole = (np.abs(values) < MAX_EXACT_REAL) & (values == np.floor(values))
+    positions = values[whole].astype(np.int64)
+    return NumericProfile.from_positions(positions, column.counts[whole], 0)
 
 
 def guess_column(column: ColumnProfile, classes: CellClasses | None = None) -> ColumnGuess:
@@ -310,8 +344,8 @@ def _guess_numbers(
     """
     seen = measure_uniqueness(numbers.counts)
     if numbers.is_integral:
-        ends = (numbers.low, numbers.high)
-        if identifier := describe_identifier(column.name, seen, rows=column.rows, ends=ends):
+        identifier = describe_identifier(column.name, seen, rows=column.rows, numbers=numbers)
+        if identifier:
             return ColumnGuess(draft=identifier)
     draft, codes = describe_numbers(column.name, numbers, missing, texts=texts)
     if numbers.is_integral and seen.is_nearly_unique:
