@@ -8,11 +8,14 @@ import threading
 from collections.abc import Generator
 from itertools import count, islice
 
+import numpy as np
 import pytest
 
+from deniable.data.codec import Codec
 from deniable.pipeline import api
 from deniable.release.generation import BLOCK
 from deniable.workers import _TASKS_PER_WORKER, map_in_order, no_progress
+from perturbation_model import PerturbationModel
 from small_runs import INF, NOISE
 
 
@@ -89,16 +92,21 @@ def test_progress_is_reported_for_every_stage_to_its_end(small_table, small_sche
     assert len(done) == 4
 
 
-def test_a_search_for_records_is_reported_up_to_their_number(small_table, small_schema):
-    """More candidates may pass in a block than are needed; the bar ends at the number asked for."""
+def test_a_search_for_records_is_reported_in_whole_percents(small_schema, small_codes):
+    """How many candidates passed is exact and confidential; so are blocks in which none did."""
     reported = []
+    codes = np.asfortranarray(small_codes[:400])
     api.synthesize(
-        small_table, small_schema, records=40, mode="tested", k=20, omega="3", epsilon=INF,
+        Codec(small_schema).decode(codes), small_schema, records=1_009, mode="tested", k=8, gamma=4,
+        model=PerturbationModel.of(small_schema.attributes, stay=0.7, step=2.0),
         progress=lambda *report: reported.append(report),
     )  # fmt: skip
     searched = [report for report in reported if report[0] == "candidates that passed"]
-    assert searched[-1] == ("candidates that passed", 40, 40)
-    assert all(done <= total for _, done, total in reported)
+    assert len(searched) > 2, "several blocks are needed"
+    assert {of for _, _, of in searched} == {100}
+    percents = [done for _, done, _ in searched]
+    assert percents == sorted(set(percents))
+    assert percents[-1] == 100
 
 
 def test_without_a_callback_the_release_is_the_same(small_table, small_schema):

@@ -112,16 +112,22 @@ def release_candidates(
         records: The number of records.
 
     Returns:
-        The records, and the confidential numbers of candidates and of those that passed.
+        The records, and the confidential numbers of candidates and of those that passed. Progress
+        shows whole percents of the records only: it may be kept in a file or a log.
     """
     limit = max(_MIN_ATTEMPTS, _ATTEMPTS_PER_RECORD * records)
     tally = {"candidates": 0, "passed": 0}
+    shown = -1
 
     def counted(blocks: Iterator[Codes]) -> Iterator[Codes]:
+        nonlocal shown
         for block in blocks:
             tally["candidates"] += source.block_size
             tally["passed"] += len(block)
-            run.progress("candidates that passed", min(tally["passed"], records), records)
+            percent = min(100 * tally["passed"] // records, 100)
+            if percent > shown:
+                shown = percent
+                run.progress("candidates that passed", percent, 100)
             yield block
 
     workers = run.config.workers or count_cores()
