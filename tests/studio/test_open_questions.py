@@ -10,6 +10,7 @@ from deniable.drafting.draft import draft_schema
 from deniable.files import parse_toml
 from deniable.schema.schema import Schema
 from deniable.studio.open_questions import (
+    TEXTS,
     OpenQuestion,
     answers_to,
     apply_answer,
@@ -17,6 +18,7 @@ from deniable.studio.open_questions import (
     is_settled,
     own_column,
     question_text,
+    questions_about,
     read_questions,
     taken_codes,
 )
@@ -203,6 +205,7 @@ def test_codes_become_categories_by_one_click():
     note = OpenQuestion("If its numbers are codes without an order, make it categorical.", ("x",))
     column = {"name": "x", "type": "integer", "min": 1, "max": 4, "outside": "clip"}
     assert [each.name for each in answers_to(note, column)] == ["keep", "codes"]
+    assert not apply_answer("codes", column, [note])["confirmed"]
     assert note.plain_text.endswith("or codes without an order?")
     text = "format = 1\nrows_max = 10\n[[attribute]]\n" + "".join(
         f'{key} = "{value}"\n' if isinstance(value, str) else f"{key} = {value}\n"
@@ -211,5 +214,28 @@ def test_codes_become_categories_by_one_click():
     edited = SchemaText.parse(text).with_attribute(0, **apply_answer("codes", column, [note]))
     [attribute] = Schema.parse(edited.text).columns
     assert (attribute.kind, attribute.values) == ("categorical", (1, 2, 3, 4))
+    listed = {"type": "ordered", "values": [1, 20, 99], "missing": ["99"]}
+    assert apply_answer("codes", listed, [])["values"] == [1, 20]
     for other in ({"min": 0, "max": 500}, {"min": 0.5, "max": 2}, {}):
         assert [each.name for each in answers_to(note, {"type": "real", **other})] == ["keep"]
+
+
+def test_free_text_is_left_out_by_the_first_answer():
+    texts = [f"remark {i}" if i % 2 else "none" for i in range(ROWS)]
+    drafts = [
+        draft_schema(pl.DataFrame({"note": found, "visit": [i % 7 for i in range(ROWS)]}))
+        for found in (texts, [f"remark {i}" for i in range(ROWS)])
+    ]
+    for draft, kind in zip(drafts, ("text", "identifier"), strict=True):
+        column = parse_toml(draft.text)["attribute"][0]
+        assert column["type"] == kind
+        [question] = questions_about(column, read_questions(draft.text))
+        assert [each.name for each in answers_to(question, column)] == ["omit", "keep"]
+        assert schema_after(draft, "note", "omit").release == "omit"
+
+
+def test_texts_that_no_note_is_about_are_asked_about_until_they_are_confirmed():
+    column = {"name": "a", "type": "text", "values": ["x"], "confirmed": False}
+    assert questions_about(column, []) == [TEXTS]
+    assert answers_to(TEXTS, column)[0].name == "omit"
+    assert questions_about({**column, "confirmed": True}, []) == []

@@ -362,3 +362,37 @@ def test_a_private_draft_that_found_nothing_says_so(studio, folder):
     words = text_of(studio.get("/schema", table="table.csv", schema="empty.toml"))
     assert "The draft found no value of 1 column ( pet )" in words or "1 column (pet)" in words
     assert "all become “other”" in words
+
+
+def test_texts_are_shown_in_full_before_they_can_be_confirmed(studio, folder):
+    texts = [f"text number {at}" for at in range(80)]
+    described = (
+        'type = "text"\nvalues = ["' + '", "'.join(texts) + '"]\nother = "other"\n'
+        "confirmed = false\n"
+    )
+    head = "format = 1\nrows_max = 100\n[[attribute]]\n"
+    (folder / "draft.toml").write_text(
+        f'{head}name = "pet"\n{described}[[attribute]]\nname = "home"\ntype = "boolean"\n'
+    )
+    page = studio.get("/schema", **GIVEN)
+    assert all(f"<li>{each}</li>" in page for each in texts)
+    assert 'aria-label="Confirm pet"' not in page
+    sent = {**GIVEN, "version": version_of(page), "what": "ready"}
+    studio.post("/schema/confirm", **sent)  # what has no question
+    assert not column(folder / "draft.toml", "pet").confirmed
+    sent["version"] = version_of(studio.get("/schema", **GIVEN))
+    studio.post("/schema/answer", **sent, column="0", answer="keep")
+    assert column(folder / "draft.toml", "pet").confirmed
+
+
+def test_a_whole_number_becomes_codes_by_one_click(studio, drafted):
+    page = studio.get("/schema", **GIVEN)
+    assert 'value="codes"' in page
+    at = str(number(drafted, "boats"))
+    low, high = column(drafted, "boats").values[0], column(drafted, "boats").values[-1]
+    sent = {**GIVEN, "version": version_of(page), "column": at, "answer": "codes"}
+    page = studio.post("/schema/answer", **sent)
+    found = column(drafted, "boats")
+    assert (found.kind, found.values) == ("categorical", tuple(range(low, high + 1)))
+    assert not found.confirmed
+    assert "\n".join(map(str, range(low, high + 1))) in page  # the form, to be looked at

@@ -47,6 +47,7 @@ _PLAIN_WORDS: tuple[tuple[str, str], ...] = (
         r"^(\d+) constraints? (is|are) at the end of the file",
         r"\1 rules between columns \2 at the end of this page",
     ),
+    (r"if it is free text, remove the column", "if it is free text, leave it out"),
     (r"make it categorical", "edit it, and choose categories"),
     (r"make it a range \(min, max\)", "edit it, and choose a whole number or one with decimals"),
     (r"make it an integer \(min, max\)", "edit it, and choose a whole number"),

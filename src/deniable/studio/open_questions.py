@@ -111,14 +111,20 @@ def _sentence(text: str) -> str:
 
 # What a note says of values that few rows have.
 _RARE = "listing them discloses"
+# What a note says of free text. Its columns are texts, or identifiers if no text is frequent.
+_FREE_TEXT = "different texts"
+_OMIT = Answer("omit", "Leave the column out")
+# The question about texts that no note is about. They are listed with it.
+TEXTS = OpenQuestion("These texts would be published with the schema.", ())
 # What a note says of a column that follows from another.
 _COMPUTED = "it is computed from"
 _KEEP = Answer("keep", "Correct as it is")
+CODES = Answer("codes", "Codes without an order")
 # A phrase of a note, and the answers to it. The first confirms the column as it is.
 _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
     (
         "taken for an identifier",
-        (Answer("keep", "It is one: make up new ones"), Answer("omit", "Leave the column out")),
+        (Answer("keep", "It is one: make up new ones"), _OMIT),
     ),
     (
         "almost every row has its own value",
@@ -149,11 +155,11 @@ _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
     ),
     (
         "every row has the same value",
-        (Answer("keep", "All records shall have it"), Answer("omit", "Leave the column out")),
+        (Answer("keep", "All records shall have it"), _OMIT),
     ),
     (
         "codes without an order",
-        (Answer("keep", "Quantities, or in this order"), Answer("codes", "Codes without an order")),
+        (Answer("keep", "Quantities, or in this order"), CODES),
     ),
     (
         _RARE,
@@ -175,29 +181,61 @@ _ANSWERS: tuple[tuple[str, tuple[Answer, ...]], ...] = (
     ),
     (
         "only these numbers occur",
-        (Answer("keep", "Only these can occur"), Answer("edit", "Others can occur: edit it")),
+        (
+            Answer("keep", "Only these can occur"),
+            Answer("edit", "Others can occur: edit it"),
+            CODES,
+        ),
     ),
 )
 
 
+def questions_about(
+    column: Mapping[str, Any], questions: Sequence[OpenQuestion]
+) -> list[OpenQuestion]:
+    """The open questions about a column; whether texts are public is always one.
+
+    Args:
+        column: The attribute, as TOML.
+        questions: The questions of the draft.
+    """
+    if column.get("confirmed", True) is True:
+        return []
+    about = [each for each in questions if column.get("name") in each.columns]
+    found = [each for each in about if not is_settled(each, column)]
+    is_asked = any(_FREE_TEXT in each.text for each in found)
+    return found if is_asked or column.get("type") != "text" else [*found, TEXTS]
+
+
 def answers_to(question: OpenQuestion, column: Mapping[str, Any] | None = None) -> list[Answer]:
-    """The answers to a question about a column; the first confirms the column as it is.
+    """The answers to a question about a column; the first is that of most columns.
 
     Args:
         question: The question.
         column: The attribute, as TOML: an answer that it cannot take is left out.
     """
+    given = column or {}
     text = question.text.lower()
+    if question == TEXTS or _FREE_TEXT in text:
+        is_text = given.get("type") == "text"
+        keep = "All of them are public: keep them" if is_text else "Keep it, with made-up texts"
+        return [_OMIT, Answer("keep", keep)]
     found = next((found for phrase, found in _ANSWERS if phrase in text), (_KEEP,))
-    return [each for each in found if each.name != "codes" or _codes(column or {})]
+    return [each for each in found if each.name != "codes" or codes_of(given)]
 
 
-def _codes(column: Mapping[str, Any]) -> list[int]:
+def codes_of(column: Mapping[str, Any]) -> list[int]:
     """The whole numbers of a column, as categories; none if they are too many, or not whole."""
     low, high = column.get("min"), column.get("max")
-    if type(low) is not int or type(high) is not int or not 0 <= high - low < _MAX_CODES:
+    found = column.get("values", [])
+    if type(low) is int and type(high) is int and 0 <= high - low < _MAX_CODES:
+        found = range(low, high + 1)
+    if column.get("type") not in ("integer", "ordered") or any(
+        type(each) is not int for each in found
+    ):
         return []
-    return list(range(low, high + 1))
+    missing = column.get("missing", [])
+    return [each for each in found if str(each) not in missing]
 
 
 def apply_answer(
@@ -218,9 +256,10 @@ def apply_answer(
         omitted = {"release": "omit", "missing": None} if name == "omit" else {}
         return {**drop, **omitted, "type": "identifier", "confirmed": True}
     if name in ("categorical", "codes"):
-        listed = {**drop, "values": _codes(column)} if name == "codes" else {}
+        # Numbers that the draft did not list are to be looked at.
+        listed = {**drop, "values": codes_of(column)} if name == "codes" else {}
         clip = {"outside": None} if column.get("outside") == "clip" else {}
-        return {**listed, **clip, "type": "categorical", "confirmed": True}
+        return {**listed, **clip, "type": "categorical", "confirmed": name != "codes"}
     if name == "missing":
         codes = [code for each in questions if (code := code_of(each))]
         known = [*column.get("missing", []), *codes]

@@ -9,13 +9,15 @@ from deniable.errors import ConfigError, SchemaError
 from deniable.studio.column_form import OUTSIDE, TYPES, ColumnForm, convert, summarize
 from deniable.studio.equivalent_command import paste_text, plan_command
 from deniable.studio.open_questions import (
+    CODES,
     OpenQuestion,
     answers_to,
     apply_answer,
+    codes_of,
     gather_rare,
-    is_settled,
     own_column,
     question_text,
+    questions_about,
 )
 from deniable.studio.rule_words import rule_sentence
 from deniable.studio.schema_file import SchemaFile
@@ -25,7 +27,7 @@ from deniable.studio.workspace import Call, Page, Redirect, Reply, address
 # Digits of a number of rows: no table has more.
 _MAX_DIGITS = 15
 # Answers after which the column is shown to be looked at, as it is not confirmed.
-_TO_LOOK_AT = ("missing", "value", "edit", "frequent", "own")
+_TO_LOOK_AT = ("missing", "value", "edit", "frequent", "own", "codes")
 # Columns that one answer confirms at least.
 _MIN_ALIKE = 2
 _LINE = re.compile(r"\(at line (\d+)")
@@ -144,7 +146,7 @@ def answer(call: Call) -> Reply:
     file, at = _read_current(call), _require_column(call)
     column = file.columns[at]
     name = call.form.get("answer", "")
-    questions = _questions_of(str(column.get("name")), file)
+    questions = questions_about(column, file.questions)
     if name == "frequent":
         changes = gather_rare(column, _frequent_values(call, str(column.get("name"))))
     else:
@@ -178,11 +180,12 @@ def confirm(call: Call) -> Reply:
     if what == "alike":
         question = _require_question(call, file)
         for column in _asked_only(file, question):
-            text = text.with_attribute(file.columns.index(column), confirmed=True)
+            changes = apply_answer(answers_to(question, column)[0].name, column, [question])
+            text = text.with_attribute(file.columns.index(column), **changes)
         return _save(call, file, text.text, "columns")
     if what == "ready":
         for at, column in enumerate(file.columns):
-            if not column.get("confirmed", True) and not _questions_of(str(column["name"]), file):
+            if not column.get("confirmed", True) and not questions_about(column, file.questions):
                 text = text.with_attribute(at, confirmed=True)
         if file.schema is not None and not file.schema.rows_max_confirmed:
             text = text.with_head(rows_max=_rows_guess(file), rows_max_confirmed=None)
@@ -281,7 +284,8 @@ def _column_view(at: int, column: dict[str, Any], file: SchemaFile) -> dict[str,
     """What the row of a column shows."""
     name = str(column.get("name", ""))
     confirmed = column.get("confirmed", True) is True
-    questions = [] if confirmed else _questions_of(name, file)
+    questions = questions_about(column, file.questions)
+    offered = {each.name for question in questions for each in answers_to(question, column)}
     places = file.edited_attributes
     return {
         "at": at,
@@ -294,16 +298,11 @@ def _column_view(at: int, column: dict[str, Any], file: SchemaFile) -> dict[str,
         "questions": [
             (question_text(each, column), answers_to(each, column)) for each in questions
         ],
+        "texts": column.get("values", []) if column.get("type") == "text" and questions else [],
+        "codes": [] if confirmed or CODES.name in offered or not codes_of(column) else [CODES],
         "remarks": places[at].remarks if at < len(places) else (),
         "is_unit": file.document.get("unit") == name,
     }
-
-
-def _questions_of(name: str, file: SchemaFile) -> list[OpenQuestion]:
-    """The open questions about a column."""
-    column = next((each for each in file.columns if each.get("name") == name), {})
-    about = [each for each in file.questions if name in each.columns]
-    return [each for each in about if not is_settled(each, column)]
 
 
 def _table_questions(file: SchemaFile) -> list[str]:
@@ -342,13 +341,12 @@ def _alike(file: SchemaFile) -> list[dict[str, Any]]:
 
 
 def _asked_only(file: SchemaFile, question: OpenQuestion) -> list[dict[str, Any]]:
-    """The columns that are not confirmed, and whose only open question is this one."""
+    """The columns whose only open question is this one."""
     return [
         each
         for each in file.columns
         if each.get("name") in question.columns
-        and not each.get("confirmed", True)
-        and _questions_of(str(each.get("name", "")), file) == [question]
+        and questions_about(each, file.questions) == [question]
     ]
 
 
