@@ -59,6 +59,17 @@ def test_an_age_group_is_steps_even_if_ages_are_missing_from_the_table():
     assert list(found.pairs) == [(5, "child"), (18, "adult"), (71, "old")]
 
 
+def test_a_step_begins_at_no_number_of_a_few_rows():
+    """Nobody is 60 to 66, one is 67: the last step begins before. If one is 60, there is none."""
+    ages = [67, *RNG.choice([*range(5, 60), 71, 90], 5000)]
+    groups = ["old" if x > 60 else "adult" if x > 17 else "child" for x in ages]
+    [found] = find(age=ages, group=groups)
+    assert list(found.pairs) == [(5, "child"), (18, "adult"), (66, "old")]
+    ages[0] = 60
+    groups[0] = "old"
+    assert not find(age=ages, group=groups)
+
+
 def test_a_missing_source_may_have_a_result_of_its_own():
     cells = [None if x == 7 else f"f{x:02d}" for x in FINE]
     [found] = find(fine=cells, coarse=["none" if x == 7 else f"c{x % 6}" for x in FINE])

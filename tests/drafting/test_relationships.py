@@ -91,3 +91,16 @@ def test_missing_cells_do_not_break_an_order():
     start = draws.integers(0, 4000, 1000)
     end = [None if i % 7 == 0 else int(s) + 5 for i, s in enumerate(start)]
     assert relationships_of(start=start, end=end).orders == [("start", "end", True)]
+
+
+def test_a_column_that_may_be_a_key_has_no_constraint():
+    """The north has the small numbers of rows and patients: no rule says up to which."""
+    draws = rng()
+    rows = np.arange(4000)
+    keys = {"row": draws.permutation(90_000)[:4000], "patient": draws.integers(0, 900, 4000)}
+    site = np.where(rows % 90 > 44, "north", "south")
+    assert relationships_of(age=rows % 90, site=site).dependencies
+    for name, numbers in keys.items():
+        site = np.where(numbers < np.median(numbers), "north", "south")
+        found = relationships_of(**{name: numbers, "site": site, "x": rows % 7})
+        assert found == Relationships(), name

@@ -1,9 +1,15 @@
 """Nice numbers: rounding up, down, outward, and public edges."""
 
+import datetime as dt
+from decimal import Decimal
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable.drafting.round_numbers import (
+    coarser_numbers,
+    coarser_times,
     nice_above,
     nice_below,
     nice_edges,
@@ -35,3 +41,36 @@ def test_a_short_range_keeps_its_ends():
 
 def test_nice_edges_include_zero_and_both_signs():
     assert nice_edges(-10, 20) == [-10, -5, -2, -1, 0, 1, 2, 5, 10, 20]
+
+
+@given(st.decimals(-(10**9), 10**9, places=2), st.decimals("0.01", 10**9, places=2), st.booleans())
+def test_coarser_bounds_are_outward_and_on_grids_of_the_column(number, span, up):
+    """The first grid has two digits of the number, or of a range that is shorter."""
+    found = list(coarser_numbers(number, span=span, unit=Decimal("0.01"), up=up))
+    assert all(bound >= number if up else bound <= number for bound in found)
+    assert all(bound % Decimal("0.01") == 0 for bound in found)
+    if found:
+        coarse = max(Decimal("0.01"), min(abs(number), span) / 10)
+        assert abs(found[0] - number) <= coarse
+
+
+def test_a_year_keeps_its_digits_where_the_range_is_short():
+    """A year in 60 of them is no amount: two digits of the range, not of the year."""
+    year, one = Decimal(1987), Decimal(1)
+    assert next(coarser_numbers(year, span=Decimal(60), unit=one, up=False)) == 1987
+    assert next(coarser_numbers(year, span=Decimal(9000), unit=one, up=True)) == 2000
+
+
+@given(st.datetimes(), st.booleans())
+def test_coarser_times_are_outward_and_begin_an_hour(moment, up):
+    for bound in coarser_times(moment, up=up):
+        assert bound >= moment if up else bound <= moment
+        assert (bound.minute, bound.second, bound.microsecond) == (0, 0, 0)
+    for day in coarser_times(moment.date(), up=up):
+        assert type(day) is dt.date
+        assert day >= moment.date() if up else day <= moment.date()
+
+
+@pytest.mark.parametrize(("end", "up"), [(dt.date.min, False), (dt.date.max, True)])
+def test_coarser_dates_stay_in_the_calendar(end, up):
+    assert next(coarser_times(end, up=up)) == end

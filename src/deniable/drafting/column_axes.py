@@ -4,11 +4,13 @@ Listed values have one code each; numbers and dates have one code for each disti
 ascending order. Missing cells have the last code.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -18,10 +20,13 @@ from deniable.arrays import Counts, Reals
 from deniable.drafting.column_profile import ColumnProfile
 from deniable.drafting.description import ColumnGuess, TomlScalar
 from deniable.drafting.numeric_profile import MAX_EXACT_REAL
+from deniable.drafting.round_numbers import coarser_numbers, coarser_times
 
 AxisCodes = NDArray[np.int32]
 
 _EPOCH = datetime(1970, 1, 1)
+# A bound is no value of fewer rows: it would be a cell of these.
+MIN_BOUND_ROWS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +72,51 @@ class ColumnAxis:
     def counts(self) -> Counts:
         """Number of rows of each code."""
         return np.bincount(self.codes, minlength=self.size).astype(np.int64)
+
+    def codes_beside(self, bound: TomlScalar) -> tuple[int, int]:
+        """Return the first code that is not below a number or date, and the first above it."""
+        labels = cast("Sequence[int]", self.labels)  # numbers, or dates: each sequence of one type
+        number = cast("int", bound)
+        return bisect_left(labels, number), bisect_right(labels, number)
+
+    def coarse_bound(
+        self, code: int, *, up: bool, beyond: TomlScalar | None = None
+    ) -> TomlScalar | None:
+        """Round the value of a code down, or up, to a bound that is no cell of a few rows.
+
+        Args:
+            code: The code of a number or date.
+            up: Whether to round up.
+            beyond: The bound has to be above this value.
+
+        Returns:
+            The finest coarse bound that no row has, or ``MIN_BOUND_ROWS``; None if there is none.
+        """
+        for bound in self._coarser(self.labels[code], up=up):
+            before, after = self.codes_beside(bound)
+            rows = int(self.counts[before:after].sum())
+            is_beyond = beyond is None or cast("int", bound) > cast("int", beyond)
+            if is_beyond and (not rows or rows >= MIN_BOUND_ROWS):
+                return bound
+        return None
+
+    def _coarser(self, label: TomlScalar, *, up: bool) -> Iterator[TomlScalar]:
+        if isinstance(label, date):
+            yield from coarser_times(label, up=up)
+            return
+        ends = [Decimal(cast("int", self.labels[at])) for at in (0, -1)]
+        for bound in coarser_numbers(
+            Decimal(cast("int", label)), span=ends[1] - ends[0], unit=self._unit, up=up
+        ):
+            yield bound if isinstance(label, Decimal) else int(bound)
+
+    @cached_property
+    def _unit(self) -> Decimal:
+        """The last decimal of the numbers."""
+        exponents = (
+            int(each.as_tuple().exponent) for each in self.labels if isinstance(each, Decimal)
+        )
+        return Decimal(1).scaleb(min(exponents, default=0))
 
 
 def column_axis(column: ColumnProfile, guess: ColumnGuess) -> ColumnAxis | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deniable.arrays import Indices, Mask
-from deniable.drafting.column_axes import AxisCodes, ColumnAxis
+from deniable.drafting.column_axes import MIN_BOUND_ROWS, AxisCodes, ColumnAxis
 from deniable.drafting.description import TomlScalar
 
 # Rows of the first test. The cost of the search is this times the square of the columns.
@@ -158,9 +158,9 @@ def _dependency(source: ColumnAxis, target: ColumnAxis) -> Dependency | None:
     result[source.codes] = target.codes
     if not np.array_equal(result[source.codes], target.codes):
         return None
-    pairs = _step_pairs(source, target, result)
-    if pairs is not None and not (source.is_closed and len(pairs) == source.values):
-        return Dependency(source=source.name, target=target.name, pairs=tuple(pairs), by_steps=True)
+    starts = _step_codes(source, target, result)
+    if starts is not None and not (source.is_closed and len(starts) == source.values):
+        return _describe_steps(source, target, result, starts)
     if not source.is_closed or _may_be_chance(source, target, result):
         return None
     if source.size > _MAX_SOURCE_SHARE * len(source.codes):
@@ -190,10 +190,8 @@ def _listed_pairs(
     return pairs
 
 
-def _step_pairs(
-    source: ColumnAxis, target: ColumnAxis, result: Indices
-) -> list[tuple[TomlScalar, TomlScalar]] | None:
-    """List the steps of a monotone function of numbers; None if it is not one.
+def _step_codes(source: ColumnAxis, target: ColumnAxis, result: Indices) -> list[int] | None:
+    """List the first code of each step of a monotone function of numbers; None if it is not one.
 
     Each result is one interval with enough rows, and missing follows from missing only.
     """
@@ -205,17 +203,32 @@ def _step_pairs(
     if source.missing is not None and result[source.values] != target.values:
         return None
     starts = [0, *(np.flatnonzero(of_numbers[1:] != of_numbers[:-1]) + 1).tolist()]
-    results = [int(of_numbers[start]) for start in starts]
-    if len(set(results)) < len(results) or len(results) < 2:
+    if len(set(of_numbers[starts].tolist())) < len(starts) or len(starts) < 2:
         return None
     ends = [*starts[1:], source.values]
     rows = [int(source.counts[a:b].sum()) for a, b in zip(starts, ends, strict=True)]
-    if min(rows) < _MIN_RESULT_ROWS or 2 * len(results) > source.values:
+    if min(rows) < _MIN_RESULT_ROWS or 2 * len(starts) > source.values:
         return None
-    return [
-        (source.labels[start], target.labels[code])
-        for start, code in zip(starts, results, strict=True)
-    ]
+    return starts
+
+
+def _describe_steps(
+    source: ColumnAxis, target: ColumnAxis, result: Indices, starts: Sequence[int]
+) -> Dependency | None:
+    """Describe steps by a coarse bound of each, above the last number before it.
+
+    None if the only such bound is a number that few rows have.
+    """
+    pairs = []
+    for start in starts:
+        before = source.labels[start - 1] if start else None
+        first = source.coarse_bound(start, up=False, beyond=before)
+        if first is None and source.counts[start] >= MIN_BOUND_ROWS:
+            first = source.labels[start]
+        if first is None:
+            return None
+        pairs.append((first, target.labels[result[start]]))
+    return Dependency(source=source.name, target=target.name, pairs=tuple(pairs), by_steps=True)
 
 
 def _may_be_chance(source: ColumnAxis, target: ColumnAxis, result: Indices) -> bool:

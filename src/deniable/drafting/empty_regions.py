@@ -1,7 +1,7 @@
 """Empty regions of two columns: values, missing cells, and ends of ranges that no row combines.
 
 Listed values are compared value by value; ranges by their ends. A bound that few rows support is
-moved outward.
+moved outward, and every bound is rounded outward: it forbids less, and is no cell of a few rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -113,10 +113,11 @@ class AxisView:
             for code in frequent
         ] + ([] if axis.missing is None else [(codes < axis.values, present)])
 
-    def bound_mask(self, key: str, code: int) -> Mask:
-        """Mark the codes that a bound at ``code`` admits, without missing."""
+    def bound_mask(self, key: str, bound: TomlScalar) -> Mask:
+        """Mark the codes that a bound admits, without missing."""
+        before, after = self.axis.codes_beside(bound)
         codes = np.arange(self.axis.size)
-        return (codes < code) if key == "below" else (codes > code) & (codes < self.axis.values)
+        return (codes < before) if key == "below" else (codes >= after) & (codes < self.axis.values)
 
     def label(self, code: int) -> TomlScalar:
         """The value of a code; the text for missing."""
@@ -198,38 +199,36 @@ def _excluded_tails(by: AxisView, of: AxisView, events: Sequence[Event]) -> Iter
 
     Values with the same bound are merged.
     """
-    tails: dict[tuple[str, int], list[tuple[int, float]]] = {}
+    tails: dict[tuple[str, TomlScalar], list[tuple[int, float]]] = {}
     marginal = of.axis.counts[: of.axis.values]
     for index, (mask, _) in enumerate(events):
         own = np.bincount(of.axis.codes[mask[by.axis.codes]], minlength=of.axis.size)
-        for key, code, expected in _tails(own[: of.axis.values], marginal, of.rows, int(own.sum())):
-            tails.setdefault((key, code), []).append((index, expected))
-    for (key, code), found in tails.items():
-        condition = AxisCondition(column=of.axis.name, bounds=((key, of.axis.labels[code]),))
+        share = int(own.sum()) / of.rows
+        for key, code in _tails(own[: of.axis.values], marginal, share):
+            bound = of.axis.coarse_bound(code, up=key == "above")
+            if bound is None:
+                continue
+            expected = share * float(of.axis.counts[of.bound_mask(key, bound)].sum())
+            if expected >= MIN_EXPECTED_ROWS:
+                tails.setdefault((key, bound), []).append((index, expected))
+    for (key, bound), found in tails.items():
+        condition = AxisCondition(column=of.axis.name, bounds=((key, bound),))
         for among in _mergeable(events, [index for index, _ in found]):
             yield Exclusion(
                 conditions=(_merge(events, among), condition),
-                masks=(_merge_masks(events, among), of.bound_mask(key, code)),
+                masks=(_merge_masks(events, among), of.bound_mask(key, bound)),
                 expected=sum(expected for index, expected in found if index in among),
             )
 
 
-def _tails(
-    own: Counts, marginal: Counts, rows: int, own_rows: int
-) -> Iterator[tuple[str, int, float]]:
-    """Yield the empty tails of a distribution over codes: key, code of the bound, expected rows."""
+def _tails(own: Counts, marginal: Counts, share: float) -> Iterator[tuple[str, int]]:
+    """Yield the empty tails of a distribution over codes: key, and code of the bound."""
     seen = np.flatnonzero(own)
-    if not len(seen) or not own_rows:
+    if not len(seen):
         return
-    share, last = own_rows / rows, len(own) - 1
-    for key, code in (
-        ("below", _soften(own, marginal, int(seen[0]), share)),
-        ("above", last - _soften(own[::-1], marginal[::-1], last - int(seen[-1]), share)),
-    ):
-        tail = marginal[:code] if key == "below" else marginal[code + 1 :]
-        expected = share * float(tail.sum())
-        if expected >= MIN_EXPECTED_ROWS:
-            yield key, code, expected
+    last = len(own) - 1
+    yield "below", _soften(own, marginal, int(seen[0]), share)
+    yield "above", last - _soften(own[::-1], marginal[::-1], last - int(seen[-1]), share)
 
 
 def _soften(own: Counts, marginal: Counts, first: int, share: float) -> int:

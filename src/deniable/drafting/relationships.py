@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deniable.arrays import Reals
-from deniable.drafting.column_axes import column_axis
+from deniable.drafting.column_axes import ColumnAxis, column_axis
 from deniable.drafting.column_formulas import ColumnFormula, find_formulas, row_numbers
 from deniable.drafting.column_profile import ColumnProfile
 from deniable.drafting.dependencies import Dependency, find_dependencies, spread_rows
 from deniable.drafting.description import ColumnGuess
 from deniable.drafting.empty_regions import Exclusion
 from deniable.drafting.exclusions import find_exclusions
+from deniable.drafting.identifier_columns import measure_uniqueness
 
 _SAMPLE_ROWS = 1_000
 # Rows that must support an order.
@@ -49,7 +50,8 @@ def find_relationships(
 ) -> Relationships:
     """Find relationships between the columns of a table.
 
-    A column that is computed from others takes no part in further relationships.
+    A column that is computed from others takes no part in further relationships. A column that may
+    be a key has no constraints, and nothing is computed from it but a formula.
     """
     modelled = [j for j, guess in enumerate(guesses) if guess.draft.is_modelled]
     if columns[0].rows < _MIN_SUPPORT_ROWS or len(modelled) < 2:
@@ -61,6 +63,7 @@ def find_relationships(
         for j in modelled
         if columns[j].name not in computed
         and (axis := column_axis(columns[j], guesses[j])) is not None
+        and not _is_key_like(axis, guesses[j])
     ]
     dependencies = find_dependencies(axes)
     computed |= {dependency.target for dependency in dependencies}
@@ -75,6 +78,16 @@ def find_relationships(
     )
 
 
+def _is_key_like(axis: ColumnAxis, guess: ColumnGuess) -> bool:
+    """Whether a column may number persons or rows: what follows from its values says who they are.
+
+    An amount in whole numbers that hardly repeat is taken for one, too.
+    """
+    is_whole = axis.numbers is not None and guess.scale == "number" and not guess.decimals
+    seen = measure_uniqueness(axis.counts[: axis.values])
+    return guess.draft.may_be_unit or (is_whole and seen.is_nearly_unique)
+
+
 def _find_orders(
     columns: Sequence[ColumnProfile], guesses: Sequence[ColumnGuess], modelled: Sequence[int]
 ) -> list[tuple[str, str, bool]]:
@@ -82,7 +95,9 @@ def _find_orders(
 
     An order that follows from two others is left out.
     """
-    comparable = [j for j in modelled if guesses[j].scale is not None]
+    comparable = [
+        j for j in modelled if guesses[j].scale is not None and not guesses[j].draft.may_be_unit
+    ]
     usable = [j for j in comparable if len(columns[j].values) >= _MIN_ORDERED_VALUES]
     if len(usable) < 2:
         return []
