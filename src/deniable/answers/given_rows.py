@@ -15,6 +15,7 @@ import polars as pl
 from deniable.answers.given_column import GivenColumn, given_column
 from deniable.arrays import CODE, Codes, Counts, Mask
 from deniable.data.batches import iter_batches
+from deniable.data.cell_faults import count_affected
 from deniable.data.codec import CellSource
 from deniable.data.csv_reader import CsvFile
 from deniable.data.dataframes import UNNAMED_TABLE, import_frame
@@ -201,7 +202,7 @@ def _require_cells(frame: pl.LazyFrame, columns: Sequence[GivenColumn], source: 
         numbers = source.record_numbers([firsts[j] for j in wrong])
         for j, number in list(zip(wrong, numbers, strict=True))[:MAX_ITEMS_IN_MESSAGE]:
             noun = source.record_noun
-            affected = f"{counts[j]:,} {noun}s have" if counts[j] > 1 else f"1 {noun} has"
+            affected = count_affected(counts[j], noun)
             place = f"{noun} {number:,} of {source.table_name}"
             lines.append(messages[j].format(place=place, affected=affected))
         raise DataError("\n  ".join(lines))

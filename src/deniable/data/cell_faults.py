@@ -1,6 +1,7 @@
 """Invalid cells: their kind, number and first row, and messages that describe how to fix them.
 
-No message shows a cell.
+No message shows a cell, and faults are counted up to a bound: an error ends in logs, and the number
+of lines that have a fault may be nearly all of them.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from deniable.schema.grid import Grid
 
 FaultKind = Literal["missing", "malformed", "outside"]
 FAULT_KINDS: tuple[FaultKind, ...] = ("missing", "malformed", "outside")
+
+# Faulty lines are counted up to here in messages.
+_MAX_COUNTED = 100
 
 _VALUE_HIDDEN = "(not shown: input records are confidential)"
 
@@ -31,10 +35,16 @@ class CellFault:
     def describe(self, *, where: str, record_noun: str) -> str:
         """Describe the fault, its location, its frequency and the fix, without showing a cell."""
         fault, fix = _FAULT_DESCRIPTIONS[self.kind](self.attribute)
-        affected = (
-            f"{self.count:,} {record_noun}s have" if self.count > 1 else f"1 {record_noun} has"
-        )
+        affected = count_affected(self.count, record_noun)
         return f'column "{self.attribute.name}", {where}: {fault}. {affected} this fault. {fix}'
+
+
+def count_affected(number: int, noun: str, *, one: str = "has", several: str = "have") -> str:
+    """Say how many have a fault, as the beginning of a sentence: "5 lines have"."""
+    if number == 1:
+        return f"1 {noun} {one}"
+    counted = number if number <= _MAX_COUNTED else f"More than {_MAX_COUNTED}"
+    return f"{counted} {noun}s {several}"
 
 
 def find_faults(attribute: Attribute, faults: pl.Series) -> list[CellFault]:

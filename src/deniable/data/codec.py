@@ -19,7 +19,7 @@ from deniable.data.batches import (
     find_all_faults,
     iter_batches,
 )
-from deniable.data.cell_faults import CellFault
+from deniable.data.cell_faults import CellFault, count_affected
 from deniable.data.column_encoder import CellOrigin, ColumnEncoder
 from deniable.data.declared_columns import MAX_ITEMS_IN_MESSAGE, require_columns
 from deniable.data.polars_errors import polars_errors_as
@@ -332,11 +332,10 @@ def _missing_owner_error(codec: Codec, row: int, rows: int, source: CellSource) 
     """Build the error for records without an owner."""
     [number] = source.record_numbers([row])
     noun = source.record_noun
-    affected = f"{rows:,} {noun}s have" if rows > 1 else f"1 {noun} has"
     return DataError(
         f'column "{codec.schema.unit}", {noun} {number:,} of {source.table_name}: the cell is '
-        f"missing, so the unit of the record is unknown. {affected} this fault. Fill it in, or set "
-        'outside = "drop" for this column.'
+        f"missing, so the unit of the record is unknown. {count_affected(rows, noun)} this fault. "
+        'Fill it in, or set outside = "drop" for this column.'
     )
 
 

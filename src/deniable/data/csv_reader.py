@@ -20,6 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from deniable.arrays import Indices
+from deniable.data.cell_faults import count_affected
 from deniable.data.codec import (
     CellSource,
     Codec,
@@ -125,7 +126,7 @@ class CsvFile:
         line, count = mismatched[0]
         cells = "1 cell" if count == 1 else f"{count} cells"
         fault = f"has {cells} where the header has {width}" if count else "is blank"
-        affected = f"{len(mismatched):,} records do" if len(mismatched) > 1 else "1 record does"
+        affected = count_affected(len(mismatched), "record", one="does", several="do")
         raise DataError(
             f"line {line:,} of {self.path.name} {fault}. {affected} not match the header. Quote "
             "cells that contain a comma or a line break, and remove blank or broken lines, and "
