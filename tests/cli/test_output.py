@@ -165,9 +165,10 @@ def test_an_evaluation_prints_the_relations_and_the_sample_equivalent(
     show_metrics(metrics, Path("o"))
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.startswith("Good. These records")
-    assert "- Associations (Cramér's V above 0.15): real rows have them in" in printed
+    assert "- Relations: 100 % of the strength of associations" in printed
+    assert "- Predicting home: the best model" in printed
     assert "- Sample equivalent: for pairs of columns, these records are as good as" in printed
-    assert printed.index("Associations") < printed.index("Confidential")
+    assert printed.index("Relations") < printed.index("Confidential")
     show_metrics(replace(metrics, findings=None), Path("o"))
     assert capsys.readouterr().out.startswith("Report in o")
 

@@ -50,7 +50,7 @@ def test_relations_are_in_the_metrics_and_in_the_report(internal):
     metrics, out = internal
     found = json.loads((out / "metrics.json").read_text())
     assert found["relations"] == json.loads(json.dumps(metrics.findings.relations.document()))
-    assert found["verdict"]["relations_kept"] == found["relations"]["kept"]
+    assert found["verdict"]["measures"]["relations"]["value"] == found["relations"]["kept"]
     text = (out / "report.html").read_text()
     assert text.index("Relations between columns") < text.index("Privacy guarantee")
     assert "Sample equivalent" in text

@@ -23,6 +23,8 @@ def test_learning_from_independent_columns_is_guessing(tables, small_schema, lit
     assert forest["real"].agreement == 1
     assert forest["real"].value > found.baseline + 0.1
     assert forest["released"].value < forest["real"].value - 0.1
+    assert forest["real"].beats_guessing
+    assert not forest["marginals"].beats_guessing
     interval = forest["released"].interval
     assert interval is not None
     low, high = interval
@@ -41,6 +43,7 @@ def test_a_number_is_predicted_by_regression(tables, small_schema, little):
     assert ridge["released"].interval is None
     document: dict[str, Any] = found.document()
     assert "explained" in document["linear"]["released"]
+    assert ridge["real"].beats_guessing
 
 
 def test_rows_with_a_missing_number_are_not_tested():

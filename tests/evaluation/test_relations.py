@@ -110,9 +110,8 @@ def test_a_copy_keeps_everything_and_independent_columns_nothing(compared):
     none = measure_relations(
         ATTRIBUTES, EvaluationTables.of(real, mixed, holdout, key=0), real, key=0
     )
-    for share in (none.kept, none.kept_by_chance):
-        assert share is not None
-        assert share < 0.15
+    assert none.kept is not None
+    assert none.kept < 0.15
     assert none.lost
     assert not none.well_kept
 
@@ -142,13 +141,14 @@ def test_an_exaggeration_counts_as_much_as_a_loss(real, released, kept):
 
 
 def with_kept(found, *, correlations=5, **kept):
-    """The same relations with other kept shares; real rows keep everything."""
+    """The same relations with other kept shares; independent columns keep nothing."""
     names = ("associations_kept", "correlations_kept", "gaps_kept")
     return replace(
         found,
         correlations=correlations,
         released=replace(found.released, **dict(zip(names, kept["released"], strict=True))),
         reals=replace(found.reals, **dict(zip(names, kept["reals"], strict=True))),
+        independent=replace(found.independent, **dict.fromkeys(names, 0.0)),
     )
 
 
@@ -160,12 +160,13 @@ def with_kept(found, *, correlations=5, **kept):
         ((0.4, 0.8, 0.6), (1, 1, 1), 2, 0.5),  # two correlations are left out
         ((0.4, None, None), (1, None, None), 0, 0.4),
         ((-0.5, 1.0, 0.5), (1, 1, 1), 5, 0.5),  # reversed is nothing, not less
-        ((0.1, 0.1, 0.1), (0.1, 0.1, 0.1), 5, 0.2),  # real rows that keep nothing prove nothing
+        ((0.1, 0.1, 0.1), (0.3, 0.3, 0.3), 5, 0.2),  # as a share of at least a half
+        ((0.05, 0.05, 0.05), (0.05, 0.05, 0.05), 5, None),  # real rows that keep nothing
     ],
 )
 def test_the_kept_share_is_the_mean_of_three(found, released, reals, correlations, kept):
     relations = with_kept(found, released=released, reals=reals, correlations=correlations)
-    assert relations.kept == pytest.approx(kept)
+    assert relations.kept == (None if kept is None else pytest.approx(kept))
 
 
 def test_nothing_is_kept_or_lost_if_nothing_is_strong():
@@ -192,7 +193,10 @@ def test_a_table_without_numbers_has_associations_only(compared):
     by_real_rows = found.reals.associations_kept
     assert by_real_rows is not None
     assert found.kept is not None
-    assert found.kept * by_real_rows == pytest.approx(found.released.associations_kept)
+    released, by_chance = (
+        figures.associations_kept / by_real_rows for figures in (found.released, found.independent)
+    )
+    assert found.kept == pytest.approx((released - by_chance) / (1 - by_chance))
 
 
 def test_one_column_has_no_relations(compared):

@@ -1,15 +1,27 @@
-"""The verdict: a copy is good, noise is poor, a lost group is named."""
+"""The verdict: one table of measures gives grade and sentences; a copy is good, noise is poor."""
 
+import math
+from dataclasses import replace
+
+import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deniable.evaluation import verdict
+from deniable.evaluation.distances import Distances
+from deniable.evaluation.distinguishability import ClassifierRound, Distinguishability
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.evaluate import evaluate
+from deniable.evaluation.ml_efficacy import MlEfficacy, Score
 from deniable.evaluation.relation_figures import RelationFigures
 from deniable.evaluation.relations import Association, Relations
 from deniable.evaluation.sample_equivalent import SampleEquivalent
-from deniable.evaluation.verdict import describe_relations
+from deniable.evaluation.subgroups import Subgroup, SubgroupFindings
+from deniable.evaluation.verdict import MEASURES, Finding, Verdict, describe_relations, judge
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
 
 pytestmark = pytest.mark.slow
 
@@ -23,10 +35,8 @@ def test_a_copy_of_the_table_is_good_and_noise_is_poor(small_table, small_schema
     )
     poor = evaluate(small_table, noise, small_schema, target="home", effort=effort)
     assert poor.findings.verdict.grade == "poor"
-    assert poor.findings.verdict.kept is not None
-    assert copy.findings.verdict.kept is not None
-    assert poor.findings.verdict.kept < 0.3
-    assert copy.findings.verdict.kept > 0.9
+    assert poor.findings.verdict.values["pairs"] < 0.3
+    assert copy.findings.verdict.values["pairs"] > 0.9
 
 
 def test_a_release_that_lost_a_group_is_at_best_fair_and_names_it(small_table, small_schema):
@@ -34,34 +44,69 @@ def test_a_release_that_lost_a_group_is_at_best_fair_and_names_it(small_table, s
     without = small_table.filter(pl.col("pet") != "pangolin")
     found = evaluate(small_table, without, small_schema, target="home", effort=effort)
     assert found.findings.verdict.grade != "good"
+    assert "small groups lost" in found.findings.verdict.headline
     assert "pet pangolin" in found.findings.verdict.findings[-1]
 
 
+# Grade
+
+
+def verdict_of(**values):
+    return Verdict(results=(Finding(sentence="", values=values),))
+
+
 @pytest.mark.parametrize(
-    ("kept", "relations", "lost", "gone", "grade"),
+    ("values", "grade"),
     [
-        (0.6, 0.8, 0.04, False, "good"),
-        (0.59, 0.8, 0.04, False, "fair"),
-        (0.6, 0.79, 0.04, False, "fair"),
-        (0.6, 0.8, 0.041, False, "fair"),
-        (0.9, 0.9, 0.0, True, "fair"),
-        (0.9, 0.4, 0.1, False, "fair"),
-        (0.9, 0.39, 0.0, False, "poor"),  # a small distance does not make up for lost relations
-        (0.29, 0.4, 0.0, False, "fair"),
-        (0.29, None, 0.0, False, "poor"),
-        (0.9, 0.9, 0.101, True, "poor"),
-        (None, None, 0.0, False, "good"),
-        (None, 0.2, 0.0, False, "poor"),  # a tiny table: distances show nothing, relations do
+        ({"relations": 0.8, "pairs": 0.6, "columns": 0.0, "learning": 0.0, "groups": 0}, "good"),
+        ({"relations": 0.79, "pairs": 0.6}, "fair"),
+        ({"relations": 0.8, "pairs": 0.59}, "fair"),
+        ({"relations": 0.4, "pairs": 0.9}, "fair"),
+        ({"relations": 0.39, "pairs": 0.9}, "poor"),
+        ({"relations": 0.9, "pairs": 0.049}, "poor"),
+        ({"pairs": 0.05}, "fair"),
+        ({"learning": 0.0399}, "good"),
+        ({"learning": 0.04}, "fair"),
+        ({"learning": 0.1}, "poor"),
+        ({"learning": 0.03, "learnt": 0.4}, "fair"),
+        ({"relations": 0.98, "groups": 1}, "fair"),
+        ({"columns": 0.1}, "fair"),
+        ({"columns": 0.5}, "poor"),
+        ({"columns": 0.0}, "good"),
+        ({"groups": 0}, "unknown"),  # that no group is lost does not make a release good
+        ({}, "unknown"),
     ],
 )
-def test_grades_follow_the_printed_rules(kept, relations, lost, gone, grade):
-    assert verdict._grade(kept, relations, lost, gone=gone, is_independent=False) == grade
-    assert verdict._grade(kept, relations, lost, gone=gone, is_independent=True) == "poor"
+def test_the_grade_is_the_worst_of_what_was_measured(values, grade):
+    assert verdict_of(**values).grade == grade
 
 
 def test_the_rules_are_printed_with_the_limits_of_the_grades():
-    for limit in ("80 %", "60 %", "40 %", "30 %", "4 points", "10 points", "half of its share"):
+    for limit in ("80 %", "60 %", "40 %", "5 %", "4 points", "10 points", "half of its share"):
         assert limit in verdict.GRADING_RULES
+    for each in MEASURES:
+        assert (each.poor_rule == "") == math.isinf(each.poor)
+        assert each.good_rule in verdict.GRADING_RULES
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([each.name for each in MEASURES]), st.floats(-0.5, 1.5), max_size=7
+    )
+)
+def test_the_headline_has_exactly_the_reasons_of_the_grade(values):
+    found = verdict_of(**values)
+    for each in MEASURES:
+        grade = found.grades.get(each.name)
+        for reason, of in zip(each.reasons, ("fair", "poor"), strict=True):
+            named = bool(reason) and f"{reason}" in found.headline
+            assert named == (bool(reason) and grade == of == found.grade)
+    assert ("can replace" in found.headline) == (found.grade == "good")
+
+
+def test_without_relations_only_single_columns_are_praised():
+    assert verdict_of(columns=0.0).headline.startswith("In single columns")
+    assert verdict_of(relations=0.9).headline.startswith("These records can replace")
 
 
 # Relations
@@ -96,42 +141,139 @@ def relations_of(
     )
 
 
-@pytest.mark.parametrize(
-    ("kept", "pairs", "is_independent"),
-    [
-        (0.05, 0.01, True),  # no relation is left, at whatever distance
-        (0.3, 0.2, True),
-        (0.3, 0.1, False),
-        (0.5, 0.2, False),  # relations are left, though cells are as far
-    ],
-)
-def test_records_no_better_than_independent_columns_are_called_so(kept, pairs, is_independent):
-    relations = relations_of(kept, pairs=pairs)
-    assert verdict._is_independent(relations) == is_independent
-    headline = verdict._headline("poor", kept, is_independent=is_independent)
-    assert ("no better than independent columns" in headline) == is_independent
-    words = verdict._about_pairs(relations, verdict._dependence_kept(relations))
-    assert ("no better than independent columns" in words) == (pairs == 0.2)
+# Any figures
+
+
+def learning_of(real, released, guessing, *, beats=True, task="classification"):
+    def score(value, beats_guessing):
+        return Score(
+            value=value,
+            interval=None,
+            spread=(value, value),
+            agreement=1.0,
+            beats_guessing=beats_guessing,
+        )
+
+    scores = {"real": score(real, beats), "released": score(released, True)}
+    return MlEfficacy(
+        target="income",
+        task=task,
+        scores={"forest": scores},
+        baseline=guessing,
+        rows=100,
+        test_rows=100,
+        runs=1,
+        held_out=False,
+    )
+
+
+def group_of(*, is_lost):
+    return Subgroup(
+        attribute="pet",
+        value="pangolin",
+        rows=60,
+        share=0.01,
+        released=0.0,
+        distance=1.0,
+        chance=0.1,
+        is_lost=is_lost,
+    )
+
+
+def judged(relations, learning, columns, lost):
+    rounds = ClassifierRound(accuracy=0.5, interval=(0.4, 0.6), trained_on=10, tested_on=10)
+    one = Distances(names=(("a",), ("b",)), values=(columns, 0.0))
+    same = Distances(names=(("a",), ("b",)), values=(0.01, 0.0))
+    return judge(
+        {"attributes": {"released": one, "reals": same}},
+        relations,
+        learning,
+        Distinguishability(rounds={"released": rounds, "marginals": rounds}, held_out=False),
+        SubgroupFindings(subgroups=tuple(group_of(is_lost=each < lost) for each in range(5))),
+    )
+
+
+WORDS_OF_POOR = ("no better than independent columns would be",)
+WORDS_OF_FAULTS = ("Do not use these records to describe", "Unlike such a sample")
+
+
+@st.composite
+def any_relations(draw):
+    kept = draw(st.none() | st.floats(-1, 1))
+    rows = draw(st.sampled_from([40, 1_000, 100_000]))
+    strength = 0.0 if kept is None else 1.0
+    return relations_of(kept, pairs=draw(st.floats(0, 0.3)), compared=rows, strength=strength)
+
+
+@st.composite
+def any_learning(draw):
+    real, released = draw(st.floats(0.32, 1)), draw(st.floats(0, 1))
+    return learning_of(real, released, 0.3, beats=draw(st.booleans()))
+
+
+@given(any_relations(), any_learning(), st.floats(0, 1), st.integers(0, 5))
+def test_no_sentence_contradicts_the_grade(relations, learning, columns, lost):
+    found = judged(relations, learning, columns, lost)
+    text = " ".join(found.findings)
+    if any(words in text for words in WORDS_OF_POOR):
+        assert found.grade == "poor"
+    if any(words in text for words in WORDS_OF_FAULTS):
+        assert found.grade in ("fair", "poor")
+    if "loses nothing" in text:
+        assert "cannot be predicted" not in text
+        assert learning.scores["forest"]["real"].beats_guessing
+        assert found.grades["learning"] == "good"
+    assert ("cannot be predicted" in text) == ("learning" not in found.grades)
+    assert ("too few to judge them" in text) <= ("relations" not in found.grades)
+
+
+def test_nothing_is_lost_only_where_real_rows_are_better_than_guessing():
+    """70.2 % against 70.2 %, and guessing gives 70.2 %."""
+    words = judged(None, learning_of(0.702, 0.702, 0.702, beats=False), 0.0, 0).findings[1]
+    assert "cannot be predicted from the others" in words
+    assert "loses nothing" not in words
+    words = judged(None, learning_of(0.9, 0.9, 0.702), 0.0, 0).findings[1]
+    assert "loses nothing" in words
+    assert "guessing is correct 70.2" in words.replace("\xa0", " ")
+
+
+def test_a_lost_group_is_the_reason_of_a_fair_grade_not_the_relations():
+    found = judged(relations_of(0.98), learning_of(0.9, 0.9, 0.5), 0.0, 1)
+    assert found.grade == "fair"
+    assert found.headline.endswith(
+        "before you rely on these records: some small groups lost more than half of their share."
+    )
+
+
+def test_records_no_better_than_independent_columns_are_poor():
+    found = judged(relations_of(0.5, pairs=0.2), None, 0.0, 0)
+    assert "no better than independent columns would be" in found.findings[1]
+    assert found.grade == "poor"
+    assert "no better than independent columns" in found.headline
 
 
 def test_what_chance_makes_of_no_relation_is_no_relation():
     """In a table of few rows, independent columns seem to keep some relations, too."""
-    assert verdict._is_independent(relations_of(0.5, by_chance=0.45))
-    assert not verdict._is_independent(relations_of(0.5, by_chance=0.2))
-    assert verdict._is_independent(relations_of(0.15, compared=100))
-    assert not verdict._is_independent(relations_of(0.15, compared=1_000))
+    assert relations_of(0.5, by_chance=0.45).kept == pytest.approx(0.05 / 0.55)
+    assert relations_of(0.5, by_chance=0.2).kept == pytest.approx(0.3 / 0.8)
+
+
+@pytest.mark.parametrize(("by_chance", "rows"), [(0.9, 10_000), (0.5, 10), (0.0, 20)])
+def test_rows_that_cannot_show_relations_are_left_out_of_the_grade(by_chance, rows):
+    relations = relations_of(0.1, by_chance=by_chance, compared=rows, strength=0.6)
+    assert relations.kept is None
+    found = judged(relations, None, 0.0, 0)
+    assert "relations" not in found.grades
+    assert "rows are too few to judge them" in found.findings[0]
 
 
 def test_a_table_without_relations_is_not_blamed_for_having_lost_them():
     relations = relations_of(None, pairs=0.021, independent=0.021, strength=0.0)
-    assert not verdict._is_independent(relations)
-    assert "nearly independent" in verdict._about_pairs(relations, None)
+    found = judged(relations, None, 0.0, 0)
+    assert found.grade == "good"
+    assert "no two columns of the real rows have a strong relation" in found.findings[0]
+    assert "do not show whether dependence was kept" in found.findings[1]
     assert "there are none in the real rows" in describe_relations(relations)[0]
-
-
-def test_the_headline_names_the_cause():
-    assert "models trained on them" in verdict._headline("poor", 0.7, is_independent=False)
-    assert "single columns" in verdict._headline("poor", 0.2, is_independent=False)
 
 
 @pytest.mark.parametrize(
@@ -168,12 +310,47 @@ def test_relations_are_described_with_those_of_real_rows():
     assert " 0 % was kept" in reversed_
 
 
-def test_few_rows_of_independent_columns_are_not_fair(small_schema, small_table):
+@pytest.mark.parametrize("rows", [40, 60])
+def test_few_rows_of_independent_columns_are_not_praised(small_schema, small_table, rows):
     """Half a table of 60 rows is as far from the other half as independent columns are."""
     effort = Effort(runs=1, rows=100, trees=5, game=30)
-    few = small_table.head(60)
+    few = small_table.head(rows)
     shuffled = few.select(pl.col(name).shuffle(seed=at) for at, name in enumerate(few.columns))
     found = evaluate(few, shuffled, small_schema, target="home", effort=effort).findings.verdict
-    assert found.grade == "poor"
-    assert found.is_independent
-    assert "no better than independent columns" in found.headline
+    assert found.grade in ("poor", "unknown")
+    assert "can replace" not in found.headline
+
+
+@pytest.fixture(scope="module")
+def independent_table():
+    """Nothing can be predicted: 3,000 rows of independent columns."""
+    rng = np.random.default_rng(5)
+    columns = {name: rng.choice(["x", "y", "z"], 3_000, p=[0.702, 0.2, 0.098]) for name in "abcd"}
+    attributes = [Attribute(name=n, kind="categorical", values=("x", "y", "z")) for n in "abcd"]
+    return pl.DataFrame(columns), Schema(tuple(attributes))
+
+
+def test_a_table_with_nothing_to_predict_is_said_to_be_one(independent_table):
+    table, schema = independent_table
+    effort = Effort(runs=1, rows=2_000, trees=5, game=500)
+    found = evaluate(table, table.sample(fraction=1.0, seed=1), schema, effort=effort).findings
+    text = " ".join(found.verdict.findings)
+    assert "cannot be predicted from the others" in text
+    assert "loses nothing" not in text
+    assert "this shows little" in text
+    assert not {"relations", "pairs", "learning"} & set(found.verdict.grades)
+
+
+def test_the_default_target_has_the_strongest_relations(small_table, small_schema):
+    effort = Effort(runs=1, rows=200, trees=2, game=50)
+
+    def target(schema, table=small_table):
+        return evaluate(table, table, schema, effort=effort).findings.learning.target
+
+    found = evaluate(small_table, small_table, small_schema, effort=effort).findings
+    means = {
+        name: np.mean([a.real for a in found.relations.associations if name in a.names])
+        for name in small_schema.names
+    }
+    assert found.learning.target == max(means, key=means.get)
+    assert target(replace(small_schema, target=("pet", "home"))) == "pet"

@@ -190,6 +190,13 @@ Json = Annotated[
     typer.Option(_JSON_FLAG, help="Print one JSON object.", rich_help_panel=OUTPUT_PANEL),
 ]
 Target = Annotated[
+    str | None,
+    typer.Option(
+        help="Column that learners predict. [first target of the run, or the most associated]",
+        show_default=False,
+    ),
+]
+LastTarget = Annotated[
     str | None, typer.Option(help="Column that learners predict. [the last]", show_default=False)
 ]
 Thorough = Annotated[

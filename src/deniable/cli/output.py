@@ -237,11 +237,9 @@ def _advise(certificate: "Certificate", out: Path) -> str:
 def show_metrics(metrics: "Metrics", out: Path) -> None:
     """Print the verdict of an evaluation, and where its report is."""
     if metrics.findings is not None:
-        from deniable.evaluation.verdict import describe_relations
-
-        verdict, relations = metrics.findings.verdict, metrics.findings.relations
+        verdict = metrics.findings.verdict
         print_text(f"{verdict.grade.capitalize()}. {verdict.headline}")
-        for sentence in () if relations is None else describe_relations(relations):
+        for sentence in verdict.findings:
             print_wrapped(f"- {sentence}", indent="  ")
         print_line()
         print_text("Confidential: the report is measured on real rows.")

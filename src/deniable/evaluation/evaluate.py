@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from itertools import accumulate
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 import polars as pl
@@ -20,8 +21,8 @@ from deniable.evaluation.marginals import measure_marginals
 from deniable.evaluation.metrics import Edition, Findings, Metrics
 from deniable.evaluation.ml_efficacy import measure_ml_efficacy, target_column
 from deniable.evaluation.reference_tables import EvaluationTables
-from deniable.evaluation.relations import measure_relations
-from deniable.evaluation.release_claim import find_released, read_claim
+from deniable.evaluation.relations import Relations, measure_relations
+from deniable.evaluation.release_claim import ReleaseClaim, find_released, read_claim
 from deniable.evaluation.report import write_report
 from deniable.evaluation.subgroups import measure_subgroups
 from deniable.evaluation.verdict import judge
@@ -36,12 +37,12 @@ from deniable.workers import Progress, no_progress
 WHOLE_REPORT = "whole report"
 _STAGE_SHARES = {
     "read the tables": 5,
+    "verify the release": 20,
     "relations": 7,
     "distances": 3,
     "learning": 42,
     "distinguishability": 20,
     "small groups": 3,
-    "verify the release": 20,
 }
 _FIRST_REPORT = Effort.quick()
 
@@ -69,7 +70,8 @@ def evaluate(
         schema: The schema of all tables, or the path of its TOML file.
         holdout: Real rows that the release was not learnt from, used as the reference. Without
             them the reference is ``real``, and the metrics state so.
-        target: The attribute that learners predict; None: the last one of the schema.
+        target: The attribute that learners predict; None: the first target of the release or of
+            the schema, or else the one with the largest mean association with the others.
         out: A new folder for report.html and metrics.json; None: write nothing.
         edition: "internal" for people who may see the real table. "public" for everyone: it uses
             only the manifest and the artefact.
@@ -139,12 +141,13 @@ def _evaluate_internal(
     tables = EvaluationTables.of(codes, released, other, key=effort.key)
     progress("read the tables", 1, 1)
     rows = {"real": len(codes), **({} if other is None else {"holdout": len(other)})}
-    findings = _measure_findings(
-        tables, codes, schema, rows=rows, target=target, effort=effort, progress=progress
-    )
     progress("verify the release", 0, 1)
     claim = read_claim(synthetic)
     progress("verify the release", 1, 1)
+    target = target or _target_of_run(schema, claim)
+    findings = _measure_findings(
+        tables, codes, schema, rows=rows, target=target, effort=effort, progress=progress
+    )
     return Metrics(edition="internal", claim=claim, findings=findings)
 
 
@@ -165,11 +168,10 @@ def _measure_findings(
     )
     progress("relations", 1, 1)
     distances = distances_by_width(schema, tables, progress=_stage_progress(progress, "distances"))
-    learning = None
-    if len(schema.names) > 1:
-        learning = measure_ml_efficacy(
-            tables, schema, effort, target=target, progress=_stage_progress(progress, "learning")
-        )
+    target = target or _most_associated(schema, relations)
+    learning = measure_ml_efficacy(
+        tables, schema, effort, target=target, progress=_stage_progress(progress, "learning")
+    )
     game = measure_distinguishability(
         tables, effort, progress=_stage_progress(progress, "distinguishability")
     )
@@ -189,6 +191,23 @@ def _measure_findings(
         verdict=judge(distances, relations, learning, game, groups),
         effort=effort,
     )
+
+
+def _target_of_run(schema: Schema, claim: ReleaseClaim | None) -> str | None:
+    """Return the first target of a release, else of its schema; None if there is none."""
+    targets = None if claim is None else claim.parameters.get("target")
+    first = targets[0] if isinstance(targets, list) and targets else None
+    return first if first in schema.names else next(iter(schema.target), None)
+
+
+def _most_associated(schema: Schema, relations: Relations | None) -> str:
+    """Find the column whose mean association with the others is largest in real rows."""
+    found: dict[str, list[float]] = {}
+    for each in () if relations is None else relations.associations:
+        for name in each.names:
+            found.setdefault(name, []).append(each.real)
+    means = {name: fmean(found.get(name, [0.0])) for name in schema.names}
+    return max(means, key=lambda name: means[name])
 
 
 def distances_by_width(

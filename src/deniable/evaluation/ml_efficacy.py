@@ -18,6 +18,8 @@ from deniable.schema.schema import Schema
 _MAX_NUMERIC_CLASSES = 20
 # A forest stores the share of every class in every leaf, so the rarest classes are merged.
 _MAX_CLASSES = 50
+# A model is better than guessing from this many standard errors of its gain.
+_MIN_STANDARD_ERRORS = 3
 # Random streams of the key, apart from those of the reference tables and of distinguishability.
 _TEST_STREAM, _ROWS_STREAM = 99, 100
 
@@ -35,12 +37,14 @@ class Score:
         spread: The worst and the best run.
         agreement: Share of predictions that equal those of the same learner trained on real rows;
             for regression the correlation of the two predictions.
+        beats_guessing: Whether it is better than guessing, beyond the chance of the test rows.
     """
 
     value: float
     interval: Interval | None
     spread: Interval
     agreement: float
+    beats_guessing: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +70,11 @@ class MlEfficacy:
     test_rows: int
     runs: int
     held_out: bool
+
+    @property
+    def best(self) -> str:
+        """The best learner on real rows."""
+        return max(self.scores, key=lambda name: self.scores[name]["real"].value)
 
     def document(self) -> dict[str, object]:
         """Return the JSON form used in metrics.json."""
@@ -97,21 +106,25 @@ def measure_ml_efficacy(
     schema: Schema,
     effort: Effort,
     *,
-    target: str | None = None,
+    target: str,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
-) -> MlEfficacy:
+) -> MlEfficacy | None:
     """Train every learner on real, released and independent-column rows; test on real rows.
+
+    None if there is only one attribute.
 
     Args:
         tables: Training and test tables.
         schema: The schema of all tables.
         effort: Number of runs and their sizes.
-        target: The attribute to predict; None: the last one of the schema.
+        target: The attribute to predict.
         progress: Called with the work done and the total.
 
     Raises:
-        ConfigError: The schema has no such attribute, or only one attribute.
+        ConfigError: The schema has no such attribute.
     """
+    if len(schema.names) < 2:
+        return None
     column = target_column(schema, target)
     rng = Keyed(effort.key).at("records", _TEST_STREAM)
     tables = replace(tables, test=sample_rows(tables.test, effort.test_rows, rng))
@@ -255,7 +268,25 @@ class LearningTask:
             interval=wilson_interval(value, len(self.truth)) if by_class else None,
             spread=spread(values),
             agreement=float(np.mean(agreements)),
+            beats_guessing=self._beats_guessing(predictions),
         )
+
+    def _beats_guessing(self, predictions: Sequence[Reals]) -> bool:
+        """Whether the gain over guessing, row by row, is more than chance, in the mean of runs."""
+        if not len(self.truth):
+            return False
+        gain = np.mean([self._gains(predicted) for predicted in predictions], axis=0)
+        error = float(gain.std()) / np.sqrt(len(gain))
+        return bool(gain.mean() > _MIN_STANDARD_ERRORS * error)
+
+    def _gains(self, predicted: Reals) -> Reals:
+        """What each test row adds to a score, beyond the most common class or the mean."""
+        truth = self.truth
+        if self.task == "regression":
+            return np.asarray((truth - truth.mean()) ** 2 - (truth - predicted) ** 2)
+        classes, counts = np.unique(truth, return_counts=True)
+        most_common = classes[counts.argmax()]
+        return np.asarray((predicted == truth) * 1.0 - (truth == most_common))
 
     def baseline(self) -> float:
         """Score the most common class; for regression the mean, whose R² is 0."""

@@ -33,6 +33,8 @@ _ROWS_STREAM, _SETS_STREAM = 4, 5
 _MIN_KEPT, _MAX_LOST = 0.8, 0.5
 # What other real rows keep is the unit, but not below this: in a tiny table it is mostly chance.
 _MIN_KEPT_BY_REAL_ROWS = 0.5
+# Other real rows must keep this much more than independent columns keep by chance.
+_MIN_KEPT_ABOVE_CHANCE = 0.1
 # Strong rank correlations from which they count.
 _MIN_CORRELATIONS = 3
 
@@ -96,23 +98,30 @@ class Relations:
         return tuple(each for each in self.strong if each.kept >= _MIN_KEPT)
 
     @property
-    def kept(self) -> float | None:
-        """Share of the relations that was kept: 0 is none, 1 is as much as other real rows keep.
-
-        The mean for associations, rank correlations and group gaps, as far as there are some. One
-        or two strong correlations do not count as much as many associations: they are left out.
-        None if nothing is strong.
-        """
-        return self._kept_by(self.released)
+    def has_strong(self) -> bool:
+        """Whether real rows have a strong relation."""
+        return bool(self.strong) or self.correlations > 0
 
     @property
-    def kept_by_chance(self) -> float | None:
-        """The same share for independent columns: above 0 in a table of few rows."""
-        return self._kept_by(self.independent)
+    def kept(self) -> float | None:
+        """Share of the relations that was kept: 0 is as much as independent columns, by chance.
 
-    def _kept_by(self, figures: RelationFigures) -> float | None:
-        if not self.strong and not self.correlations:
+        1 is as much as other real rows keep. The mean for associations, rank correlations and group
+        gaps, as far as there are some. One or two strong correlations do not count as much as many
+        associations: they are left out. None if nothing is strong, or if rows are so few that other
+        real rows keep hardly more than independent columns.
+        """
+        # The error of a strength is about 1/√rows, and other real rows are a half of the table.
+        error = (2 / self.rows) ** 0.5
+        if not self.has_strong or max(each.real for each in self.associations) < 3 * error:
             return None  # gaps have a slope even then, but it is one of noise
+        released, reals, chance = map(self._kept_by, (self.released, self.reals, self.independent))
+        if reals < chance + _MIN_KEPT_ABOVE_CHANCE + error:
+            return None
+        return max(0.0, released - chance) / (1 - chance)
+
+    def _kept_by(self, figures: RelationFigures) -> float:
+        """Share of the relations of other real rows, in [0, 1]: above 0 by chance for few rows."""
         names = ["associations_kept", "gaps_kept"]
         if self.correlations >= _MIN_CORRELATIONS or not self.strong:
             names.append("correlations_kept")
@@ -122,7 +131,7 @@ class Relations:
             for one, other in found
             if one is not None
         ]
-        return float(np.mean(shares))
+        return float(np.mean(shares)) if shares else 0.0
 
     def document(self) -> dict[str, object]:
         """Return the JSON form used in metrics.json."""

@@ -1,6 +1,7 @@
-"""Verdict on a release: a grade by printed rules, and the findings behind it in words."""
+"""Verdict on a release: a grade, and sentences. Both are made from the same table of measures."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,74 +13,222 @@ from deniable.evaluation.relation_figures import MIN_ASSOCIATION, MIN_CORRELATIO
 from deniable.evaluation.relations import Relations
 from deniable.evaluation.subgroups import SubgroupFindings
 
-Grade = Literal["good", "fair", "poor"]
+Grade = Literal["good", "fair", "poor", "unknown"]
 
 # Distances from real rows, by width of the marginals, then by compared table.
 DistancesByWidth = Mapping[str, Mapping[str, Distances]]
 
-# If pairs differ less than this from independent columns, there is no dependence to keep.
-_MIN_DEPENDENCE = 0.005
-# Records whose pairs are this close to the distance of independent columns are no better.
-_INDEPENDENT_DISTANCE_RATIO = 0.95
-# Share of relations, above that of independent columns, below which records are no better; chance
-# adds about 1/√rows, the error of a strength.
-_MIN_RELATIONS_ABOVE_CHANCE = 0.1
-# Kept shares of a good release, and those below which it is poor.
-_GOOD_RELATIONS, _MIN_RELATIONS = 0.8, 0.4
-_GOOD_DEPENDENCE, _MIN_KEPT_DEPENDENCE = 0.6, 0.3
-# Score that the best model may lose in a good release, and that makes a release poor.
-_GOOD_LOSS, _POOR_LOSS = 0.04, 0.1
+# Distances of pairs show dependence if other real rows are this much closer than independent
+# columns, and at most this share of their distance.
+_MIN_DEPENDENCE, _MAX_REAL_SHARE = 0.005, 0.8
+# Distances of single columns show faults if those of other real rows are at most this.
+_MAX_REAL_DISTANCE = 0.1
 # Maximum number of lost groups named in a finding.
 _MAX_NAMED_GROUPS = 3
 
-GRADING_RULES = (
-    "How the grade is chosen. Good: at least 80 % of the relations between columns and 60 % of the "
-    "dependence between pairs of columns were kept, the best model loses at most 4 points, and no "
-    "group of rows lost more than half of its share. Poor: less than 40 % of the relations was "
-    "kept (if there are none, less than 30 % of the dependence), pairs of columns are no better "
-    "than independent columns, or the best model loses more than 10 points. Fair: everything else. "
-    "Kept relations are the mean of what is left of strong associations, rank correlations "
-    "and gaps between groups; kept dependence is measured by distances. Both are about 0 % for "
-    "independent columns and 100 % for other real rows."
-)
 
-_HEADLINES: dict[Grade, str] = {
-    "good": "These records can replace the real ones in most analyses.",
-    "fair": "These records show the main patterns. Check details before you rely on them.",
-    "poor": "These records keep little more than single columns. Do not draw conclusions about "
-    "relations between columns from them.",
-}
-_INDEPENDENT_HEADLINE = (
-    "In pairs of columns, these records are no better than independent columns. Do not draw "
-    "conclusions about relations between columns from them."
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A figure that the grade depends on, with its two limits and what is said about them.
+
+    At its limit, a figure has the grade of the side where figures are larger.
+
+    Attributes:
+        name: Key in metrics.json.
+        good: A release is good on one side of this limit.
+        poor: A release is poor beyond this limit; infinite if the measure makes none poor.
+        rules: What a good release has, and what makes a release poor; "{}" is the limit.
+        reasons: Why a release is only fair, and why it is poor.
+    """
+
+    name: str
+    good: float
+    poor: float
+    rules: tuple[str, str]
+    reasons: tuple[str, str]
+
+    def grade(self, value: float) -> Grade:
+        """Grade one value."""
+        if self.good > self.poor:  # more is better
+            return "good" if value >= self.good else "fair" if value >= self.poor else "poor"
+        return "good" if value < self.good else "fair" if value < self.poor else "poor"
+
+    @property
+    def good_rule(self) -> str:
+        """What a good release has."""
+        return self.rules[0].format(f"{100 * self.good:.0f}")
+
+    @property
+    def poor_rule(self) -> str:
+        """What makes a release poor; empty if nothing does."""
+        return self.rules[1].format(f"{100 * self.poor:.0f}" if self.rules[1] else "")
+
+
+RELATIONS = Measure(
+    name="relations",
+    good=0.8,
+    poor=0.4,
+    rules=(
+        "at least {} % of the relations between columns were kept",
+        "less than {} % of the relations were kept",
+    ),
+    reasons=(
+        "some relations between columns were lost or exaggerated",
+        "most relations between columns were lost or exaggerated",
+    ),
 )
-_LEARNING_HEADLINE = (
-    "These records show the main patterns, but models trained on them are much worse than models "
-    "trained on real rows. Check every result."
+PAIRS = Measure(
+    name="pairs",
+    good=0.6,
+    poor=0.05,
+    rules=(
+        "at least {} % of the dependence between pairs of columns was kept",
+        "pairs of columns are no better than independent columns (less than {} % of the dependence "
+        "was kept)",
+    ),
+    reasons=(
+        "only part of the dependence between pairs of columns was kept",
+        "pairs of columns are no better than independent columns",
+    ),
+)
+COLUMNS = Measure(
+    name="columns",
+    good=0.1,
+    poor=0.5,
+    rules=(
+        "each column is less than {} points farther from the real rows than other real rows are",
+        "a column is at least {} points farther from the real rows than other real rows are",
+    ),
+    reasons=(
+        "the distribution of a column is far from the real one",
+        "the distribution of a column is mostly wrong",
+    ),
+)
+LEARNING = Measure(
+    name="learning",
+    good=0.04,
+    poor=0.1,
+    rules=(
+        "the best model loses less than {} points",
+        "the best model loses at least {} points",
+    ),
+    reasons=(
+        "models trained on them are worse than models trained on real rows",
+        "models trained on them are much worse than models trained on real rows",
+    ),
+)
+LEARNT = Measure(
+    name="learnt",
+    good=0.5,
+    poor=-math.inf,
+    rules=("keeps at least {} % of what it is better than guessing", ""),
+    reasons=("models trained on them are little better than guessing", ""),
+)
+GROUPS = Measure(
+    name="groups",
+    good=1,
+    poor=math.inf,
+    rules=("no group of rows lost more than half of its share", ""),
+    reasons=("some small groups lost more than half of their share", ""),
+)
+MEASURES = (RELATIONS, PAIRS, COLUMNS, LEARNING, LEARNT, GROUPS)
+# Without one of the first, nothing is known about several columns; without one of all, nothing.
+_OF_SEVERAL_COLUMNS = (RELATIONS, PAIRS, LEARNING)
+_NEEDED = (*_OF_SEVERAL_COLUMNS, COLUMNS)
+
+
+def join_clauses(clauses: Sequence[str]) -> str:
+    """Join clauses with commas, and "and" before the last.
+
+    >>> join_clauses(["a", "b", "c"])
+    'a, b, and c'
+    """
+    if len(clauses) < 3:
+        return " and ".join(clauses)
+    return f"{', '.join(clauses[:-1])}, and {clauses[-1]}"
+
+
+GRADING_RULES = (
+    f"How the grade is chosen. Good: {join_clauses([each.good_rule for each in MEASURES])}. "
+    f"Poor: {', or '.join(each.poor_rule for each in MEASURES if each.poor_rule)}. Fair: "
+    "everything else. What these rows cannot show, since real rows are no better than independent "
+    "columns or than guessing, does not count; if they show nothing, the grade is unknown. "
+    "Kept relations are the mean of what is left of strong associations, rank correlations "
+    "and gaps between groups, where an exaggeration counts as much as a loss; kept dependence is "
+    "measured by distances. Both are 0 % for independent columns and 100 % for other real rows."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """A grade, and the findings behind it in words.
+class Finding:
+    """One sentence of the verdict, and the measured values that it describes.
 
     Attributes:
-        grade: The grade by ``GRADING_RULES``.
-        headline: What the grade means for use.
-        findings: One sentence each.
-        kept: Share of the dependence between pairs of columns that was kept, by their distance;
-            None if the columns are nearly independent.
-        relations: Share of the strong relations between columns that was kept; None if none is
-            strong.
-        is_independent: Whether pairs of columns are no better than in independent columns.
+        sentence: What was found.
+        values: Value of each measure; of none, if the rows cannot show it.
     """
 
-    grade: Grade
-    headline: str
-    findings: tuple[str, ...]
-    kept: float | None
-    relations: float | None
-    is_independent: bool
+    sentence: str
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """A grade, and the findings behind it.
+
+    Attributes:
+        results: The findings, in the order of the report.
+    """
+
+    results: tuple[Finding, ...]
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """One sentence each."""
+        return tuple(each.sentence for each in self.results)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The value of each measure that the rows can show."""
+        return {name: value for each in self.results for name, value in each.values.items()}
+
+    @property
+    def grades(self) -> dict[str, Grade]:
+        """The grade of each measure that the rows can show."""
+        values = self.values
+        return {
+            each.name: each.grade(values[each.name]) for each in MEASURES if each.name in values
+        }
+
+    @property
+    def grade(self) -> Grade:
+        """The worst grade of a measure; unknown if nothing that could be measured shows much."""
+        found = self.grades
+        for grade in ("poor", "fair"):
+            if grade in found.values():
+                return grade
+        return "good" if any(each.name in found for each in _NEEDED) else "unknown"
+
+    @property
+    def headline(self) -> str:
+        """What the grade means for use, and its reasons."""
+        grade = self.grade
+        if grade == "unknown":
+            return "The rows are too few, or their columns too independent, to judge these records."
+        if grade == "good":
+            if any(each.name in self.grades for each in _OF_SEVERAL_COLUMNS):
+                return "These records can replace the real ones in most analyses."
+            return (
+                "In single columns, these records can replace the real ones. The rows show no "
+                "relation between columns that could be judged."
+            )
+        reasons = [
+            each.reasons[grade == "poor"]
+            for each in MEASURES
+            if self.grades.get(each.name) == grade
+        ]
+        start = "Do not rely on" if grade == "poor" else "Check details before you rely on"
+        return f"{start} these records: {join_clauses(reasons)}."
 
     def document(self) -> dict[str, object]:
         """Return the JSON form used in metrics.json."""
@@ -87,9 +236,10 @@ class Verdict:
             "grade": self.grade,
             "headline": self.headline,
             "findings": list(self.findings),
-            "kept": self.kept,
-            "relations_kept": self.relations,
-            "no_better_than_independent_columns": self.is_independent,
+            "measures": {
+                name: {"value": self.values[name], "grade": grade}
+                for name, grade in self.grades.items()
+            },
             "rules": GRADING_RULES,
         }
 
@@ -102,90 +252,71 @@ def judge(
     groups: SubgroupFindings,
 ) -> Verdict:
     """Grade a release and describe the findings in words."""
-    kept, share, is_independent = _dependence_kept(relations), None, False
-    lost = None if learning is None else _best_learner_loss(learning)
-    findings = []
+    found = []
     if relations is not None:
-        share, is_independent = relations.kept, _is_independent(relations)
-        findings += [
-            _about_relations(share),
-            _about_sample(relations),
-            _about_pairs(relations, kept),
-        ]
-    findings.append(_about_columns(distances["attributes"]))
-    if learning is not None and lost is not None:
-        findings.append(_about_learning(learning, *lost))
-    findings += [_about_game(game), _about_groups(groups)]
-    grade = _grade(
-        kept,
-        share,
-        0.0 if lost is None else lost[1],
-        gone=bool(groups.lost),
-        is_independent=is_independent,
-    )
-    return Verdict(
-        grade=grade,
-        headline=_headline(grade, share, is_independent=is_independent),
-        findings=tuple(findings),
-        kept=kept,
-        relations=share,
-        is_independent=is_independent,
-    )
+        found += [_judge_relations(relations), _judge_pairs(relations)]
+        if dependence_kept(relations) is not None:
+            found.append(Finding(sentence=_about_sample(relations), values={}))
+    found.append(_judge_columns(distances["attributes"]))
+    if learning is not None:
+        found.append(_judge_learning(learning))
+    found += [_describe_game(game), _judge_groups(groups)]
+    return Verdict(results=tuple(found))
 
 
-def _dependence_kept(relations: Relations | None) -> float | None:
-    """Scale the distance of released pairs: independent columns are 0, real rows are 1."""
-    if relations is None:
+# Relations
+
+
+def _judge_relations(relations: Relations) -> Finding:
+    share = relations.kept
+    if share is not None:
+        words = (
+            f"Relations: {percent(share, digits=0)} of the strength of associations, rank "
+            "correlations and gaps between groups was kept; an exaggeration counts as much as a "
+            "loss."
+        )
+        return Finding(sentence=words, values={RELATIONS.name: share})
+    if relations.has_strong:
+        words = (
+            "Relations: rows are too few to judge them. Other real rows keep hardly more of the "
+            "strong relations than independent columns seem to keep by chance."
+        )
+    else:
+        words = "Relations: no two columns of the real rows have a strong relation."
+    return Finding(sentence=words, values={})
+
+
+def dependence_kept(relations: Relations) -> float | None:
+    """Scale the distance of released pairs: independent columns are 0, other real rows are 1.
+
+    None if other real rows are no closer than independent columns.
+    """
+    reals, independent = relations.reals.pairs, relations.independent.pairs
+    span = independent - reals
+    if span < _MIN_DEPENDENCE or reals > _MAX_REAL_SHARE * independent:
         return None
-    span = relations.independent.pairs - relations.reals.pairs
-    if span < _MIN_DEPENDENCE:
-        return None
-    return (relations.independent.pairs - relations.released.pairs) / span
+    return (independent - relations.released.pairs) / span
 
 
-def _is_independent(relations: Relations) -> bool:
-    """Check whether strong relations are lost, and pairs are no closer than independent columns."""
-    share, by_chance = relations.kept, relations.kept_by_chance
-    if share is None or by_chance is None:
-        return False
-    if share < by_chance + _MIN_RELATIONS_ABOVE_CHANCE + relations.rows**-0.5:
-        return True
-    is_far = relations.released.pairs >= _INDEPENDENT_DISTANCE_RATIO * relations.independent.pairs
-    return is_far and share < _MIN_RELATIONS
-
-
-def _best_learner_loss(learning: MlEfficacy) -> tuple[str, float]:
-    """Find the best learner on real rows, and the score it loses when trained on the release."""
-    best = max(learning.scores, key=lambda name: learning.scores[name]["real"].value)
-    scores = learning.scores[best]
-    return best, _score(scores["real"].value) - _score(scores["released"].value)
-
-
-def _score(value: float) -> float:
-    """Return a score, at least 0: a model worse than the mean explains nothing of the variance."""
-    return max(value, 0.0)
-
-
-def _grade(
-    kept: float | None, relations: float | None, lost: float, *, gone: bool, is_independent: bool
-) -> Grade:
-    """Grade by ``GRADING_RULES``; what cannot be measured does not count."""
-    dependence, share = (1.0 if value is None else value for value in (kept, relations))
-    too_little = share < _MIN_RELATIONS
-    if relations is None:
-        too_little = dependence < _MIN_KEPT_DEPENDENCE
-    if is_independent or too_little or lost > _POOR_LOSS:
-        return "poor"
-    is_good = share >= _GOOD_RELATIONS and dependence >= _GOOD_DEPENDENCE
-    return "good" if is_good and lost <= _GOOD_LOSS and not gone else "fair"
-
-
-def _headline(grade: Grade, relations: float | None, *, is_independent: bool) -> str:
-    if is_independent:
-        return _INDEPENDENT_HEADLINE
-    if grade == "poor" and relations is not None and relations >= _MIN_RELATIONS:
-        return _LEARNING_HEADLINE
-    return _HEADLINES[grade]
+def _judge_pairs(relations: Relations) -> Finding:
+    kept = dependence_kept(relations)
+    facts = (
+        f"mean distance {percent(relations.released.pairs)}; other real rows "
+        f"{percent(relations.reals.pairs)}, independent columns "
+        f"{percent(relations.independent.pairs)}"
+    )
+    if kept is None:
+        return Finding(
+            sentence="Pairs of columns: other real rows are no better than independent columns, so "
+            f"these rows do not show whether dependence was kept ({facts}).",
+            values={},
+        )
+    if PAIRS.grade(kept) == "poor":
+        words = f"Pairs of columns: no better than independent columns would be ({facts})."
+    else:
+        share = percent(min(kept, 1.0), digits=0)
+        words = f"Pairs of columns: {share} of the dependence between columns was kept ({facts})."
+    return Finding(sentence=words, values={PAIRS.name: kept})
 
 
 def describe_relations(relations: Relations) -> tuple[str, ...]:
@@ -212,16 +343,9 @@ def describe_relations(relations: Relations) -> tuple[str, ...]:
         f"Impossible combinations: {percent(one.impossible)} of the records have two values "
         "together that no real row has, although chance alone would give several such rows."
     )
-    return (*found, _about_sample(relations))
-
-
-def _about_relations(share: float | None) -> str:
-    if share is None:
-        return "Relations: no two columns of the real rows have a strong relation."
-    return (
-        f"Relations: {percent(share, digits=0)} of the strength of associations, rank correlations "
-        "and gaps between groups is left."
-    )
+    if dependence_kept(relations) is not None:
+        found.append(_about_sample(relations))
+    return tuple(found)
 
 
 def _about_sample(relations: Relations) -> str:
@@ -236,7 +360,7 @@ def _about_sample(relations: Relations) -> str:
         f"{start} about as good as a random sample of {_rough_percent(sample.fraction)} of the "
         f"real rows (95\N{NO-BREAK SPACE}% interval: {low} to {high})."
     )
-    if relations.kept is not None and relations.kept < _MIN_RELATIONS:
+    if relations.kept is not None and RELATIONS.grade(relations.kept) == "poor":
         words += " Unlike such a sample, they do not keep most relations."
     return words
 
@@ -264,62 +388,93 @@ def _rough_percent(share: float) -> str:
     return f"{float(f'{100 * share:.2g}'):g}\N{NO-BREAK SPACE}%"
 
 
-def _about_columns(columns: Mapping[str, Distances]) -> str:
+# Columns, learning, and groups
+
+
+def _judge_columns(columns: Mapping[str, Distances]) -> Finding:
+    """Judge the column that is farthest from the real rows, beyond other real rows."""
     released, reals = columns["released"], columns["reals"]
-    (worst,), distance = released.worst(1)[0]
-    return (
+    excess = {
+        names[0]: (one - other, one, other)
+        for names, one, other in zip(released.names, released.values, reals.values, strict=True)
+        if other <= _MAX_REAL_DISTANCE
+    }
+    words = (
         f"Single columns: on average, {percent(released.mean)} of the records would have to change "
-        f"to match the real distribution of a column (other real rows: {percent(reals.mean)}). The "
-        f"largest distance is {percent(distance)}, for {worst}."
+        f"to match the real distribution of a column (other real rows: {percent(reals.mean)})."
+    )
+    if not excess:
+        return Finding(
+            sentence=f"{words} Rows are too few to judge columns by this: other real rows are as "
+            "far.",
+            values={},
+        )
+    worst = max(excess, key=lambda name: excess[name][0])
+    beyond, distance, other = excess[worst]
+    words += (
+        f" The column farthest beyond other real rows is {worst}: {percent(distance)}, against "
+        f"{percent(other)}."
+    )
+    return Finding(sentence=words, values={COLUMNS.name: beyond})
+
+
+def _judge_learning(learning: MlEfficacy) -> Finding:
+    """Judge what the best learner on real rows loses when trained on the release."""
+    best = learning.best
+    real, released = (learning.scores[best][name] for name in ("real", "released"))
+    by_class = learning.task == "classification"
+    what = "is correct" if by_class else "explains"
+    of = "of the time" if by_class else "of the variance"
+    name = learner_title(best, learning.task).lower()
+    scores = (
+        f"the best model ({name}) {what} {percent(_score(released.value))} {of} when trained on "
+        f"released records, and {percent(_score(real.value))} when trained on real rows; guessing "
+        f"{what} {percent(learning.baseline)}"
+    )
+    target = learning.target
+    if not real.beats_guessing:
+        return Finding(
+            sentence=f"Predicting {target}: it cannot be predicted from the others. A model "
+            "trained on real rows is no better than guessing, beyond the chance of "
+            f"{learning.test_rows:,} test rows: {scores}.",
+            values={},
+        )
+    lost = _score(real.value) - _score(released.value)
+    gained = _score(real.value) - learning.baseline
+    versus = f"loses {100 * lost:.1f} points" if lost > 0 else "loses nothing"
+    return Finding(
+        sentence=f"Predicting {target}: {scores}. It {versus}.",
+        values={LEARNING.name: lost, LEARNT.name: 1 - lost / gained},
     )
 
 
-def _about_pairs(relations: Relations, kept: float | None) -> str:
-    released, reals = relations.released.pairs, relations.reals.pairs
-    independent = relations.independent.pairs
-    facts = (
-        f"mean distance {percent(released)}; other real rows {percent(reals)}, independent columns "
-        f"{percent(independent)}"
+def _score(value: float) -> float:
+    """Return a score, at least 0: a model worse than the mean explains nothing of the variance."""
+    return max(value, 0.0)
+
+
+def _describe_game(game: Distinguishability) -> Finding:
+    """Describe how often a classifier is right. The grade does not depend on it."""
+    released, independent = (game.rounds[name] for name in ("released", "marginals"))
+    words = (
+        "Distinguishability: a random forest that distinguishes released records from real ones is "
+        f"correct {percent(released.accuracy)} of the time; random guessing is correct 50 % of the "
+        "time."
     )
-    if kept is None and relations.kept is None:
-        return f"Pairs of columns: the columns are nearly independent in this table ({facts})."
-    if released >= _INDEPENDENT_DISTANCE_RATIO * independent:
-        return f"Pairs of columns: no better than independent columns would be ({facts})."
-    if kept is None:
-        return f"Pairs of columns: rows are too few to show how columns depend ({facts})."
-    share = percent(min(kept, 1.0), digits=0)
-    return f"Pairs of columns: {share} of the dependence between columns was kept ({facts})."
+    if independent.interval[0] <= 0.5:
+        words += " It cannot tell independent columns from real rows, either, so this shows little."
+    return Finding(sentence=words, values={})
 
 
-def _about_learning(learning: MlEfficacy, learner: str, lost: float) -> str:
-    scores = learning.scores[learner]
-    what = "is correct" if learning.task == "classification" else "explains"
-    of = "of the time" if learning.task == "classification" else "of the variance"
-    versus = "loses nothing" if lost <= 0 else f"loses {100 * lost:.1f} points"
-    name = learner_title(learner, learning.task).lower()
-    return (
-        f"Predicting {learning.target}: the best model ({name}) {what} "
-        f"{percent(_score(scores['released'].value))} {of} when trained on released records, and "
-        f"{percent(_score(scores['real'].value))} when trained on real rows: it {versus}."
-    )
-
-
-def _about_game(game: Distinguishability) -> str:
-    rate = game.rounds["released"].accuracy
-    limits = [(0.55, "rarely"), (0.65, "sometimes"), (0.8, "often")]
-    frequency = next((word for limit, word in limits if rate <= limit), "nearly always")
-    return (
-        f"Distinguishability: a random forest can {frequency} distinguish released records from "
-        f"real ones. It is correct {percent(rate)} of the time; random guessing is correct 50 % of "
-        "the time."
-    )
-
-
-def _about_groups(groups: SubgroupFindings) -> str:
+def _judge_groups(groups: SubgroupFindings) -> Finding:
     if not groups.subgroups:
-        return "Groups: no group is large enough to be evaluated separately."
+        return Finding(
+            sentence="Groups: no group is large enough to be evaluated separately.", values={}
+        )
+    values, of = {GROUPS.name: float(len(groups.lost))}, len(groups.subgroups)
     if not groups.lost:
-        return f"Groups: none of {len(groups.subgroups):,} groups lost more than half of its share."
+        words = f"Groups: none of {of:,} groups lost more than half of its share."
+        return Finding(sentence=words, values=values)
     named = [
         f"{group.attribute} {group.value} ({percent(group.share)} of real rows, "
         f"{percent(group.released)} of released records)"
@@ -327,10 +482,11 @@ def _about_groups(groups: SubgroupFindings) -> str:
     ]
     more = len(groups.lost) - len(named)
     rest = f", and {more:,} more" if more else ""
-    return (
-        f"Groups: {len(groups.lost):,} of {len(groups.subgroups):,} groups lost more than half of "
+    words = (
+        f"Groups: {len(groups.lost):,} of {of:,} groups lost more than half of "
         f"their share: {', '.join(named)}{rest}. Do not use these records to describe these groups."
     )
+    return Finding(sentence=words, values=values)
 
 
 def percent(share: float, *, digits: int = 1) -> str:
