@@ -677,7 +677,7 @@ FAULTS = [
         "answers/bin_values.py",
         "return self.allowed.shares[None, :]",
         "return self.allowed.codes[None, :].astype(np.float64)",
-        "answers/test_bin_values.py::test_shares_are_those_of_the_listed_values",
+        "answers/test_balance.py::test_shares_are_those_of_the_listed_values",
     ),
     Fault(
         "a task on a cluster draws from the system, so that a second run of it draws anew",

@@ -8,7 +8,12 @@ from scipy import stats
 
 from deniable.answers import inference as module
 from deniable.answers.case_evidence import CaseEvidence, Factor
+from deniable.answers.frontier import Frontier
 from deniable.answers.inference import infer, split_cases
+from deniable.answers.released_law import joint_index
+from deniable.answers.state_filter import run_filter
+from deniable.arrays import CODE
+from deniable.errors import InvariantError
 from deniable.randomness import Keyed
 from small_laws import KINDS, ORDER, SIZES, UNIVERSE, enumerated, small_law
 
@@ -177,3 +182,133 @@ def test_a_case_of_many_records_has_more_states(monkeypatch):
     for times in (1, 500, 10**6):
         assert not infer(law, evidence, Keyed(3).at("records"), times=times).is_exact
     assert sorted(set(kept)) == [2, 1_000, module._SELECTED_STATES]
+
+
+def filtered(max_states, given=frozenset({3}), cases=4):
+    law = small_law("seedless")
+    evidence = CaseEvidence(codes=np.asfortranarray(UNIVERSE[:cases]), given=given)
+    frontier = Frontier.of(law, evidence)
+    rng = Keyed(1).at("records")
+    return run_filter(law, evidence, frontier, rng, max_states=max_states)
+
+
+def test_weights_sum_to_one_in_each_case_and_states_are_ordered_by_case():
+    found = filtered(100)
+    np.testing.assert_allclose(np.bincount(found.cases, found.weights), 1)
+    assert (np.diff(found.cases) >= 0).all()
+
+
+def test_likelihoods_are_sums_over_all_records():
+    expected = enumerated(small_law("seedless"))
+    found = np.exp(filtered(100).log_likelihoods)
+    sums = [expected[UNIVERSE[:, 3] == UNIVERSE[case, 3]].sum() for case in range(4)]
+    np.testing.assert_allclose(found, sums, rtol=1e-12)
+
+
+def test_no_more_states_are_kept_than_allowed():
+    for step in filtered(2).steps[1:]:
+        assert len(step.values) <= 4 * 2 * 4
+        if step.starts is not None:
+            assert len(step.starts) - 1 <= 4 * 2
+
+
+def frontier(kind, given=(), factors=()):
+    law = small_law(kind)
+    evidence = CaseEvidence(codes=UNIVERSE[:1], given=frozenset(given), factors=factors)
+    return Frontier.of(law, evidence)
+
+
+def test_attributes_matter_until_the_last_that_depends_on_them():
+    """In the order 2, 0, 4, 1, 3; attribute 3 depends on 1 and 4, in groups."""
+    found = frontier("seedless", {3})
+    assert found.end == 5
+    assert [sorted(classes) for classes in found.classes] == [[2], [0, 2], [0, 4], [1, 4], []]
+    # Attribute 1 has codes 0 and 1 of attribute 4 in one group, attribute 3 codes 2 and 3.
+    assert found.classes[3][4].tolist() == [0, 1, 2, 2]
+    assert found.classes[3][1].tolist() == [0, 1, 1]
+    assert found.states == 6
+    assert found.entries == 18
+
+
+def test_given_attributes_are_not_part_of_a_state():
+    found = frontier("seedless", {3, 4, 0})
+    assert [sorted(classes) for classes in found.classes] == [[2], [2], [], [1], []]
+    assert found.states == 2
+
+
+def test_nothing_matters_after_the_evidence():
+    found = frontier("seedless", {2})
+    assert (found.end, found.states) == (1, 1)
+    assert frontier("seedless").end == 0
+
+
+def test_masks_and_factors_distinguish_codes():
+    assert sorted(frontier("masked", {3}).classes[2]) == [0, 4]
+    assert frontier("masked", {3}).classes[3][0].tolist() == [0, 1]
+    factor = Factor(attribute=3, by=2, table=np.ones((2, 3)))
+    assert 2 in frontier("seedless", factors=(factor,)).classes[3]
+
+
+def test_states_begin_with_the_listed_prefixes():
+    found = frontier("combined", {3})
+    assert found.first == 3
+    assert found.states >= 5
+
+
+CODES = np.array([[0, 1, 0], [1, 1, 0], [0, 0, 0]], dtype=CODE)
+TABLE = np.array([[1.0, 0.5], [0.0, 2.0]])
+
+
+def test_the_end_is_after_the_last_attribute_of_the_order():
+    order = (2, 0, 1)
+    assert CaseEvidence(codes=CODES).end(order) == 0
+    assert CaseEvidence(codes=CODES, given=frozenset({2})).end(order) == 1
+    factor = Factor(attribute=1, table=TABLE)
+    assert CaseEvidence(codes=CODES, given=frozenset({2}), factors=(factor,)).end(order) == 3
+
+
+def test_likelihoods_are_selected_by_a_code_by_the_case_or_for_all():
+    states = np.array([2, 0])
+    codes = CODES[[1, 0]]
+    assert Factor(attribute=1, table=TABLE, by=0).likelihoods(codes, states).tolist() == [
+        [0, 2],
+        [1, 0.5],
+    ]
+    rows = np.array([1, 0, 1])
+    by_case = Factor(attribute=1, table=TABLE, rows=rows)
+    assert by_case.likelihoods(codes, states).tolist() == [[0, 2], [0, 2]]
+    assert Factor(attribute=1, table=TABLE).likelihoods(codes, states).tolist() == [[1, 0.5]]
+
+
+def test_a_part_takes_the_rows_of_its_cases():
+    factor = Factor(attribute=1, table=TABLE, rows=np.array([1, 0, 1]))
+    part = CaseEvidence(codes=CODES, factors=(factor,)).take(np.array([2, 1]))
+    assert part.codes.tolist() == [[0, 0, 0], [1, 1, 0]]
+    assert part.factors[0].rows.tolist() == [1, 0]
+
+
+def test_a_factor_needs_a_row_for_each_case():
+    with pytest.raises(InvariantError):
+        CaseEvidence(codes=CODES, factors=(Factor(attribute=1, table=TABLE, rows=np.array([1])),))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_weights_of_prefixes_sum_to_one(kind):
+    assert small_law(kind).start.weights.sum() == pytest.approx(1)
+
+
+def test_masked_distributions_exclude_contradictions_and_sum_to_one():
+    law = small_law("masked")
+    found = law.distribution(UNIVERSE, 3)  # attribute 1, masked with 4
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    mask = law.pair_masks[1, 4]
+    assert (found[~mask.T[UNIVERSE[:, 4]]] == 0).all()
+
+
+def test_combinations_are_numbered_without_overflow():
+    rng = np.random.default_rng(1)
+    columns = [rng.integers(0, 3, 50) for _ in range(60)]
+    index = joint_index(columns, [3] * 60)
+    _, expected = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    _, found = np.unique(index, return_inverse=True)
+    assert found.tolist() == expected.ravel().tolist()

@@ -1,8 +1,10 @@
 """Questions and answers: coverage over many artefacts, planted faults, bands, bad input."""
 
+import inspect
 import json
 import math
 from dataclasses import replace
+from typing import get_type_hints
 
 import numpy as np
 import polars as pl
@@ -11,13 +13,18 @@ from scipy import stats
 
 import deniable
 from chance import assert_rate
+from deniable.answers.cell_bands import make_bands
+from deniable.answers.conditional_release import generate_conditional
 from deniable.answers.fresh_counts import PairwiseCounts, measured_tables
 from deniable.answers.measured_cells import MeasuredCells
-from deniable.answers.query import ask_question, choose_cells
+from deniable.answers.model_answer import MODEL_ONLY, draw_model, model_cells, own_allowed
+from deniable.answers.number_summaries import QUANTILES
+from deniable.answers.query import ask_question, choose_cells, query, summarize_question
 from deniable.answers.table_estimate import MarginEstimate
 from deniable.data.codec import Codec
 from deniable.data.table_io import read_codes
 from deniable.errors import ConfigError
+from deniable.release.artefact import Artefact, ConditionalRequest, load
 from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 from deniable.schema.unmodelled_columns import Identifier
@@ -349,3 +356,163 @@ def test_an_answer_that_would_take_too_long_is_refused(monkeypatch):
     monkeypatch.setattr("deniable.answers.query._MAX_SUMMED", 20)
     with pytest.raises(ConfigError, match="wider bands"):
         toy_artefact().query(["colour", "sold"])
+
+
+def values_of(*columns):
+    return [make_bands(SCHEMA.attributes[column], "values", {}) for column in columns]
+
+
+def test_three_columns_are_counted_in_the_models_records():
+    artefact = toy_artefact()
+    total, cells = model_cells(artefact, [1, 2], values_of(1, 2), {}, rows=800.0)
+    assert total.estimate == pytest.approx(800)
+    codes = draw_model(artefact)
+    both = np.mean((codes[:, 1] == 0) & (codes[:, 2] == 0))
+    assert cells[0].share.estimate == pytest.approx(both)
+    assert cells[0].count.estimate == pytest.approx(800 * both)
+    assert cells[0].within.estimate == pytest.approx(both / np.mean(codes[:, 1] == 0))
+    for cell in cells:
+        assert cell.note == MODEL_ONLY
+        assert math.isnan(cell.count.low)
+        assert math.isnan(cell.share.high)
+
+
+def test_a_condition_weighs_the_records():
+    shares = np.zeros(SCHEMA.attributes[0].size)
+    shares[:10] = 1.0
+    shares[10] = 0.5
+    total, cells = model_cells(toy_artefact(), [2], values_of(2), {0: shares[None, :]}, rows=800.0)
+    codes = draw_model(toy_artefact())
+    assert total.estimate == pytest.approx(800 * shares[codes[:, 0]].mean())
+    assert sum(cell.share.estimate for cell in cells) == pytest.approx(1)
+    truth = shares[toy_codes()[:, 0]].sum()
+    assert 0.5 * truth < total.estimate < 2 * truth
+
+
+def test_a_condition_without_records_has_no_shares():
+    shares = {0: np.zeros((1, SCHEMA.attributes[0].size))}
+    total, cells = model_cells(toy_artefact(), [2], values_of(2), shares, rows=800.0)
+    assert total.estimate == 0
+    assert all(math.isnan(cell.share.estimate) for cell in cells)
+
+
+def test_bands_that_the_condition_excludes_are_left_out():
+    (bands,) = values_of(1)
+    assert own_allowed(bands, None) == [True] * 4
+    assert own_allowed(bands, np.array([[0, 1, 0.2, 0]])) == [False, True, True, False]
+
+
+def test_the_same_artefact_gives_the_same_answer():
+    assert (draw_model(toy_artefact()) == draw_model(toy_artefact())).all()
+
+
+# Means and quantiles: exact without noise, bounds within bins, at least the stated coverage
+
+PRICE = SCHEMA.attributes[3]
+
+
+def prices(where=slice(None)):
+    codes = toy_codes()[where, 3]
+    return codes[codes < 12] + 1.0
+
+
+def expected(values):
+    found = {"mean": values.mean()}
+    for q in QUANTILES:
+        found[f"quantile {q:g}"] = np.quantile(values, q, method="inverted_cdf")
+    return found
+
+
+def summaries(artefact, columns, **more):
+    question = ask_question(artefact, columns, **more)
+    tables, cells = choose_cells(question)
+    return summarize_question(question, tables, cells)
+
+
+def test_without_noise_means_and_quantiles_are_those_of_the_table():
+    """Missing cells are left out."""
+    exact = toy_artefact(epsilon=float("inf"))
+    for each in summaries(exact, "price"):
+        truth = expected(prices())[each.statistic]
+        assert each.value.low == pytest.approx(truth, abs=1e-3)
+        assert each.value.high == pytest.approx(truth, abs=1e-3)
+        assert each.note == ""
+
+
+def test_by_another_column_too():
+    exact = toy_artefact(epsilon=float("inf"))
+    found = summaries(exact, ["sold", "price"], by={"sold": "values"})
+    assert [each.group for each in found] == ["no"] * 4 + ["yes"] * 4
+    for each in found:
+        truth = expected(prices(toy_codes()[:, 2] == (each.group == "yes")))[each.statistic]
+        assert each.value.low <= truth + 1e-3
+        assert each.value.high >= truth - 1e-3
+        assert each.value.high - each.value.low < 0.01
+
+
+def test_a_condition_on_the_column_itself_restricts_it():
+    exact = toy_artefact(epsilon=float("inf"))
+    values = prices()
+    (mean, *_) = summaries(exact, "price", where="price >= 4")
+    assert mean.value.estimate == pytest.approx(values[values >= 4].mean(), abs=1e-3)
+
+
+@pytest.mark.untraced
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", ["size", "price", ["sold", "size"]])
+def test_intervals_cover_at_least_as_often_as_stated(columns):
+    """120 artefacts; a false alarm of 1e-6 for each of the statistics."""
+    names = [columns] if isinstance(columns, str) else columns
+    at = SCHEMA.names.index(names[-1])
+    codes = toy_codes()
+    hits: dict[str, int] = {}
+    for artefact in many(300)[:120]:
+        for each in summaries(artefact, columns)[:4]:
+            rows = codes if not each.group else codes[codes[:, 2] == (each.group == "yes")]
+            values = rows[:, at].astype(float)
+            values = values + 1 if names[-1] == "price" else values
+            values = values[values < 13] if names[-1] == "price" else values
+            truth = expected(values)[each.statistic]
+            hits.setdefault(each.statistic, 0)
+            hits[each.statistic] += each.value.low <= truth <= each.value.high
+    for covered in hits.values():
+        # Fewer than 95 % is a failure, more is not: bounds within bins are wider.
+        assert_rate(min(covered, 114), 120, 0.95)
+
+
+def test_what_noise_swamps_says_so():
+    noisy = toy_artefact(epsilon=0.01)
+    notes = {each.note for each in summaries(noisy, "size")}
+    assert "swamped by noise" in notes
+
+
+def test_every_argument_of_a_request_is_one_of_the_answer():
+    own = set(inspect.signature(generate_conditional).parameters)
+    assert own == {"artefact", "records", "key", "workers", *get_type_hints(ConditionalRequest)}
+
+
+def test_every_argument_of_a_question_is_one_of_the_answer():
+    own = set(inspect.signature(query).parameters) - {"artefact"}
+    assert own == set(inspect.signature(Artefact.query).parameters) - {"self"}
+
+
+def test_a_request_is_answered(artefact):
+    found = load(artefact).generate(30, where="years >= 50", key=1)
+    assert found["years"].min() >= 50
+
+
+def test_a_request_for_nothing_is_a_plain_call(artefact):
+    plain = load(artefact).generate(30, key=1)
+    assert load(artefact).generate(30, where=None, given=None, key=1).equals(plain)
+
+
+def test_a_question_is_answered(artefact):
+    found = load(artefact).query("years", where="years >= 50")
+    assert deniable.query(load(artefact), "years", where="years >= 50") == found
+    assert found.columns == ("years",)
+    assert all(cell.count.low <= cell.count.estimate <= cell.count.high for cell in found.cells)
+
+
+def test_plain_records_need_a_number(artefact):
+    with pytest.raises(ConfigError, match="records = None"):
+        load(artefact).generate()

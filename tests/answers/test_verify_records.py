@@ -1,4 +1,4 @@
-"""Verify files of records: options that go together, and facts in their manifests."""
+"""Files of records are verified: options, facts, and generated again: the same bytes."""
 
 import json
 
@@ -43,3 +43,44 @@ def test_invalid_facts_in_a_manifest_fail(rich, tmp_path, name, value):
     document["parameters"][name] = value
     manifest.write_text(json.dumps(add_checksum(document), indent=2, ensure_ascii=False) + "\n")
     assert "parameters" in failed(verify(path))
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.csv.gz", "r.parquet"])
+def test_completed_rows_are_generated_again_with_the_given_rows(rich, rich_folder, tmp_path, name):
+    release = generate_conditional(rich, given=GIVEN, records_each=5, key=2)
+    path = release.write_file(tmp_path / name)
+    without = verify(path, artefact=rich_folder)
+    assert without.passed
+    assert any("given rows are not at hand" in text for text in without.unknown)
+    report = verify(path, artefact=rich_folder, given=GIVEN)
+    assert report.passed
+    assert "regenerated records" in [check.name for check in report.checks]
+    other = GIVEN.with_columns(pl.Series("age", ["45", "", "70"]))
+    assert failed(verify(path, artefact=rich_folder, given=other)) == ["regenerated records"]
+    assert failed(verify(path, artefact=rich_folder, given=GIVEN.head(2))) == [
+        "regenerated records"
+    ]
+
+
+@pytest.mark.parametrize(
+    "request_", [{"where": "age >= 33"}, {"balance": "grade: 0.2, 0.3, 0.5", "where": "age < 50"}]
+)
+def test_conditions_and_shares_are_generated_again(rich, rich_folder, tmp_path, request_):
+    path = generate_conditional(rich, 300, key=2, **request_).write_file(tmp_path / "r.csv")
+    assert verify(path, artefact=rich_folder).passed
+    without = verify(path)
+    assert without.passed
+    assert any("use --artefact" in text for text in without.unknown)
+    manifest = tmp_path / "r.csv.manifest.json"
+    document = json.loads(manifest.read_text())
+    document["parameters"]["where"] = "age >= 34"
+    manifest.write_text(json.dumps(add_checksum(document), indent=2, ensure_ascii=False) + "\n")
+    assert not verify(path, artefact=rich_folder).passed
+
+
+def test_plain_records_are_generated_again(rich, rich_folder, tmp_path):
+    api.generate(rich, 200, key=3).write_file(tmp_path / "r.csv")
+    assert verify(tmp_path / "r.csv", artefact=rich_folder).passed
+    lines = (tmp_path / "r.csv").read_text().splitlines()
+    (tmp_path / "r.csv").write_text("\n".join([lines[0], lines[2], lines[1], *lines[3:]]) + "\n")
+    assert not verify(tmp_path / "r.csv", artefact=rich_folder).passed

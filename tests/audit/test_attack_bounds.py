@@ -1,4 +1,4 @@
-"""Bounds on ε and μ against their definitions, and by simulated coverage with a fixed key."""
+"""Bounds on rates, ε and μ, and what is allowed: against definitions, by exact coverage."""
 
 import itertools
 import math
@@ -16,7 +16,16 @@ from deniable.audit.attack_bounds import (
     mu_lower_bound,
     mu_of_area,
 )
-from deniable.audit.binomial_bounds import lower_rate, upper_rate
+from deniable.audit.binomial_bounds import lower_rate, lower_rates, upper_rate, upper_rates
+from deniable.audit.trade_off import (
+    allowed_by_guarantee,
+    allowed_by_loss,
+    allowed_by_mu,
+    allowed_sentence,
+    area_below,
+)
+from deniable.errors import InvariantError
+from deniable.privacy.discrete_losses import DiscreteLoss
 
 MU = 0.8
 
@@ -144,3 +153,126 @@ def test_one_target_of_each_run_is_measured_in_rotation():
 def test_without_one_of_the_sides_nothing_is_known():
     alone = RunScores(np.zeros((4, 1)), np.ones((4, 1), dtype=bool))
     assert estimate_area(alone).mu_bound() < 0
+
+
+# Clopper-Pearson bounds against their definition, scipy's own, and by exact coverage
+
+CASES = [(0, 10), (1, 10), (5, 10), (10, 10), (3, 1_000), (997, 1_000), (0, 1), (1, 1)]
+
+
+@pytest.mark.parametrize(("successes", "trials"), CASES)
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.999])
+def test_a_lower_bound_is_the_rate_at_which_so_many_successes_are_just_unlikely(
+    successes, trials, confidence
+):
+    """The definition: at the bound, that many successes or more have probability 1 - confidence."""
+    bound = lower_rate(successes, trials, confidence=confidence)
+    if successes == 0:
+        assert bound == 0
+    else:
+        tail = stats.binom.sf(successes - 1, trials, bound)
+        assert tail == pytest.approx(1 - confidence, rel=1e-9)
+
+
+@pytest.mark.parametrize(("successes", "trials"), CASES)
+def test_an_upper_bound_mirrors_the_lower_one(successes, trials):
+    assert upper_rate(successes, trials) == pytest.approx(
+        1 - lower_rate(trials - successes, trials)
+    )
+    if successes < trials:
+        tail = stats.binom.cdf(successes, trials, upper_rate(successes, trials))
+        assert tail == pytest.approx(0.05, rel=1e-9)
+
+
+@pytest.mark.parametrize(("successes", "trials"), CASES)
+def test_an_interval_is_that_of_scipy(successes, trials):
+    theirs = stats.binomtest(successes, trials).proportion_ci(0.95, method="exact")
+    ours = [bound(successes, trials, confidence=0.975) for bound in (lower_rate, upper_rate)]
+    assert ours == pytest.approx([theirs.low, theirs.high], abs=1e-12)
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.02, 0.3, 0.5, 0.97])
+@pytest.mark.parametrize("trials", [5, 50, 400])
+def test_bounds_cover_the_rate_with_at_least_their_confidence(rate, trials):
+    """Coverage as a sum over all outcomes: exact, so nothing is left to chance."""
+    outcomes = np.arange(trials + 1)
+    chances = stats.binom.pmf(outcomes, trials, rate)
+    lower = lower_rates(outcomes, trials, confidence=0.95)
+    upper = upper_rates(outcomes, trials, confidence=0.95)
+    assert chances[lower <= rate].sum() >= 0.95 - 1e-12
+    assert chances[upper >= rate].sum() >= 0.95 - 1e-12
+    # A bound from the normal approximation would not: it fails for a rare event.
+    if (rate, trials) == (0.02, 50):
+        share = outcomes / trials
+        normal = share + 1.645 * np.sqrt(share * (1 - share) / trials)
+        assert chances[normal >= rate].sum() < 0.65
+
+
+def test_without_trials_nothing_is_known():
+    assert lower_rate(0, 0) == 0
+    assert upper_rate(0, 0) == 1
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(-1, 10), (11, 10)])
+def test_impossible_counts_are_refused(successes, trials):
+    with pytest.raises(InvariantError, match="successes"):
+        lower_rate(successes, trials)
+
+
+RATES = np.linspace(0, 1, 41)
+
+
+def test_an_epsilon_allows_what_randomized_response_attains():
+    """Randomized response answers truly with probability e^ε/(1+e^ε): its test is a corner."""
+    epsilon = 1.3
+    truth = math.exp(epsilon) / (1 + math.exp(epsilon))
+    allowed = allowed_by_guarantee(np.array([1 - truth]), epsilon=epsilon, delta=0.0)
+    assert allowed[0] == pytest.approx(truth)
+
+
+def test_delta_may_be_found_without_false_alarms():
+    assert allowed_by_guarantee(np.array([0.0]), epsilon=1.0, delta=0.01)[0] == 0.01
+    assert (allowed_by_guarantee(RATES, epsilon=math.inf, delta=0.0) == 1).all()
+
+
+def test_mu_allows_the_neyman_pearson_test_of_two_normals():
+    """The threshold test of N(0.7, 1) against N(0, 1)."""
+    thresholds = np.array([-1.0, 0.0, 0.5, 2.0])
+    allowed = allowed_by_mu(stats.norm.sf(thresholds), mu=0.7)
+    assert allowed == pytest.approx(stats.norm.sf(thresholds - 0.7))
+
+
+def test_the_curve_of_a_gaussian_loss_is_that_of_mu():
+    curve = allowed_by_loss(mu=0.5, discrete=DiscreteLoss.zero())
+    assert (curve(RATES) >= allowed_by_mu(RATES, mu=0.5) - 1e-9).all()
+    assert curve(RATES) == pytest.approx(allowed_by_mu(RATES, mu=0.5), abs=1e-4)
+
+
+def test_the_curve_of_a_discrete_loss_is_that_of_all_tests():
+    """Discrete Laplace noise on {0, 1}: every threshold of z is a test, enumerated."""
+    epsilon = 0.6
+    z = np.arange(-60, 61)
+    law = np.exp(-epsilon * np.abs(z))
+    law /= law.sum()
+    curve = allowed_by_loss(mu=0.0, discrete=DiscreteLoss.from_laplace(epsilon))
+    for threshold in range(-5, 6):
+        false_positives = law[z >= threshold].sum()
+        true_positives = law[z + 1 >= threshold].sum()
+        allowed = float(curve(np.array([false_positives]))[0])
+        assert true_positives <= allowed + 1e-9
+        assert allowed <= true_positives + 2e-3
+
+
+def test_losses_compose_to_more_than_either():
+    both = allowed_by_loss(mu=0.5, discrete=DiscreteLoss.from_laplace(0.3))
+    assert (both(RATES[1:-1]) > allowed_by_mu(RATES[1:-1], mu=0.5)).all()
+
+
+def test_the_area_of_mu_has_a_closed_form():
+    area = area_below(lambda rates: allowed_by_mu(rates, mu=0.4))
+    assert area == pytest.approx(stats.norm.cdf(0.4 / math.sqrt(2)), abs=1e-5)
+
+
+def test_the_sentence_is_rounded_up():
+    words = allowed_sentence(0.01, lambda rates: allowed_by_guarantee(rates, epsilon=1, delta=0))
+    assert words == "An attacker who allows 1 % false alarms finds at most 2.72 % of the rows."

@@ -1,4 +1,4 @@
-"""Results of a case: the promise, the verdict on made-up runs, and ratios."""
+"""Results of a case: the promise, the verdict on made-up runs, and checks of the noise."""
 
 import math
 
@@ -7,10 +7,14 @@ import pytest
 from scipy import stats
 
 from deniable.audit.case_results import losses_of, promise_of, summarize_case
+from deniable.audit.likelihood_ratio import ALL_TABLES, charged_stages
 from deniable.audit.neighbours import find_case
+from deniable.audit.noise_checks import correlation_score, stage_noises
+from deniable.audit.split_counts import SPLIT_STAGE, PartCount, split_numbers
 from deniable.privacy.composition import gaussian_mu
 from deniable.privacy.ledger import Spend
 from deniable.privacy.noise_laws import discrete_laplace, rounded_gaussian
+from deniable.privacy.pairwise_budget import PAIRS_SPEND, THREE_WAY_SPEND
 
 OPTIONS = {"epsilon": 1.0, "delta": 1e-2}
 CONFIDENCE = 0.9999
@@ -128,3 +132,131 @@ def test_a_telling_fact_is_found():
     assert "rows" in result.exceeded[0]
     same = made_up(case, 3, mu=0.0, runs=200, facts=lambda _: {"rows": 5.0})
     assert summarize_case(case, same, confidence=CONFIDENCE).exceeded == ()
+
+
+# Noise checks find too little, biased and shared noise, and accept what is claimed
+
+
+def block(noise, *, information=0.01, name="x"):
+    """A block of runs of two columns and a last table, with noise in units of its claimed σ."""
+    flat = noise.ravel()
+    sums = [flat.size, flat.sum(), (flat**2).sum(), (flat**4).sum(), information * len(noise)]
+    return {"stages": {name: [float(s) for s in sums]}, "first": noise.tolist(), "scores": noise}
+
+
+def noise_of(key, scale=1.0):
+    return np.random.default_rng(key).standard_normal((2_000, 3)) * scale
+
+
+def test_the_claimed_noise_passes():
+    """At 99.99 %, with a fixed key."""
+    (stage,) = stage_noises([block(noise_of(1))], {"x": 0.1})
+    assert stage.excess(confidence=CONFIDENCE) == []
+    assert stage.numbers == 6_000
+    assert stage.ratio == pytest.approx(1, abs=0.1)
+    assert stage.mu == pytest.approx(0.1, rel=0.05)
+    assert correlation_score([block(noise_of(1))], columns=2) < 4
+
+
+def test_few_numbers_of_honest_noise_are_rarely_accused():
+    """At 99.99 % about 2 of 10,000 stages of 40 runs; 9 or more have probability below 1e-3."""
+    noise = np.random.default_rng(7).standard_normal((10_000, 40, 3))
+    stages = [stage_noises([block(each)], {"x": 0.1})[0] for each in noise]
+    assert sum(bool(stage.excess(confidence=CONFIDENCE)) for stage in stages) < 9
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.9])
+def test_less_noise_is_found(scale):
+    (stage,) = stage_noises([block(noise_of(1, scale))], {"x": 0.1})
+    words = " ".join(stage.excess(confidence=CONFIDENCE))
+    assert "claimed standard deviation" in words
+    assert "is charged 0.1000" in words
+
+
+def test_more_noise_is_no_excess():
+    (stage,) = stage_noises([block(noise_of(1, 1.5))], {"x": 0.1})
+    assert stage.excess(confidence=CONFIDENCE) == []
+
+
+def test_a_stage_that_is_not_charged_is_found():
+    (stage,) = stage_noises([block(noise_of(1))], {})
+    assert "is not charged" in " ".join(stage.excess(confidence=CONFIDENCE))
+
+
+def test_tables_in_place_of_triples_have_both_entries():
+    """All T tables reveal T/σ²: the sum of two entries, of T - R and of R tables, and no more."""
+    both = charged_stages({PAIRS_SPEND: 0.24, THREE_WAY_SPEND: 0.07})
+    (stage,) = stage_noises([block(noise_of(1), information=0.25**2, name=ALL_TABLES)], both)
+    assert stage.charged == pytest.approx(0.25)
+    assert stage.excess(confidence=CONFIDENCE) == []
+    (more,) = stage_noises([block(noise_of(1), information=0.3**2, name=ALL_TABLES)], both)
+    assert "is charged 0.2500" in " ".join(more.excess(confidence=CONFIDENCE))
+    # Beside triples, the tables have their own entry only.
+    (beside,) = stage_noises([block(noise_of(1), information=0.3**2, name=PAIRS_SPEND)], both)
+    assert "is charged 0.2400" in " ".join(beside.excess(confidence=CONFIDENCE))
+
+
+def test_repeated_noise_is_found():
+    same = np.tile(noise_of(2)[:1] + 2.0, (500, 1))
+    (stage,) = stage_noises([block(same)], {"x": 0.1})
+    assert "mean zero" in " ".join(stage.excess(confidence=CONFIDENCE))
+    assert correlation_score([block(same)], columns=2) == np.inf
+
+
+def test_shared_noise_is_found():
+    one = noise_of(3)[:, :1]
+    assert correlation_score([block(np.hstack([one, one, one]))], columns=2) > 100
+
+
+def test_too_few_runs_show_no_correlation():
+    assert correlation_score([block(noise_of(1)[:5])], columns=2) == 0
+
+
+SHARES = {"seeds": 0.3, "parameters": 0.6}
+ROWS, OTHERS, SIGMA, RUNS = 400, 30, 5.0, 3_000
+LAW = rounded_gaussian(SIGMA)
+# Many rows of the value 1, and others of the value 0.
+CELLS = np.repeat([1, 0], [ROWS, OTHERS])
+
+
+def numbers_of(rng, parts):
+    """The numbers of one run, given the part of each row: a row of a table is drawn once."""
+    counts = {}
+    for part, share in SHARES.items():
+        released = np.bincount(CELLS[parts[part]], minlength=2)
+        noisy = released + SIGMA * rng.standard_normal(2)
+        counts[part] = PartCount.of(noisy, CELLS, np.full(len(CELLS), share), LAW)
+    return dict(split_numbers(counts))
+
+
+def runs_of(draw):
+    """Means and variances of the numbers, over many runs with a fixed key."""
+    rng = np.random.default_rng(3)
+    runs = [numbers_of(rng, draw(rng)) for _ in range(RUNS)]
+    return {name: np.array([run[name] for run in runs]) for name in runs[0]}
+
+
+def draw_honest(rng):
+    uniform = rng.random(ROWS + OTHERS)
+    return {"seeds": uniform < 0.3, "parameters": (uniform >= 0.3) & (uniform < 0.9)}
+
+
+def draw_each_part_alone(rng):
+    return {part: rng.random(ROWS + OTHERS) < share for part, share in SHARES.items()}
+
+
+def test_numbers_of_an_honest_split_have_mean_zero_and_variance_one():
+    """Five standard errors each, and a fixed key."""
+    found = runs_of(draw_honest)
+    assert len(found) == 3
+    for name, values in found.items():
+        assert name.startswith(SPLIT_STAGE)
+        assert abs(values.mean()) < 5 / np.sqrt(RUNS)
+        assert values.var() == pytest.approx(1, abs=5 * np.sqrt(2 / RUNS))
+
+
+def test_rows_that_serve_two_parts_make_their_difference_vary_less():
+    found = runs_of(draw_each_part_alone)
+    alone, difference = found["split: rows that serve seeds"], list(found.values())[-1]
+    assert alone.var() == pytest.approx(1, abs=5 * np.sqrt(2 / RUNS))
+    assert difference.var() < 0.7

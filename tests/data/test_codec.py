@@ -1,14 +1,22 @@
+""""""
+
 from datetime import date, datetime
 
 import numpy as np
 import polars as pl
 import pytest
 
+from deniable.answers.given_rows import GivenRows
 from deniable.arrays import MAX_DOMAIN_SIZE
+from deniable.data.cell_faults import FAULT_KINDS, CellFault, find_faults
 from deniable.data.codec import Codec
+from deniable.data.declared_columns import require_columns
+from deniable.data.table_io import read_table
 from deniable.errors import DataError, InvariantError, SchemaError
 from deniable.schema.attribute import Attribute
+from deniable.schema.formula import Formula
 from deniable.schema.schema import Schema
+from deniable.schema.unmodelled_columns import Computed, Identifier
 
 DECIMAL = pl.Decimal(10, 2)
 
@@ -240,3 +248,95 @@ def test_messages_of_polars_are_not_shown():
         codec_of(values=(1,)).encode(frame)
     assert "SECRET" not in str(caught.value)
     assert caught.value.__suppress_context__
+
+
+AGE = Attribute(name="age", kind="integer", values=range(100))
+WORD = Attribute(name="word", kind="categorical", values=("oak", "elm"), missing=("NA",))
+
+
+def test_faults_are_summarized_by_kind_with_their_first_row():
+    faults = pl.Series([None, 2, 0, 2, None, 2], dtype=pl.UInt8)
+    found = find_faults(AGE, faults)
+    assert [(fault.kind, fault.row, fault.count) for fault in found] == [
+        ("missing", 2, 1),
+        ("outside", 1, 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "kind", "words"),
+    [
+        (AGE, "missing", "does not declare missing"),
+        (AGE, "malformed", "not a whole number"),
+        (AGE, "outside", "outside 0..99"),
+        (WORD, "missing", 'only "NA" means missing'),
+        (WORD, "outside", "none of the 2 in the schema"),
+    ],
+)
+def test_a_fault_is_described_with_its_place_its_number_and_a_fix(attribute, kind, words):
+    assert kind in FAULT_KINDS
+    fault = CellFault(attribute=attribute, kind=kind, row=4, count=3)
+    text = fault.describe(where="line 6 of t.csv", record_noun="line")
+    assert text.startswith(f'column "{attribute.name}", line 6 of t.csv: ')
+    assert words in text
+    assert "3 lines have this fault" in text
+    assert 'outside = "drop"' in text
+
+
+@pytest.mark.parametrize(
+    ("read", "fault"),
+    [*((read_table, each) for each in ("99,a", "old,a", "1,", "1")), (GivenRows.read, "old,a")],
+)
+def test_an_error_is_the_same_for_101_faulty_lines_and_for_5000(tmp_path, read, fault):
+    """An error ends in logs: it must not tell how many rows there are. A hundred are counted."""
+    schema = Schema(
+        (Attribute(name="n", kind="integer", values=range(5)), Identifier(name="who")),
+        unit="who",
+        max_rows_per_unit=2,
+    )
+
+    def message(number):
+        table = tmp_path / "t.csv"
+        table.write_text("n,who\n1,x\n" + number * f"{fault}\n", encoding="utf-8")
+        with pytest.raises(DataError) as caught:
+            read(table, schema)
+        return str(caught.value)
+
+    assert "100 lines have" in message(100) or "100 records do" in message(100)
+    assert "More than 100 " in message(101)
+    assert message(101) == message(5_000)
+
+
+COLUMNS = (
+    Attribute(name="age", kind="categorical", values=("a",)),
+    Attribute(name="income", kind="categorical", values=("a",)),
+    Identifier(name="id", release="omit"),
+    Computed(name="total", rule=Formula("income")),
+)
+
+
+@pytest.mark.parametrize("names", [("age", "income"), ("total", "income", "id", "age")])
+def test_columns_may_be_in_any_order_and_some_may_be_absent(names):
+    require_columns(COLUMNS, names, table_name="t.csv")
+
+
+@pytest.mark.parametrize(
+    ("names", "parts"),
+    [
+        (("age", "Incomes"), ['no column "income"', '"Incomes" is like "income"']),
+        (("age", "zzz"), ['no column "income"', 'It has "zzz"']),
+        (("age",), ['no column "income". Correct']),
+        (("age", "income", "agee"), ['does not describe column "agee"', '"agee" is like "age"']),
+        (("age", "income", "zzz"), ['does not describe column "zzz" of t.csv. Add']),
+        (("x", "y"), ["none of the schema's 4 columns"]),
+    ],
+)
+def test_a_difference_is_named_with_the_nearest_column(names, parts):
+    with pytest.raises(DataError) as error:
+        require_columns(COLUMNS, names, table_name="t.csv")
+    for part in parts:
+        assert part in str(error.value)
+
+
+def test_a_stored_index_of_pandas_needs_no_description():
+    require_columns(COLUMNS, ("age", "income", "__index_level_0__"), table_name="t.parquet")

@@ -4,14 +4,17 @@ import sys
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+from scipy import stats
+from threadpoolctl import threadpool_info
 
 from command_line import runner
 from deniable.audit.table_audit import audit_table
 from deniable.demo import demo_schema
 from deniable.errors import ConfigError
 from deniable.evaluation.classifiers import fit_predict, fit_predict_each, learner_title
+from deniable.evaluation.effort import Effort
 from deniable.evaluation.evaluate import evaluate
+from deniable.evaluation.intervals import wilson_interval
 from deniable.reproduction.reproduce import reproduce
 
 LEARNERS = ("forest", "linear", "tree", "ada")
@@ -104,3 +107,29 @@ def test_the_demo_names_the_extra_and_writes_nothing(tmp_path, monkeypatch, caps
     run = runner(monkeypatch, capsys, tmp_path)
     assert run("demo", "--out", tmp_path / "demo").complains(2, "deniable[evaluate]")
     assert [path.name for path in tmp_path.iterdir()] == ["cwd"]
+
+
+def test_an_evaluation_of_nothing_is_refused():
+    with pytest.raises(ConfigError, match="at least 1"):
+        Effort(runs=0)
+    assert Effort.quick().rows < Effort().rows
+
+
+@pytest.mark.parametrize("name", ["runs", "rows", "trees", "game", "test_rows"])
+def test_every_size_is_at_least_1(name):
+    with pytest.raises(ConfigError, match=name):
+        Effort(**{name: 0})
+
+
+def test_only_the_defaults_and_more_are_thorough():
+    assert Effort(key=7).is_thorough
+    assert Effort(runs=5).is_thorough
+    assert not Effort.quick().is_thorough
+    assert not Effort(test_rows=10_000).is_thorough
+
+
+def test_wilson_is_scipys():
+    for rate, trials in ((0.0, 10), (0.3, 50), (1.0, 7)):
+        theirs = stats.binomtest(round(rate * trials), trials).proportion_ci(method="wilson")
+        assert wilson_interval(rate, trials) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+    assert wilson_interval(0.5, 0) == (0.0, 1.0)

@@ -1,11 +1,14 @@
-"""SVG plots: well formed, named, and readable without colour."""
+"""HTML and SVG: escaped, well formed, named, and readable without colour."""
 
 import re
 from xml.etree import ElementTree
 
 import pytest
 
+from deniable.evaluation.html import Markup, figure, section, table, tag
 from deniable.evaluation.marginals import Marginal
+from deniable.evaluation.relations import Association
+from deniable.evaluation.scatter_plot import draw_scatter
 from deniable.evaluation.svg_plots import (
     RELEASED_FILL,
     draw_box_plots,
@@ -85,3 +88,83 @@ def test_ticks_are_few_round_and_within(high):
     assert found[0] == 0
     assert 3 <= len(found) <= 6
     assert found[-1] <= high
+
+
+def scatter(associations):
+    picture = draw_scatter(associations, strong=0.15)
+    assert not re.search(r"\b(nan|inf)\b", picture)
+    return ElementTree.fromstring(picture)  # noqa: S314 - it was made here
+
+
+def association(real, released, name="a < b"):
+    return Association(names=(name, "c"), real=real, released=released)
+
+
+@pytest.mark.parametrize(
+    "points", [[], [(0, 0)], [(1, 1), (0, 1), (1, 0)], [(0.2, 0.01), (0.1, 0.3)]]
+)
+def test_a_picture_is_well_formed_and_its_points_are_inside(points):
+    root = scatter([association(*point) for point in points])
+    assert root.get("aria-label")
+    _, _, width, height = map(float, root.get("viewBox").split())
+    circles = list(root.iter(f"{SVG}circle"))
+    assert len(circles) == len(points)
+    for circle in circles:
+        assert 0 <= float(circle.get("cx")) <= width
+        assert 0 <= float(circle.get("cy")) <= height
+
+
+def test_a_kept_strength_is_on_the_diagonal_and_a_loss_below():
+    root = scatter([association(0.8, 0.8), association(0.8, 0.4)])
+    (diagonal,) = [each for each in root.iter(f"{SVG}line") if each.get("stroke-dasharray")]
+    x1, y1, x2, y2 = (float(diagonal.get(name)) for name in ("x1", "y1", "x2", "y2"))
+    below, on = sorted(
+        (
+            float(circle.get("cy")) - (y1 + (y2 - y1) * (float(circle.get("cx")) - x1) / (x2 - x1))
+            for circle in root.iter(f"{SVG}circle")
+        ),
+        reverse=True,
+    )
+    assert on == pytest.approx(0, abs=0.02)
+    assert below > 50  # SVG counts down
+
+
+def test_strong_pairs_are_filled_and_named():
+    root = scatter([association(0.5, 0.2, "strong"), association(0.1, 0.2, "weak")])
+    found = {circle[0].text: circle.get("fill") for circle in root.iter(f"{SVG}circle")}
+    assert found == {
+        "strong × c: real 0.50, released 0.20": RELEASED_FILL,
+        "weak × c: real 0.10, released 0.20": "#fff",
+    }
+
+
+def test_strong_pairs_are_drawn_above_weak_ones():
+    """What is drawn last is on top."""
+    root = scatter([association(0.9, 0.1, "strong"), association(0.1, 0.1, "weak")])
+    assert [circle[0].text.split()[0] for circle in root.iter(f"{SVG}circle")] == ["weak", "strong"]
+
+
+def test_text_is_escaped_and_markup_is_not():
+    assert tag("p", "<", Markup("<b>x</b>"), title='"') == '<p title="&quot;">&lt;<b>x</b></p>'
+    assert tag("line", x1=1.0, stroke_width=0.25) == '<line x1="1" stroke-width="0.25"/>'
+    assert "&lt;i&gt;" in table(["<i>"], [["x"]])
+
+
+def test_columns_after_the_text_columns_are_numbers():
+    text = table(["name", "kind", "count"], [["a", "b", "3"]], left=2)
+    assert text.count('class="number"') == 2
+    assert '<td class="number">3</td>' in text
+
+
+def test_the_caption_is_outside_the_scrolling_frame():
+    text = table(["a"], [["b"]], caption="Counts < 5")
+    assert text.index("Counts &lt; 5</p>") < text.index('class="scroll"')
+    assert 'aria-label="Counts &lt; 5"' in text
+    assert "caption" not in table(["a"], [["b"]])
+
+
+def test_sections_and_figures_escape_their_titles():
+    assert section("a & b", "c") == "<section><h2>a &amp; b</h2>c</section>"
+    assert figure(Markup("<svg></svg>"), "x > y").endswith(
+        "<figcaption>x &gt; y</figcaption></figure>"
+    )

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from deniable.drafting.draft import draft_schema
 from deniable.files import parse_toml
 from deniable.schema.schema import Schema
+from deniable.studio.note_words import without_keys
+from deniable.studio.rule_words import rule_sentence
 from deniable.studio.schema_text import SchemaText
 
 TEXT = '''# A draft # with a [sign] in it
@@ -125,3 +127,46 @@ def test_a_remark_that_is_wrapped_is_one_sentence():
         "Another one",
         "and a third",
     )
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (
+            {"forbid": {"a": ["x", "y", "z"], "b": {"missing": True}}},
+            "No record has a x, y or z together with b missing.",
+        ),
+        (
+            {"forbid": {"a": {"at_least": 1, "below": 3.5}, "b": {"missing": False}}},
+            "No record has a at least 1 and below 3.5 together with b not missing.",
+        ),
+        (
+            {"forbid": {"a": list(range(11)), "b": {"above": 2}}, "confirmed": False},
+            "No record has a 0, 1, 2, 3, 4, 5, 6, 7 or 3 more together with b above 2.",
+        ),
+        (
+            {"allow": {"columns": ["a", "b"], "rows": [[1, 2], [3, 4]]}},
+            "Of a and b, only the 2 listed combinations occur.",
+        ),
+        ({"less": ["a", "b"]}, "a is below b."),
+        ({"at_most": ["a", "b"]}, "a is at most b."),
+        ({"later": 3, "confirmed": True}, "later 3"),
+    ],
+)
+def test_every_form_has_a_sentence(table, words):
+    assert rule_sentence(table) == words
+
+
+@pytest.mark.parametrize(
+    ("note", "words"),
+    [
+        (
+            'If it is not needed, set release = "omit".',
+            "If it is not needed, leave the column out.",
+        ),
+        ("3 constraints are at the end of the file: x.", "3 rules between columns are at the end"),
+        ("Nothing of the file is in this note.", "Nothing of the file is in this note."),
+    ],
+)
+def test_keys_are_replaced_by_words(note, words):
+    assert without_keys(note).startswith(words)

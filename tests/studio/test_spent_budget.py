@@ -3,14 +3,17 @@
 import math
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from deniable.schema.draft_cost import DraftCost
-from deniable.studio.other_stores import LocatedRun
+from deniable.studio.made_output import made_by, manifest_hash, owns_output, record_made
+from deniable.studio.other_stores import LocatedRun, located_runs, other_roots
+from deniable.studio.run_store import RunStore
 from deniable.studio.spent_budget import spending_of, spent_before, spent_on
 from deniable.studio.table_facts import table_hash
-from studio_client import end_step, record_release
+from studio_client import StudioClient, end_step, record_release
 
 
 def test_epsilon_and_delta_add_up_over_releases(studio):
@@ -157,3 +160,68 @@ def test_a_plain_draft_and_more_records_cost_nothing(studio):
 def test_releases_that_the_studio_did_not_make_are_named(studio, folder, made_release):
     shutil.copytree(made_release / "out", folder / "foreign")
     assert spent_on(studio.space, "table.csv").others == ["foreign"]
+
+
+def test_roots_above_and_below_are_found(tmp_path):
+    root = tmp_path / "a" / "b"
+    near, deep, hidden = root / "c", root / "1/2/3/4/5", root / ".h"
+    for folder in (tmp_path, near, deep, hidden):
+        folder.mkdir(parents=True, exist_ok=True)
+        RunStore(folder).prepare()
+    (root / "link").symlink_to(near)
+    assert other_roots(root) == [tmp_path, near]
+
+
+def test_the_cost_is_the_same_seen_from_above_and_from_below(studio, folder):
+    record_release(studio, "one", epsilon=0.5)
+    parent = StudioClient(folder.parent)
+    record_release(parent, "two", table="root/table.csv", epsilon=0.25)
+    assert spent_on(parent.space, "root/table.csv").epsilon == 0.75
+    assert spent_on(studio.space, "table.csv").epsilon == 0.75
+    assert [each.home for each in located_runs(studio.space)] == ["", str(folder.parent)]
+    assert spent_on(parent.space, "table.csv").spendings == []
+
+
+def place(studio: StudioClient) -> tuple[RunStore, Path]:
+    return studio.space.store, studio.space.root.path
+
+
+def test_what_a_run_made_is_recorded_once(released, folder):
+    [run] = released.space.store.all()
+    run = record_made(*place(released), run)
+    assert run.made is not None
+    assert run.made["manifest_hash"] == manifest_hash(folder / "out" / "manifest.json")
+    assert run.made["epsilon"] == 0.999529
+    assert released.space.store.load(run.id) == run
+    (folder / "out" / "manifest.json").write_text("{}")
+    assert record_made(*place(released), run) == run
+    assert not owns_output(*place(released), run)
+
+
+def test_a_run_that_goes_on_has_made_nothing_yet(studio):
+    run = studio.space.store.load(record_release(studio, "out"))
+    (studio.space.store.folder(run.id) / "0.lock").unlink()
+    assert made_by(*place(studio), run) is None
+    assert record_made(*place(studio), run).made is None
+
+
+def test_of_two_runs_with_one_output_the_one_that_ended_well_owns_it(released):
+    cancelled = record_release(released, "out")
+    end_step(released, cancelled, 0, code=130)
+    owners = [run.id for run in released.space.store.all() if owns_output(*place(released), run)]
+    assert len(owners) == 1
+    assert cancelled not in owners
+
+
+def test_a_manifest_that_is_damaged_is_owned_and_states_nothing(released, folder):
+    (folder / "out" / "manifest.json").write_text('{"guarantee": 3}')
+    [run] = released.space.store.all()
+    made = made_by(*place(released), run)
+    assert made.manifest_hash
+    assert made.epsilon is None
+
+
+def test_a_link_is_no_manifest(folder):
+    (folder / "link").symlink_to(folder / "table.csv")
+    assert manifest_hash(folder / "link") == ""
+    assert manifest_hash(folder / "table.csv" / "absent") == ""

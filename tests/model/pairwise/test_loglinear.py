@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from deniable.model.pairwise import effect_penalty, loglinear
 from deniable.model.pairwise.effect_penalty import EffectPenalty
+from deniable.model.pairwise.lbfgs import minimise
 from deniable.model.pairwise.loglinear import (
     LogLinear,
     ParentEvidence,
@@ -331,3 +333,156 @@ def test_row_sums_do_not_depend_on_what_is_on_the_stack():
             shares = rng.random((rows, columns)).astype(np.float32)
             leave(litter)
             assert _row_sums(shares) == pytest.approx(shares.sum(axis=1), rel=1e-6)
+
+
+SIZES, VALUES = (3, 4), 5
+
+
+def unit(size):
+    scores = np.linspace(-1.0, 1.0, size)
+    return scores / np.linalg.norm(scores)
+
+
+def penalty_of(key, trend):
+    """Two parents, of which the second may have a trend."""
+    rng = np.random.default_rng(key)
+    ridges = [rng.uniform(0.5, 20, (size, VALUES)) for size in SIZES]
+    directions = {"rows": unit(SIZES[1]), "columns": unit(VALUES)}
+    found = TrendDirections(**{name: directions[name] for name in [trend] if name})
+    return ridges, EffectPenalty.of(ridges, [TrendDirections(), found]), found
+
+
+def literal_penalty(ridges, trend, effects):
+    """Each effect squared, times half its ridge; √0.03 of it along the trend; 10 beyond ±6."""
+    value = 0.0
+    first, second = effects[: SIZES[0]], effects[SIZES[0] :].copy()
+    along = np.zeros_like(second)
+    if trend.columns is not None:
+        for group in range(SIZES[1]):
+            along[group] = (second[group] @ trend.columns) * trend.columns
+    if trend.rows is not None:
+        for value_ in range(VALUES):
+            along[:, value_] = (trend.rows @ second[:, value_]) * trend.rows
+    second += (np.sqrt(0.03) - 1) * along
+    for ridge, own in zip(ridges, (first, second), strict=True):
+        value += sum(r * e**2 / 2 for r, e in zip(ridge.ravel(), own.ravel(), strict=True))
+    return value + sum(10 * max(abs(e) - 6, 0) ** 2 / 2 for e in effects.ravel())
+
+
+@property_test
+@given(st.integers(0, 2**32), st.sampled_from(["", "rows", "columns"]), st.floats(0.1, 8))
+def test_penalty_and_gradient_are_those_of_the_definition(key, trend, size):
+    ridges, penalty, found = penalty_of(key, trend)
+    rng = np.random.default_rng(key)
+    effects = size * rng.normal(size=(sum(SIZES), VALUES))
+    value, gradient = penalty.loss(effects)
+    assert value == pytest.approx(literal_penalty(ridges, found, effects), rel=1e-9)
+    step = rng.normal(size=effects.shape)
+    ahead, behind = (literal_penalty(ridges, found, effects + s * step) for s in (1e-5, -1e-5))
+    # The second derivative of the part beyond the limit jumps there: not exact to more digits.
+    assert float((gradient * step).sum()) == pytest.approx((ahead - behind) / 2e-5, rel=1e-4)
+
+
+def test_a_trend_costs_three_in_a_hundred_of_the_ridge():
+    effects = np.zeros((sum(SIZES), VALUES))
+    effects[SIZES[0] :] = np.outer(np.ones(SIZES[1]), unit(VALUES))
+    ridges = [np.full((size, VALUES), 2.0) for size in SIZES]
+    plain = EffectPenalty.of(ridges, [TrendDirections()] * 2).loss(effects)[0]
+    trends = [TrendDirections(), TrendDirections(columns=unit(VALUES))]
+    assert plain == pytest.approx(4.0)
+    assert EffectPenalty.of(ridges, trends).loss(effects)[0] == pytest.approx(0.03 * plain)
+
+
+# L-BFGS: minima are those of other methods, and bad steps are shortened
+
+
+def quadratic(matrix, target):
+    """½ (x - t)ᵀ A (x - t): its minimum is t."""
+
+    def loss(x):
+        turned = matrix @ (x - target)
+        return 0.5 * float((x - target) @ turned), turned
+
+    return loss
+
+
+def logistic(rows, wanted, penalty):
+    """A penalised logistic loss, per row."""
+
+    def loss(x):
+        logits = rows @ x
+        value = np.logaddexp(0, logits).sum() - wanted @ logits + 0.5 * penalty * x @ x
+        gradient = rows.T @ (1 / (1 + np.exp(-logits)) - wanted) + penalty * x
+        return float(value) / len(rows), gradient / len(rows)
+
+    return loss
+
+
+@property_test
+@given(st.integers(1, 8), st.floats(1, 300), st.floats(0.01, 100), st.integers(0, 2**32 - 1))
+def test_a_quadratic_is_minimised_from_any_initial_curvature(n, spread, guess, key):
+    rng = np.random.default_rng(key)
+    turned = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    matrix = turned @ np.diag(np.geomspace(1, spread, n)) @ turned.T
+    target = rng.normal(size=n)
+    found = minimise(
+        quadratic(matrix, target), np.zeros(n), curvature=guess, iterations=500, tolerance=0.0
+    )
+    np.testing.assert_allclose(found, target, atol=2e-6)
+
+
+@pytest.mark.parametrize("key", range(5))
+@pytest.mark.parametrize("penalty", [0.1, 10.0])
+def test_the_minimum_is_as_low_as_scipy_s(key, penalty):
+    """Oracle: L-BFGS-B, with the same limits."""
+    rng = np.random.default_rng(key)
+    rows, wanted = rng.normal(size=(300, 40)), rng.integers(0, 2, 300).astype(float)
+    loss = logistic(rows, wanted, penalty)
+    theirs = minimize(
+        loss, np.zeros(40), jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-6}
+    )
+    ours = minimise(loss, np.zeros(40), curvature=0.25, iterations=200, tolerance=1e-12)
+    assert loss(ours)[0] == pytest.approx(theirs.fun, abs=1e-9)
+    assert len(rows) * loss(np.zeros(40))[0] > len(rows) * theirs.fun + 10, "nothing to descend"
+
+
+def test_it_stops_at_the_tolerance_or_after_the_last_iteration():
+    asked = []
+    plain = quadratic(np.diag(np.geomspace(1, 1e4, 30)), np.ones(30))
+
+    def loss(x):
+        asked.append(x)
+        return plain(x)
+
+    once = minimise(loss, np.zeros(30), curvature=1e4, iterations=1, tolerance=0.0)
+    assert plain(once)[0] < plain(np.zeros(30))[0]
+    few = len(asked)
+    asked.clear()
+    minimise(loss, np.zeros(30), curvature=1e4, iterations=500, tolerance=1.0)
+    assert len(asked) <= few + 1
+    asked.clear()
+    minimise(loss, np.ones(30), curvature=1.0, iterations=500, tolerance=0.0)
+    assert len(asked) == 1, "flat already"
+
+
+def test_a_step_to_nan_is_shortened():
+    """-ln x + x, defined for x > 0 only; the first step from 4 would go below zero."""
+
+    def loss(x):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return float((x - np.log(x)).sum()), 1 - 1 / x
+
+    found = minimise(loss, np.array([4.0]), curvature=0.1, iterations=50, tolerance=0.0)
+    np.testing.assert_allclose(found, 1.0, atol=1e-5)
+
+
+def test_without_a_descending_step_the_start_is_returned():
+    """A wrong gradient: no step descends, and the search ends."""
+    found = minimise(
+        lambda x: (float(np.abs(x).sum()), np.ones_like(x)),
+        np.zeros(3),
+        curvature=1.0,
+        iterations=50,
+        tolerance=0.0,
+    )
+    assert found.tolist() == [0.0, 0.0, 0.0]
