@@ -34,7 +34,8 @@ TABLES = {
     "national2019": SHARED / "sdnist" / "national2019.csv",
 }
 RECORDS, KEYS = 1000, (1, 2, 3)
-# By name: the options of a run. Those of the first four are run with each key.
+# By name: the options of a run; "copied" is the number of attributes that records copy. Those of the
+# first four are run with each key.
 RUNS: dict[str, dict[str, Any]] = {
     "one-shot": {"mode": "one-shot"},
     "seedless": {"mode": "seedless"},
@@ -48,9 +49,9 @@ RUNS: dict[str, dict[str, Any]] = {
         "accept_large_delta": True,
     },
     "split": {"mode": "one-shot", "estimator": "norm-sub", "data_use": "split", "epsilon": 2.0},
-    "clip": {"mode": "one-shot", "estimator": "clip", "omega": 7},
+    "clip": {"mode": "one-shot", "estimator": "clip", "copied": 3},
     "paper": {"mode": "seedless", "profile": "paper", "epsilon": 4.0},
-    "no noise": {"epsilon": math.inf, "omega": 7},
+    "no noise": {"epsilon": math.inf, "copied": 3},
 }
 # The randomized test costs by the record.
 FEW_RECORDS = 5
@@ -77,8 +78,11 @@ def read_schema(table: str) -> dn.Schema:
     return demo_schema() if table == "demo" else dn.Schema.read(HASHES.parent / f"{table}.toml")
 
 
-def options_of(run: str) -> dict[str, Any]:
-    return {"accept_drafted_schema": True, **RUNS[run]}
+def options_of(run: str, schema: dn.Schema) -> dict[str, Any]:
+    options = {"accept_drafted_schema": True, **RUNS[run]}
+    if "copied" in options:
+        options["omega"] = len(schema.names) - options.pop("copied")
+    return options
 
 
 def records_of(run: str) -> int:
@@ -95,8 +99,8 @@ def hash_drafts(table: str) -> Iterator[tuple[str, str]]:
 def hash_plans(table: str) -> Iterator[tuple[str, str]]:
     schema = read_schema(table)
     for run in RUNS:
-        config = dn.Config.assemble(options_of(run))
-        planned = dn.plan(schema, records=records_of(run), **options_of(run))
+        config = dn.Config.assemble(options_of(run, schema))
+        planned = dn.plan(schema, records=records_of(run), **options_of(run, schema))
         report = report_plan(planned, schema, config, records=records_of(run))
         yield f"plan {run}", digest(json.dumps(report, sort_keys=True))
 
@@ -116,7 +120,8 @@ def hash_release(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def hash_run(table: str, run: str, key: int, folder: Path) -> Iterator[tuple[str, str]]:
-    schema, options = read_schema(table), options_of(run)
+    schema = read_schema(table)
+    options = options_of(run, schema)
     keyed = {} if RUNS[run].get("mode") in ("tested", "randomized") else {"key": key}
     release = dn.synthesize(
         TABLES[table], schema, records=records_of(run), noise=ClaimedNoise(key), **keyed, **options
