@@ -276,7 +276,8 @@ def test_a_frame_comes_back_with_the_same_values(convert):
     if isinstance(frame, pl.DataFrame):
         assert back.equals(frame)
     elif isinstance(frame, pd.DataFrame):
-        frame = frame.astype({"smokes": "boolean", "born": "datetime64[us]"})
+        order = pd.CategoricalDtype(["low", "middle", "high", "top"], ordered=True)
+        frame = frame.astype({"smokes": "boolean", "born": "datetime64[us]", "level": order})
         pd.testing.assert_frame_equal(back, frame)
     else:
         assert back.schema.types == frame.schema.types
@@ -304,6 +305,7 @@ KINDS = {
     "integer": 'type = "integer"\nmin = 0\nmax = 9',
     "integers": 'type = "ordered"\nvalues = [1, 5, 3]',
     "categorical": 'type = "categorical"\nvalues = ["1", "2"]',
+    "ordered": 'type = "ordered"\nvalues = ["low", "high", "mid"]',
     "real": 'type = "real"\nmin = 0\nmax = 9\ndecimals = 1',
     "whole real": 'type = "real"\nmin = 0\nmax = 9\ndecimals = 0',
     "boolean": 'type = "boolean"',
@@ -316,6 +318,7 @@ TYPES = {
     "integer": (("int64", "Int64"), pl.Int64, pa.int64()),
     "integers": (("int64", "Int64"), pl.Int64, pa.int64()),
     "categorical": ((TEXT_TYPE, TEXT_TYPE), pl.String, pa.large_string()),
+    "ordered": (("category", "category"), pl.String, pa.large_string()),
     "real": (("float64", "float64"), pl.Float64, pa.float64()),
     "whole real": (("float64", "float64"), pl.Float64, pa.float64()),
     "boolean": (("bool", "boolean"), pl.Boolean, pa.bool_()),
@@ -473,6 +476,19 @@ def test_a_pandas_frame_reads_back_as_the_same_codes():
         schema = one(lines + '\nmissing = ["?"]')
         frame = restored(pd.DataFrame({"x": pd.Series([None])}), schema, all_codes(schema))
         assert np.array_equal(read_codes(frame, schema)[0], all_codes(schema))
+
+
+@pytest.mark.parametrize("missing", ["", '\nmissing = ["?"]'])
+def test_ordered_values_come_back_to_pandas_in_the_order_of_the_schema(missing):
+    schema = one(KINDS["ordered"] + missing)
+    typed = pd.Categorical(["mid", "low"], categories=["low", "high", "mid"], ordered=True)
+    for cells in (typed, ["mid", "low"]):  # the schema decides, not the type of the input
+        codes, kind = read_codes(pd.DataFrame({"x": cells}), schema)
+        assert codes.tolist() == [[2], [0]]
+        back = kind.restore(decode_records(Codec(schema), codes))["x"]
+        assert back.tolist() == ["mid", "low"]
+        assert back.dtype == typed.dtype
+        assert (back.min(), back.max()) == ("low", "mid")
 
 
 def test_large_integers_are_not_rounded():

@@ -5,14 +5,17 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
+from deniable.data.table_io import read_codes
 from deniable.drafting.cell_patterns import UNSUPPORTED_CELL
 from deniable.drafting.column_profile import open_table
 from deniable.drafting.draft import draft_schema
 from deniable.drafting.frame_columns import arrow_columns, pandas_columns
 from deniable.errors import DataError
+from deniable.schema.schema import Schema
 
 LONG = Decimal("1." + "1" * 50)
 LONG_TABLES = {
@@ -80,6 +83,24 @@ ARROW_TYPES = [
 def test_no_arrow_type_stops_a_private_draft(dtype):
     [column] = arrow_columns(pa.table({"x": pa.nulls(3, dtype)}), private=True)
     assert (column.name, column.null_count()) == ("x", 3)
+
+
+def test_categories_with_an_order_are_drafted_in_it():
+    levels, cells = ["none", "school", "degree", "doctorate"], ["school", "none", "degree"] * 20
+    ordered = pd.Categorical([*cells, None], categories=levels, ordered=True)
+    codes = pa.array([*([1, 0, 2] * 20), None])
+    arrow = pa.DictionaryArray.from_arrays(codes, pa.array(levels), ordered=True)
+    for source in (
+        pd.DataFrame({"x": ordered}),
+        pl.DataFrame({"x": pl.Series([*cells, None], dtype=pl.Enum(levels))}),
+        pa.table({"x": arrow}),
+    ):
+        [x] = Schema.parse(draft_schema(source).text).attributes
+        assert (x.kind, list(x.values), x.missing) == ("ordered", levels, ("",))
+        assert read_codes(source, Schema.parse(draft_schema(source).text))[0][0].tolist() == [1]
+    plain = pd.DataFrame({"x": ordered.as_unordered()})
+    [x] = Schema.parse(draft_schema(plain).text).attributes
+    assert (x.kind, list(x.values)) == ("categorical", ["degree", "none", "school"])
 
 
 @pytest.mark.parametrize("zone", ["+05:30", "Nowhere/Land", "UTC"])

@@ -30,6 +30,9 @@ NO_CODE = MAX_DOMAIN_SIZE
 # In typed cells null means missing; in CSV cells, which may all be read as text, a declared text.
 CellOrigin = Literal["typed", "csv"]
 
+# The time zones of a column whose times are read as they are.
+_WITHOUT_ZONE = (None, "UTC", "Etc/UTC")
+
 _INTEGER_GRID = Grid(kind="integer")
 
 # Contents of a column of each type, for messages.
@@ -131,12 +134,17 @@ def _accepts_dtype(column: ColumnEncoder) -> bool:
     if column.is_text:
         return True
     if kind in ("date", "datetime"):
-        return dtype in (pl.Date, pl.Datetime)
+        return dtype in (pl.Date, pl.Datetime) and (column.is_lenient or not is_zoned(dtype))
     if dtype.is_float() and _exceeds_floats(column.attribute) and not column.is_lenient:
         return False
     if kind == "boolean":
         return dtype == pl.Boolean or dtype.is_numeric()
     return column.grid is not None and dtype.is_numeric()
+
+
+def is_zoned(dtype: pl.DataType) -> bool:
+    """Whether a column of times has a time zone other than UTC."""
+    return isinstance(dtype, pl.Datetime) and dtype.time_zone not in _WITHOUT_ZONE
 
 
 def _exceeds_floats(attribute: Attribute) -> bool:
@@ -358,6 +366,8 @@ def _describe_wrong_dtype(attribute: Attribute, dtype: pl.DataType) -> str:
             f'column "{attribute.name}" is of type {dtype}, which does not hold all whole numbers '
             "of 2^53 or more. Read it as text, or as whole numbers (in pandas: Int64)."
         )
+    if is_zoned(dtype) and attribute.kind in ("date", "datetime"):
+        return zone_fault(attribute.name, dtype)
     message = (
         f'column "{attribute.name}" is of type {dtype}, but the schema describes '
         f"{_TYPE_DESCRIPTIONS.get(described, 'text')}. Convert the column"
@@ -370,3 +380,13 @@ def _describe_wrong_dtype(attribute: Attribute, dtype: pl.DataType) -> str:
         if dtype == fitting:
             return f'{message}, or describe it as type = "{kind}".'
     return f"{message}: a schema cannot describe columns of type {dtype}."
+
+
+def zone_fault(name: str, dtype: pl.DataType) -> str:
+    """Explain that records have no time zone, and how to choose the times that they have."""
+    return (
+        f'column "{name}" has times of the zone {getattr(dtype, "time_zone", "")}, and records '
+        "have none: decide what their times mean. In pandas, for local times, "
+        f'frame["{name}"].dt.tz_localize(None), or for UTC frame["{name}"].dt.tz_convert("UTC"); '
+        'in polars .dt.replace_time_zone(None), or .dt.convert_time_zone("UTC")'
+    )

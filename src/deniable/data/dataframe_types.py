@@ -36,6 +36,8 @@ def pandas_dtype(column: SchemaColumn, columns: Sequence[SchemaColumn]) -> Any:
         return "float64"
     if dtype.is_temporal():
         return "datetime64[us]"
+    if isinstance(column, Attribute) and column.kind == "ordered":
+        return pd.CategoricalDtype(list(column.values), ordered=True)
     # The default of the installed version: "str" since pandas 3, objects before.
     return pd.Series([""]).dtype
 

@@ -3,7 +3,7 @@
 pandas and pyarrow are imported only for frames of theirs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
@@ -20,7 +20,7 @@ Foreign: TypeAlias = Any
 
 
 def pandas_columns(source: Foreign, *, private: bool) -> Iterator[pl.Series]:
-    """Convert the columns of a pandas frame.
+    """Convert the columns of a pandas frame; categories with an order become a polars Enum.
 
     Args:
         source: The frame.
@@ -36,6 +36,10 @@ def pandas_columns(source: Foreign, *, private: bool) -> Iterator[pl.Series]:
         # Categories and objects have the type that all their cells have together.
         if private and str(column.dtype) in ("object", "category"):
             yield texts_of_objects(name, column.tolist())
+            continue
+        if getattr(column.dtype, "ordered", False) and _are_texts(column.cat.categories):
+            order = pl.Enum(column.cat.categories.to_list())
+            yield pl.Series(name, column.astype(object).where(column.notna(), None).tolist(), order)
             continue
         try:
             _require_importable(_arrow_type_of(column), arrow_column_of(column), private=private)
@@ -61,11 +65,19 @@ def arrow_columns(source: Foreign, *, private: bool) -> Iterator[pl.Series]:
             column = column.cast(pa.timestamp(column.type.unit, "UTC"))
         try:
             _require_importable(column.type, column, private=private)
-            yield cast("pl.Series", pl.from_arrow(column)).alias(name)
+            cells = cast("pl.Series", pl.from_arrow(column)).alias(name)
+            if pa.types.is_dictionary(column.type) and column.type.ordered and not private:
+                order = column.unify_dictionaries().chunk(0).dictionary.to_pylist()
+                cells = cells.cast(pl.Enum(order)) if _are_texts(order) else cells
+            yield cells
         except IMPORT_ERRORS:
             if not private:
                 raise _mixed_types_error(name) from None
             yield texts_of_objects(name, map(to_object, column))
+
+
+def _are_texts(values: Sequence[object]) -> bool:
+    return len(values) > 0 and all(isinstance(value, str) for value in values)
 
 
 def _arrow_type_of(column: Foreign) -> Foreign | None:

@@ -42,11 +42,23 @@ _NUMBER_RANGE = re.compile(r"^[<>≤≥]?\s*(\d[\d.,]*)\s*(?:(?:-|–|to)\s*(\d[
 
 
 def describe_texts(
-    name: str, values: Sequence[str], counts: Counts, missing: Sequence[str]
+    name: str,
+    values: Sequence[str],
+    counts: Counts,
+    missing: Sequence[str],
+    *,
+    order: Sequence[str] = (),
 ) -> ColumnDraft:
     """Describe a text column, given its distinct values.
 
     A longer list than a person can review is never written: its frequent values are.
+
+    Args:
+        name: Its header.
+        values: Its distinct values.
+        counts: Number of rows with each.
+        missing: Its texts that mean missing.
+        order: All possible values in order, where the type of the column states them.
     """
     if len(values) >= _MIN_FREE_TEXTS and _is_personal(name):
         return _describe_unlisted(name, _personal_note(len(values)))
@@ -55,7 +67,9 @@ def describe_texts(
         return describe_frequent(name, values, counts, missing, min_rows=min_rows)
     if len(values) > MAX_LISTED_TEXTS:
         return describe_frequent(name, values, counts, missing)
-    ordered = _sort_number_ranges(values)
+    listed = set(values if len(order) > MAX_LISTED_TEXTS else order).difference(missing, [""])
+    stated = [value for value in order if value in listed]
+    ordered = stated or _sort_number_ranges(values)
     fields = [DraftField("values", [*(ordered or sorted(values))], FROM_DATA)]
     if missing:
         fields.append(DraftField("missing", [*missing], FROM_DATA))
@@ -70,7 +84,7 @@ def describe_texts(
                 priority=6,
             )
         )
-    if ordered:
+    if ordered and not stated:
         notes.append('its values are taken to have an order ("ordered"): please check it')
     return ColumnDraft(
         name=name,

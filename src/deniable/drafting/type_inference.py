@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from deniable.arrays import Counts, Mask, Reals
+from deniable.data.column_encoder import is_zoned, zone_fault
 from deniable.drafting.cell_patterns import (
     BOOLEAN_PAIRS,
     CLASS_INDEX,
@@ -68,7 +69,7 @@ def guess_columns(columns: Sequence[ColumnProfile], unit: str | None = None) -> 
     """Infer the types of all columns and describe them; ``unit`` identifies the person.
 
     Raises:
-        DataError: A column holds dates that a schema cannot describe.
+        DataError: A column holds dates that a schema cannot describe, or times of a zone.
     """
     are_texts = [_is_text(column) for column in columns]
     texts = [
@@ -123,7 +124,7 @@ def guess_column(column: ColumnProfile, classes: CellClasses | None = None) -> C
         classes: The class of each distinct text, if they are known already.
 
     Raises:
-        DataError: It holds dates that a schema cannot describe.
+        DataError: It holds dates that a schema cannot describe, or times of a zone.
     """
     dtype = column.dtype
     if _is_text(column):
@@ -131,6 +132,8 @@ def guess_column(column: ColumnProfile, classes: CellClasses | None = None) -> C
     if is_unsupported(dtype):
         reason = f"columns of type {dtype} are not supported"
         return ColumnGuess(draft=_omit_column(column.name, reason))
+    if is_zoned(dtype):
+        raise DataError(zone_fault(column.name, dtype))
     if isinstance(dtype, pl.Date | pl.Datetime) and not are_calendar_dates(column.values):
         raise DataError(
             f'column "{column.name}" holds dates outside the years 1 to 9999, which a schema '
@@ -213,8 +216,10 @@ def _guess_words(
     identifier = describe_identifier(
         column.name, measure_uniqueness(counts), rows=column.rows, texts=few
     )
+    order = column.dtype.categories.to_list() if isinstance(column.dtype, pl.Enum) else ()
     return ColumnGuess(
-        draft=identifier or describe_texts(column.name, held.to_list(), counts, missing)
+        draft=identifier
+        or describe_texts(column.name, held.to_list(), counts, missing, order=order)
     )
 
 

@@ -54,6 +54,19 @@ def test_blobs_hold_the_codes_of_a_file(small_files, small_schema, small_codes):
     assert found == small_codes.tolist()
 
 
+def test_times_are_moments_whatever_the_zone_of_the_session():
+    """Spark hands over its timestamps in the zone of the session, which says nothing of them."""
+    lines = 'name = "x"\ntype = "datetime"\nmin = 2020-06-01\nmax = 2020-06-30\nstep_seconds = 3600'
+    schema = Schema.parse(f"format = 1\n[[attribute]]\n{lines}\n")
+    made = []
+    for zone in ("UTC", "Europe/Warsaw", "Asia/Tokyo"):
+        cells = pa.array([1_590_973_200_000_000], pa.timestamp("us", "UTC"))  # 2020-06-01 01:00
+        batch = pa.RecordBatch.from_pydict({"0": cells.cast(pa.timestamp("us", zone))})
+        made += encode(FrameEncoder(schema, KEY, ("x",)), iter([batch]))
+    assert [row["fault"] for row in made] == [None] * 3
+    assert {row["codes"] for row in made} == {b"\1\0"}
+
+
 def test_a_blob_with_other_codes_is_refused(small_files, small_schema):
     kernel = FileEncoder((PartItem(str(small_files / "table.csv")),), small_schema, KEY)
     [row] = encode(kernel, numbers(0))

@@ -196,12 +196,22 @@ class FrameEncoder:
             start += len(table)
 
     def _encode(self, table: Any, item: int, start: int) -> EncodedTable:
-        frame, _ = import_frame(table.rename_columns(list(self.names)), self.schema.columns)
+        named = _in_utc(table.rename_columns(list(self.names)))
+        frame, _ = import_frame(named, self.schema.columns)
         source = CellSource(
             table_name=f"partition {item} of {UNNAMED_TABLE}",
             record_numbers=lambda rows: [start + row + 1 for row in rows],
         )
         return encode_cells(Codec(self.schema), frame, source)
+
+
+def _in_utc(table: Any) -> Any:
+    """Convert times to UTC. Spark stores moments; their zone is the session's, not the table's."""
+    for i, column in enumerate(table.schema):
+        if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+            utc = pa.timestamp(column.type.unit, "UTC")
+            table = table.set_column(i, column.name, table.column(i).cast(utc))
+    return table
 
 
 def _join_batches(batches: Iterator[Any]) -> Iterator[Any]:
