@@ -179,18 +179,3 @@ def test_the_intervals_of_a_condition():
 def test_a_bound_far_outside_keeps_missing_cells_out():
     assert intervals(BINNED, bounds=(("above", -1e300),)) == [[MIN_POSITION + 2, MAX_POSITION]]
     assert intervals(BINNED, bounds=(("below", 1e300),)) == [[MIN_POSITION, MAX_POSITION - 2]]
-
-
-@pytest.mark.parametrize(
-    ("attribute", "value", "message"),
-    [
-        (BINNED, 10, "10 is not one of its values"),
-        (TENTHS, 0.15, "0.15 is not one of its values"),
-        (TOWNS, "Rome", '"Rome" is not one of its values'),
-        (BINNED, "3", "write numbers without quotes"),
-        (DAYS, "1 May", "write dates as 2024-12-31"),
-    ],
-)
-def test_a_value_outside_the_domain_is_rejected(attribute, value, message):
-    with pytest.raises(SchemaError, match=f'constraint forbid on "x": column "x": .*{message}'):
-        ConstraintAxis(attribute).locate(value, CONSTRAINT)

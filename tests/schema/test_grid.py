@@ -159,12 +159,3 @@ def test_whole_floats_become_integers_and_others_null():
 )
 def test_whole_numbers_are_parsed_without_underscores(text, number):
     assert parse_integer(text) == number
-
-
-def test_a_format_must_not_omit_part_of_a_date():
-    days = [0, 400, 800]
-    Grid(kind="date", format="%d.%m.%Y").require_format(days)
-    with pytest.raises(SchemaError, match="omits part of a date"):
-        Grid(kind="date", format="%d.%m.").require_format(days)
-    with pytest.raises(SchemaError, match="not a valid strftime format"):
-        Grid(kind="date", format="%Q").require_format(days)

@@ -92,13 +92,6 @@ def test_a_damaged_parquet_file_is_detected_by_its_hash_and_not_read(parquet):
         path.write_bytes(content)
 
 
-def test_a_parquet_file_of_another_writer_is_detected(parquet, tmp_path):
-    """The same values in other bytes: another compression."""
-    frame = pl.read_parquet(parquet.folder / "synthetic.parquet")
-    frame.write_parquet(tmp_path / "other.parquet", compression="gzip")
-    assert parquet.is_detected({"synthetic.parquet": (tmp_path / "other.parquet").read_bytes()})
-
-
 def test_a_parquet_file_of_another_polars_version_is_compared_by_values(parquet, tmp_path):
     """Bytes may differ, on request; values and metadata may not."""
     document = parquet.document("manifest.json")

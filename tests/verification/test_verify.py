@@ -13,7 +13,7 @@ from command_line import runner
 from deniable.errors import ConfigError, VerificationError
 from deniable.evaluation.release_claim import read_claim
 from deniable.model.seed_based import NetworkModel
-from deniable.pipeline.api import generate, learn, synthesize
+from deniable.pipeline.api import generate, learn
 from deniable.randomness import Keyed
 from deniable.release.artefact import load
 from deniable.release.atomic_files import encode_json, file_hash
@@ -80,23 +80,6 @@ def test_a_release_of_every_mode_passes(tmp_path, options):
     report.require()
     assert report.passed
     assert len(report.checks) >= 5
-
-
-@pytest.mark.parametrize("mode", ["one-shot", "tested"])
-@pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_a_release_with_odd_names_of_columns_passes(tmp_path, mode, file_format):
-    """A mark of the byte order before the first name, which readers take for that of the file."""
-    names = dict(zip(SCHEMA.names, ("\ufefftrade", 'a"b', "x,\ny", "[/h]"), strict=True))
-    columns = [replace(attribute, name=names[attribute.name]) for attribute in SCHEMA.attributes]
-    release = synthesize(
-        TABLE.rename(names),
-        Schema(tuple(columns), rows_max=SCHEMA.rows_max),
-        records=50,
-        mode=mode,
-        **USUAL,
-    )
-    release.write(tmp_path / "out", file_format=file_format)
-    verify(tmp_path / "out", against=TABLE.rename(names)).require()
 
 
 def test_an_artefact_and_the_files_generated_from_it_pass(tmp_path):

@@ -312,7 +312,7 @@ def test_other_types_and_other_bytes_of_a_parquet_file_are_detected(parquet, tmp
 ODD_NAMES = [
     *('say "hi"', '"', '""', "a,b", '",', "two\nlines", "two\r\nlines", "\n", "tab\there", "'"),
     *("naïve 名前 🦆", "wage [/h]", "[bold]", "{brace}", "`tick`", "back\\slash", "$", "a=b", "#"),
-    *(" before", "after ", " ", "long " * 400, "values of x", "x is a multiple of"),
+    *("\ufefftrade", " before", "after ", " ", "long " * 400, "values of x", "x is a multiple of"),
 ]
 
 
