@@ -70,6 +70,50 @@ def test_intervals_are_those_of_the_test_rows_that_were_used(tables, small_schem
     assert 1.5 < widths[100] / widths[400] < 2.5
 
 
+def sex_and_pay(rows, seed, slope):
+    """Pay is high more often with every step of a number; a letter has nothing to do with it."""
+    rng = np.random.default_rng(seed)
+    number = rng.integers(0, 40, rows)
+    standard = (number - 19.5) / np.sqrt((40**2 - 1) / 12)
+    high = rng.random(rows) < 1 / (1 + np.exp(-slope * standard))
+    columns = [number, rng.integers(0, 3, rows), high]
+    return np.asfortranarray(np.stack(columns, axis=1).astype(np.uint16))
+
+
+ATTRIBUTES = (
+    Attribute(name="number", kind="integer", values=range(40)),
+    Attribute(name="letter", kind="categorical", values=("x", "y", "z")),
+    Attribute(name="pay", kind="categorical", values=("low", "high")),
+)
+
+
+@pytest.mark.parametrize("slope", [1.05, 4.38])
+def test_coefficients_are_those_of_the_logistic_regression_that_made_the_rows(slope):
+    tables = EvaluationTables.of(
+        sex_and_pay(20_000, 1, 1.05), sex_and_pay(20_000, 2, slope), None, key=0
+    )
+    found = measure_ml_efficacy(tables, Schema(ATTRIBUTES), Effort.quick(), target="pay")
+    first = found.coefficients[0]
+    sign = 1 if found.event == "pay = high" else -1
+    assert first.term == "number"
+    assert sign * first.real == pytest.approx(1.05, abs=0.1)
+    assert sign * first.released == pytest.approx(slope, abs=0.3)
+    assert [each.term for each in found.exaggerated] == ["number"] * (slope > 2)
+    assert found.document()["coefficients"][0]["exaggerated"] == (slope > 2)
+    assert all(abs(each.real) < 4 * each.error for each in found.coefficients[1:])
+
+
+def test_coefficients_of_a_number_are_in_standard_deviations():
+    codes = sex_and_pay(5_000, 1, 3.0)
+    tables = EvaluationTables.of(codes, codes, None, key=0)
+    found = measure_ml_efficacy(tables, Schema(ATTRIBUTES), Effort.quick(), target="number")
+    assert found.task == "regression"
+    assert found.event == ""
+    [pay] = [each for each in found.coefficients if each.term.startswith("pay")]
+    assert 1 < abs(pay.real) < 2
+    assert pay.released == pytest.approx(pay.real, abs=4 * pay.error)
+
+
 def test_rare_classes_are_merged():
     values = tuple(f"v{i}" for i in range(80))
     schema = Schema(

@@ -118,17 +118,19 @@ def test_a_copy_keeps_everything_and_independent_columns_nothing(compared):
 
 def test_lost_and_kept_relations_are_the_strongest_first(found):
     strengths = {"a": (0.2, 0.05), "b": (0.9, 0.4), "c": (0.5, 0.45), "d": (0.1, 0.0)}
-    strengths |= {"e": (0.6, 0.4), "f": (0.7, 0.72)}
+    strengths |= {"e": (0.6, 0.4), "f": (0.7, 0.72), "g": (0.82, 0.97), "h": (0.02, 0.5)}
+    strengths |= {"i": (0.2, 0.9)}  # exaggerated, not lost
     relations = replace(
         found,
         associations=tuple(
-            Association(names=(name, "x"), real=real, released=released)
+            Association(names=(name, "x"), real=real, released=released, limit=real + 0.1)
             for name, (real, released) in strengths.items()
         ),
     )
-    assert [each.names[0] for each in relations.strong] == ["b", "f", "e", "c", "a"]
+    assert [each.names[0] for each in relations.strong] == [*"bgfecai"]
     assert [each.names[0] for each in relations.lost] == ["b", "a"]
     assert [each.names[0] for each in relations.well_kept] == ["f", "c"]
+    assert [each.names[0] for each in relations.exaggerated] == ["i", "h", "g"]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ def test_lost_and_kept_relations_are_the_strongest_first(found):
     [(0.5, 0.5, 1), (0.5, 0.25, 0.5), (0.5, 0.65, 0.7), (0.2, 0.8, -1)],
 )
 def test_an_exaggeration_counts_as_much_as_a_loss(real, released, kept):
-    association = Association(names=("a", "b"), real=real, released=released)
+    association = Association(names=("a", "b"), real=real, released=released, limit=real + 0.1)
     assert association.kept == pytest.approx(kept)
 
 
@@ -197,6 +199,43 @@ def test_a_table_without_numbers_has_associations_only(compared):
         figures.associations_kept / by_real_rows for figures in (found.released, found.independent)
     )
     assert found.kept == pytest.approx((released - by_chance) / (1 - by_chance))
+
+
+def pair_of(rows, seed, noise):
+    """Two columns of six values: the second is the first, but for a share of other values."""
+    rng = np.random.default_rng(seed)
+    one = rng.integers(0, 6, rows)
+    two = np.where(rng.random(rows) < noise, rng.integers(0, 6, rows), one)
+    return np.asfortranarray(np.stack([one, two], axis=1).astype(np.uint16))
+
+
+@pytest.mark.parametrize(
+    ("noise", "is_exaggerated"), [(0.03, True), (0.18, False), (0.5, False), (0.15, False)]
+)
+def test_a_relation_is_exaggerated_beyond_chance_only(noise, is_exaggerated):
+    """From 0.82 to 0.97 in 2,000 rows; a difference of 0.03 or less is none."""
+    values = tuple("abcdef")
+    attributes = [Attribute(name=n, kind="categorical", values=values) for n in "xy"]
+    real, released = pair_of(2_000, 1, 0.18), pair_of(2_000, 2, noise)
+    for holdout in (None, pair_of(2_000, 3, 0.18)):
+        tables = EvaluationTables.of(real, released, holdout, key=0)
+        found = measure_relations(attributes, tables, real, key=0)
+        assert bool(found.exaggerated) == is_exaggerated
+        if is_exaggerated:
+            assert found.exaggerated[0].released > 0.95
+            assert found.exaggerated[0].real < 0.85
+            assert not found.well_kept
+        assert found.document()["associations"][0]["exaggerated"] == is_exaggerated
+
+
+def test_real_rows_never_exaggerate_real_rows():
+    """False alarms over 40 tables of 300 rows: none."""
+    attributes = [Attribute(name=n, kind="categorical", values=tuple("abcdef")) for n in "xy"]
+    for seed in range(40):
+        noise = 0.1 + seed / 50
+        real, released = pair_of(300, seed, noise), pair_of(300, seed + 500, noise)
+        tables = EvaluationTables.of(real, released, None, key=0)
+        assert not measure_relations(attributes, tables, real, key=0).exaggerated
 
 
 def test_one_column_has_no_relations(compared):

@@ -17,7 +17,7 @@ def with_strengths(relations, **strengths):
     return replace(
         relations,
         associations=tuple(
-            Association(names=(name, "x"), real=real, released=released)
+            Association(names=(name, "x"), real=real, released=released, limit=real + 0.1)
             for name, (real, released) in strengths.items()
         ),
     )

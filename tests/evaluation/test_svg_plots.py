@@ -97,7 +97,7 @@ def scatter(associations):
 
 
 def association(real, released, name="a < b"):
-    return Association(names=(name, "c"), real=real, released=released)
+    return Association(names=(name, "c"), real=real, released=released, limit=real + 0.1)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from deniable.evaluation.distances import Distances
 from deniable.evaluation.distinguishability import ClassifierRound, Distinguishability
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.evaluate import evaluate
-from deniable.evaluation.ml_efficacy import MlEfficacy, Score
+from deniable.evaluation.ml_efficacy import Coefficient, MlEfficacy, Score
 from deniable.evaluation.relation_figures import RelationFigures
 from deniable.evaluation.relations import Association, Relations
 from deniable.evaluation.sample_equivalent import SampleEquivalent
@@ -136,7 +136,7 @@ def relations_of(
         independent=figures(None if kept is None else by_chance, pairs=independent),
         rows=compared,
         correlations=0,
-        associations=(Association(names=("a", "b"), real=strength, released=0.1),),
+        associations=(Association(names=("a", "b"), real=strength, released=0.1, limit=1.0),),
         sample=SampleEquivalent(**{**given, "limit": 0.5, "pairs": 1, **sample}),
     )
 
@@ -144,7 +144,7 @@ def relations_of(
 # Any figures
 
 
-def learning_of(real, released, guessing, *, beats=True, task="classification"):
+def learning_of(real, released, guessing, *, beats=True, coefficients=()):
     def score(value, beats_guessing):
         return Score(
             value=value,
@@ -157,9 +157,11 @@ def learning_of(real, released, guessing, *, beats=True, task="classification"):
     scores = {"real": score(real, beats), "released": score(released, True)}
     return MlEfficacy(
         target="income",
-        task=task,
+        task="classification",
         scores={"forest": scores},
         baseline=guessing,
+        event="income = high",
+        coefficients=coefficients,
         rows=100,
         test_rows=100,
         runs=1,
@@ -237,6 +239,27 @@ def test_nothing_is_lost_only_where_real_rows_are_better_than_guessing():
     assert "guessing is correct 70.2" in words.replace("\xa0", " ")
 
 
+def test_an_exaggerated_coefficient_is_named():
+    exact = Coefficient(term="age", real=1.05, released=1.1, error=0.1)
+    wrong = replace(exact, term="years", released=4.38)
+    assert not replace(wrong, error=2.0).is_exaggerated  # chance
+    found = judged(None, learning_of(0.9, 0.9, 0.5, coefficients=(exact, wrong)), 0.0, 0)
+    words = next(each for each in found.findings if each.startswith("Coefficients"))
+    assert "years (4.38, in real rows 1.05)" in words
+    assert "age" not in words
+    assert found.grade == "fair"
+    assert "coefficients of a regression are exaggerated" in found.headline
+
+
+def test_an_exaggerated_relation_is_named():
+    relations = relations_of(0.95)
+    strong = Association(names=("a", "b"), real=0.82, released=0.97, limit=0.9)
+    found = judged(replace(relations, associations=(strong,)), None, 0.0, 0)
+    assert "a × b (0.97, in real rows 0.82)" in found.findings[1]
+    assert found.grade == "fair"
+    assert "exaggerated" in found.headline
+
+
 def test_a_lost_group_is_the_reason_of_a_fair_grade_not_the_relations():
     found = judged(relations_of(0.98), learning_of(0.9, 0.9, 0.5), 0.0, 1)
     assert found.grade == "fair"
@@ -247,7 +270,7 @@ def test_a_lost_group_is_the_reason_of_a_fair_grade_not_the_relations():
 
 def test_records_no_better_than_independent_columns_are_poor():
     found = judged(relations_of(0.5, pairs=0.2), None, 0.0, 0)
-    assert "no better than independent columns would be" in found.findings[1]
+    assert "no better than independent columns would be" in found.findings[2]
     assert found.grade == "poor"
     assert "no better than independent columns" in found.headline
 
@@ -272,7 +295,7 @@ def test_a_table_without_relations_is_not_blamed_for_having_lost_them():
     found = judged(relations, None, 0.0, 0)
     assert found.grade == "good"
     assert "no two columns of the real rows have a strong relation" in found.findings[0]
-    assert "do not show whether dependence was kept" in found.findings[1]
+    assert "do not show whether dependence was kept" in found.findings[2]
     assert "there are none in the real rows" in describe_relations(relations)[0]
 
 

@@ -7,11 +7,19 @@ import numpy as np
 
 from deniable.arrays import Codes, Reals
 from deniable.errors import ConfigError
-from deniable.evaluation.classifiers import LEARNERS, Task, fit_predict_each
+from deniable.evaluation.classifiers import (
+    LEARNERS,
+    Task,
+    Term,
+    fit_predict_each,
+    fit_regression,
+    regression_terms,
+)
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.intervals import Interval, spread, wilson_interval
 from deniable.evaluation.reference_tables import EvaluationTables, sample_rows, split_rows
 from deniable.randomness import Keyed
+from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 
 # Numbers with more values than this are predicted by regression, others by classification.
@@ -21,7 +29,10 @@ _MAX_CLASSES = 50
 # A model is better than guessing from this many standard errors of its gain.
 _MIN_STANDARD_ERRORS = 3
 # Random streams of the key, apart from those of the reference tables and of distinguishability.
-_TEST_STREAM, _ROWS_STREAM = 99, 100
+_TEST_STREAM, _COEFFICIENT_STREAM, _ROWS_STREAM = 99, 98, 100
+# Coefficients that are shown: the largest; and how much larger than the real one is exaggerated.
+_MAX_COEFFICIENTS = 8
+_MIN_EXAGGERATED_RATIO = 1.5
 
 # What a learner is trained on.
 TRAINING_SOURCES = ("real", "half", "released", "marginals")
@@ -48,6 +59,30 @@ class Score:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Coefficient:
+    """A coefficient of a regression of the target on all other columns.
+
+    Attributes:
+        term: A number, per standard deviation; or a value of a column, against its commonest.
+        real: The coefficient in real rows.
+        released: The coefficient in as many released records.
+        error: Standard error of the difference of the two.
+    """
+
+    term: str
+    real: float
+    released: float
+    error: float
+
+    @property
+    def is_exaggerated(self) -> bool:
+        """Whether the released one is much larger than the real one, beyond chance."""
+        real, released = abs(self.real), abs(self.released)
+        is_large = released > _MIN_EXAGGERATED_RATIO * real
+        return is_large and released - real > _MIN_STANDARD_ERRORS * self.error
+
+
+@dataclass(frozen=True, kw_only=True)
 class MlEfficacy:
     """Scores of learners, by what they were trained on.
 
@@ -56,6 +91,9 @@ class MlEfficacy:
         task: Classification or regression.
         scores: By learner, then by training source: ``scores["forest"]["released"]``.
         baseline: Score of always predicting the most common value.
+        event: The value of the target whose log-odds the coefficients add to; "" for a regression,
+            whose unit is the standard deviation of the target.
+        coefficients: The largest coefficients of a regression, real and released.
         rows: Maximum number of training rows.
         test_rows: Number of test rows; the intervals are for the choice of these rows.
         runs: Number of runs.
@@ -66,10 +104,17 @@ class MlEfficacy:
     task: Task
     scores: Mapping[str, Mapping[str, Score]]
     baseline: float
+    event: str
+    coefficients: tuple[Coefficient, ...]
     rows: int
     test_rows: int
     runs: int
     held_out: bool
+
+    @property
+    def exaggerated(self) -> tuple[Coefficient, ...]:
+        """The coefficients that are much too large in the released records."""
+        return tuple(each for each in self.coefficients if each.is_exaggerated)
 
     @property
     def best(self) -> str:
@@ -87,6 +132,10 @@ class MlEfficacy:
             "rows": self.rows,
             "test_rows": self.test_rows,
             "guessing": self.baseline,
+            "event": self.event,
+            "coefficients": [
+                {**asdict(each), "exaggerated": each.is_exaggerated} for each in self.coefficients
+            ],
             **{
                 learner: {
                     source: {name: score.value, **_without(asdict(score), "value")}
@@ -136,11 +185,14 @@ def measure_ml_efficacy(
             learner, _offset_progress(progress, at * effort.runs, of)
         )
     progress(of, of)
+    event, coefficients = learning_task.coefficients(schema.attributes)
     return MlEfficacy(
         target=schema.names[column],
         task=learning_task.task,
         scores=scores,
         baseline=learning_task.baseline(),
+        event=event,
+        coefficients=coefficients,
         rows=min(effort.rows, max(len(tables.train), len(tables.released))),
         test_rows=len(learning_task.truth),
         runs=effort.runs,
@@ -176,6 +228,7 @@ class LearningTask:
         column: Index of the target attribute.
         task: Classification or regression.
         classes: Class of every target code.
+        bins: Number of target codes that are values.
         effort: Number of runs and their sizes.
         test: Features of the test rows.
         truth: True labels of the test rows.
@@ -185,6 +238,7 @@ class LearningTask:
     column: int
     task: Task
     classes: Codes
+    bins: int
     effort: Effort
     test: Codes
     truth: Reals
@@ -200,13 +254,14 @@ class LearningTask:
         if as_number:
             classes = np.arange(attribute.size, dtype=np.uint16)
         rows = tables.test
-        if as_number and attribute.missing_code is not None:
-            rows = rows[rows[:, column] != attribute.missing_code]
+        if as_number:
+            rows = rows[rows[:, column] < attribute.bins]
         return cls(
             tables=tables,
             column=column,
             task="regression" if as_number else "classification",
             classes=classes,
+            bins=attribute.bins,
             effort=effort,
             test=np.delete(rows, column, axis=1),
             truth=classes[rows[:, column]].astype(np.float64),
@@ -287,6 +342,45 @@ class LearningTask:
         classes, counts = np.unique(truth, return_counts=True)
         most_common = classes[counts.argmax()]
         return np.asarray((predicted == truth) * 1.0 - (truth == most_common))
+
+    def coefficients(self, attributes: Sequence[Attribute]) -> tuple[str, tuple[Coefficient, ...]]:
+        """Fit a regression to real rows and to as many released records; return the largest.
+
+        The largest per standard deviation of their terms: the others decide little. The target
+        is a number, or whether the column has its commonest value: the event.
+        """
+        rng = Keyed(self.effort.key).at("records", _COEFFICIENT_STREAM)
+        tables = [self._with_target(each) for each in (self.tables.train, self.tables.released)]
+        limit = min(self.effort.rows, *map(len, tables))
+        real, released = (sample_rows(codes, limit, rng) for codes in tables)
+        if not limit:
+            return "", ()
+        attribute, by_class = attributes[self.column], self.task == "classification"
+        event = int(np.bincount(real[:, self.column]).argmax())
+        own = Term.of_value(attribute, self.column, event)
+        if not by_class:
+            own = Term.of_number(attribute, self.column, real)
+        terms = regression_terms(attributes, real, skipped=self.column)
+        (a, error), (b, other) = (
+            fit_regression(terms, codes, own.values(codes), by_class=by_class)
+            for codes in (real, released)
+        )
+        sizes = np.maximum(abs(a), abs(b)) * [term.values(real).std() for term in terms]
+        errors = np.hypot(error, other)
+        largest = np.argsort(-sizes, kind="stable")[:_MAX_COEFFICIENTS].tolist()
+        return own.name if by_class else "", tuple(
+            Coefficient(
+                term=terms[at].name,
+                real=float(a[at]),
+                released=float(b[at]),
+                error=float(errors[at]),
+            )
+            for at in largest
+        )
+
+    def _with_target(self, codes: Codes) -> Codes:
+        """Leave out the rows whose target is missing, where it is to be a number."""
+        return codes if self.task == "classification" else codes[codes[:, self.column] < self.bins]
 
     def baseline(self) -> float:
         """Score the most common class; for regression the mean, whose R² is 0."""

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from deniable.arrays import Codes
+from deniable.arrays import Codes, Reals
 from deniable.evaluation.column_groups import group_columns
 from deniable.evaluation.grouped_rows import GroupedRows
 from deniable.evaluation.reference_tables import EvaluationTables, sample_rows
@@ -31,6 +31,8 @@ _MAX_ROWS = 40_000
 _ROWS_STREAM, _SETS_STREAM = 4, 5
 # Share of its strength from which a relation counts as kept, and below which it counts as lost.
 _MIN_KEPT, _MAX_LOST = 0.8, 0.5
+# Strength beyond chance from which a relation counts as exaggerated.
+_MIN_EXAGGERATION = 0.05
 # What other real rows keep is the unit, but not below this: in a tiny table it is mostly chance.
 _MIN_KEPT_BY_REAL_ROWS = 0.5
 # Other real rows must keep this much more than independent columns keep by chance.
@@ -47,16 +49,23 @@ class Association:
         names: The two columns.
         real: Strength in real rows.
         released: Strength in released records.
+        limit: A released strength above this is no chance: it exaggerates that of all real rows.
     """
 
     names: tuple[str, str]
     real: float
     released: float
+    limit: float
 
     @property
     def kept(self) -> float:
         """Share of the strength that was kept; an exaggeration counts as much as a loss."""
         return float(kept_share(np.array([self.released / self.real]))[0])
+
+    @property
+    def is_exaggerated(self) -> bool:
+        """Whether it is stronger than any real rows show, beyond chance."""
+        return self.released > self.limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,12 +99,23 @@ class Relations:
     @property
     def lost(self) -> tuple[Association, ...]:
         """The strong associations of which less than half is left, the strongest first."""
-        return tuple(each for each in self.strong if each.kept < _MAX_LOST)
+        return tuple(each for each in self.strong if each.released < _MAX_LOST * each.real)
 
     @property
     def well_kept(self) -> tuple[Association, ...]:
         """The strong associations of which most is left, the strongest first."""
-        return tuple(each for each in self.strong if each.kept >= _MIN_KEPT)
+        return tuple(
+            each for each in self.strong if each.kept >= _MIN_KEPT and not each.is_exaggerated
+        )
+
+    @property
+    def exaggerated(self) -> tuple[Association, ...]:
+        """The associations that are too strong in the records, the most exaggerated first.
+
+        They need not be strong in real rows: a relation may be made up.
+        """
+        found = [each for each in self.associations if each.is_exaggerated]
+        return tuple(sorted(found, key=lambda each: each.real - each.released))
 
     @property
     def has_strong(self) -> bool:
@@ -144,7 +164,12 @@ class Relations:
             "strong": {"associations": len(self.strong), "correlations": self.correlations},
             "sample_equivalent": asdict(self.sample),
             "associations": [
-                {"attributes": list(each.names), "real": each.real, "released": each.released}
+                {
+                    "attributes": list(each.names),
+                    "real": each.real,
+                    "released": each.released,
+                    "exaggerated": each.is_exaggerated,
+                }
                 for each in self.associations
             ],
         }
@@ -177,7 +202,8 @@ def measure_relations(
     grouped = {at: GroupedRows.of(columns, _sample(t, key)) for at, t in different.items()}
     known, reference, released, independent, first, second = (grouped[id(t)] for t in compared)
     figures, strengths = compare_relations(sets, reference, released, known)
-    reals, _ = compare_relations(sets, second, first, known)
+    reals, by_halves = compare_relations(sets, second, first, known)
+    limits = _limits(strengths[:, 0], by_halves, (reference.rows, released.rows))
     return Relations(
         released=figures,
         reals=reals,
@@ -185,11 +211,26 @@ def measure_relations(
         rows=reference.rows,
         correlations=strong_correlations(reference),
         associations=tuple(
-            Association(names=(columns[a].name, columns[b].name), real=one, released=two)
-            for (a, b), (one, two) in zip(sets.pairs, strengths.tolist(), strict=True)
+            Association(
+                names=(columns[a].name, columns[b].name), real=one, released=two, limit=limit
+            )
+            for (a, b), (one, two), limit in zip(
+                sets.pairs, strengths.tolist(), limits.tolist(), strict=True
+            )
         ),
         sample=measure_sample_equivalent(columns, real, tables.reference, tables.released, key=key),
     )
+
+
+def _limits(real: Reals, others: Reals, rows: tuple[int, int]) -> Reals:
+    """Compute the strength up to which a released association may be as strong as a real one.
+
+    The largest strength in real rows, all and other ones; and three standard errors, about
+    (1 - V²)/√rows for each table, so that chance alone exceeds it for few of many pairs.
+    """
+    largest = np.maximum(real, others.max(axis=1))
+    error = (1 - largest**2) * np.sqrt(sum(1 / each for each in rows))
+    return np.asarray(largest + _MIN_EXAGGERATION + 3 * error)
 
 
 def _sample(codes: Codes, key: int) -> Codes:

@@ -7,7 +7,7 @@ from deniable.evaluation.scatter_plot import draw_scatter
 from deniable.evaluation.verdict import describe_relations, percent
 
 _TITLE = "Relations between columns"
-# Relations listed by name: lost, and kept.
+# Relations listed by name: lost, kept, and exaggerated.
 _MAX_NAMED = 5
 
 
@@ -57,6 +57,11 @@ def _named(relations: Relations) -> list[Markup]:
             "Strongest relations that were kept (at least 80 % is left)",
             "No strong relation kept at least 80 % of its strength.",
             relations.well_kept,
+        ),
+        (
+            "Most exaggerated relations (stronger than in any real rows, beyond chance)",
+            "No relation is stronger than in real rows, beyond chance.",
+            relations.exaggerated,
         ),
     ):
         rows = [_association_row(each) for each in chosen[:_MAX_NAMED]]

@@ -111,7 +111,29 @@ def ml_efficacy_section(learning: MlEfficacy) -> Markup:
             "For half of the real rows, agreement is with a model trained on the other half.",
             class_="note",
         ),
+        *_coefficients(learning),
     )
+
+
+def _coefficients(learning: MlEfficacy) -> list[Markup]:
+    """List the largest coefficients of a regression; name those that are exaggerated."""
+    rows = [
+        [each.term, f"{each.real:.2f}", f"{each.released:.2f}",
+         "exaggerated" if each.is_exaggerated else ""]
+        for each in learning.coefficients
+    ]  # fmt: skip
+    kind = f"Logistic regression of {learning.event}" if learning.event else (
+        f"Ridge regression of {learning.target}, in standard deviations"
+    )  # fmt: skip
+    return [
+        table(["term", "real", "released", ""], rows, caption=f"{kind}: the largest coefficients"),
+        paragraph(
+            "A number counts in standard deviations, a value against the commonest one of its "
+            "column. Exaggerated: more than 1.5 times the real coefficient, by more than 3 "
+            "standard errors.",
+            class_="note",
+        ),
+    ]
 
 
 def distinguishability_section(game: Distinguishability) -> Markup:

@@ -23,8 +23,8 @@ DistancesByWidth = Mapping[str, Mapping[str, Distances]]
 _MIN_DEPENDENCE, _MAX_REAL_SHARE = 0.005, 0.8
 # Distances of single columns show faults if those of other real rows are at most this.
 _MAX_REAL_DISTANCE = 0.1
-# Maximum number of lost groups named in a finding.
-_MAX_NAMED_GROUPS = 3
+# Maximum number of groups, relations or coefficients named in a finding.
+_MAX_NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +131,21 @@ GROUPS = Measure(
     rules=("no group of rows lost more than half of its share", ""),
     reasons=("some small groups lost more than half of their share", ""),
 )
-MEASURES = (RELATIONS, PAIRS, COLUMNS, LEARNING, LEARNT, GROUPS)
+EXAGGERATED = Measure(
+    name="exaggerated",
+    good=0.1,
+    poor=math.inf,
+    rules=("less than {} % of the strong relations are exaggerated", ""),
+    reasons=("some relations between columns are exaggerated", ""),
+)
+COEFFICIENTS = Measure(
+    name="coefficients",
+    good=0.25,
+    poor=math.inf,
+    rules=("less than {} % of the largest coefficients of a regression are exaggerated", ""),
+    reasons=("coefficients of a regression are exaggerated", ""),
+)
+MEASURES = (RELATIONS, EXAGGERATED, PAIRS, COLUMNS, LEARNING, LEARNT, COEFFICIENTS, GROUPS)
 # Without one of the first, nothing is known about several columns; without one of all, nothing.
 _OF_SEVERAL_COLUMNS = (RELATIONS, PAIRS, LEARNING)
 _NEEDED = (*_OF_SEVERAL_COLUMNS, COLUMNS)
@@ -254,12 +268,13 @@ def judge(
     """Grade a release and describe the findings in words."""
     found = []
     if relations is not None:
-        found += [_judge_relations(relations), _judge_pairs(relations)]
+        found += [_judge_relations(relations), _judge_exaggeration(relations)]
+        found.append(_judge_pairs(relations))
         if dependence_kept(relations) is not None:
             found.append(Finding(sentence=_about_sample(relations), values={}))
     found.append(_judge_columns(distances["attributes"]))
     if learning is not None:
-        found.append(_judge_learning(learning))
+        found += [_judge_learning(learning), _judge_coefficients(learning)]
     found += [_describe_game(game), _judge_groups(groups)]
     return Verdict(results=tuple(found))
 
@@ -284,6 +299,32 @@ def _judge_relations(relations: Relations) -> Finding:
     else:
         words = "Relations: no two columns of the real rows have a strong relation."
     return Finding(sentence=words, values={})
+
+
+def _judge_exaggeration(relations: Relations) -> Finding:
+    """Name the relations that are stronger in the records than in any real rows."""
+    found = relations.exaggerated
+    if not found:
+        return Finding(
+            sentence="Exaggerated: no relation is stronger than in real rows, beyond chance.",
+            values={EXAGGERATED.name: 0.0},
+        )
+    strong = len({each.names for each in (*relations.strong, *found)})
+    named = [
+        f"{' × '.join(each.names)} ({each.released:.2f}, in real rows {each.real:.2f})"
+        for each in found[:_MAX_NAMED]
+    ]
+    return Finding(
+        sentence=f"Exaggerated: {len(found):,} of {strong:,} relations are stronger than in real "
+        f"rows, beyond chance: {', '.join(named)}{_and_more(found)}.",
+        values={EXAGGERATED.name: len(found) / strong},
+    )
+
+
+def _and_more(found: Sequence[object]) -> str:
+    """Count those that are not named."""
+    more = len(found) - _MAX_NAMED
+    return f", and {more:,} more" if more > 0 else ""
 
 
 def dependence_kept(relations: Relations) -> float | None:
@@ -448,6 +489,28 @@ def _judge_learning(learning: MlEfficacy) -> Finding:
     )
 
 
+def _judge_coefficients(learning: MlEfficacy) -> Finding:
+    """Name the coefficients of a regression that are exaggerated."""
+    found, number = learning.exaggerated, len(learning.coefficients)
+    kind = f"a regression of {learning.event or learning.target}"
+    if not number:
+        return Finding(sentence=f"Coefficients: {kind} has none to compare.", values={})
+    values = {COEFFICIENTS.name: len(found) / number}
+    if not found:
+        words = f"Coefficients: of the {number} largest of {kind}, none is exaggerated."
+        return Finding(sentence=words, values=values)
+    named = [
+        f"{each.term} ({each.released:.2f}, in real rows {each.real:.2f})"
+        for each in found[:_MAX_NAMED]
+    ]
+    return Finding(
+        sentence=f"Coefficients: of the {number} largest of {kind}, {len(found)} "
+        f"{'is' if len(found) == 1 else 'are'} exaggerated: "
+        f"{', '.join(named)}{_and_more(found)}.",
+        values=values,
+    )
+
+
 def _score(value: float) -> float:
     """Return a score, at least 0: a model worse than the mean explains nothing of the variance."""
     return max(value, 0.0)
@@ -478,13 +541,12 @@ def _judge_groups(groups: SubgroupFindings) -> Finding:
     named = [
         f"{group.attribute} {group.value} ({percent(group.share)} of real rows, "
         f"{percent(group.released)} of released records)"
-        for group in groups.lost[:_MAX_NAMED_GROUPS]
+        for group in groups.lost[:_MAX_NAMED]
     ]
-    more = len(groups.lost) - len(named)
-    rest = f", and {more:,} more" if more else ""
     words = (
-        f"Groups: {len(groups.lost):,} of {of:,} groups lost more than half of "
-        f"their share: {', '.join(named)}{rest}. Do not use these records to describe these groups."
+        f"Groups: {len(groups.lost):,} of {of:,} groups lost more than half of their share: "
+        f"{', '.join(named)}{_and_more(groups.lost)}. Do not use these records to describe these "
+        "groups."
     )
     return Finding(sentence=words, values=values)
 
