@@ -84,8 +84,8 @@ def test_many_numbers_far_apart_are_codes_and_amounts_a_range():
     assert parse_column(found).size == len(np.unique(codes))
     limits = RNG.choice(np.arange(1_000, 9_900, 70), 5_000)
     assert draft_column(limits).kind == "integer"
-    found = fields_of(draft_column([str(x) for x in limits]))
-    assert (found["min"], found["max"], found["step"]) == (1_000, 10_000, 10)
+    fields = fields_of(draft_column([str(x) for x in limits]))
+    assert (fields["min"], fields["max"], fields["step"]) == (1_000, 10_000, 10)
     amounts = RNG.choice(np.round(RNG.lognormal(7, 1.5, 120)).astype(int), 5_000)
     assert draft_column(amounts).kind == "integer"
 

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 from scipy import stats
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from command_line import runner
 from deniable.audit.table_audit import audit_table

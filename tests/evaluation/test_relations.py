@@ -195,9 +195,10 @@ def test_a_table_without_numbers_has_associations_only(compared):
     by_real_rows = found.reals.associations_kept
     assert by_real_rows is not None
     assert found.kept is not None
-    released, by_chance = (
-        figures.associations_kept / by_real_rows for figures in (found.released, found.independent)
-    )
+    assert found.released.associations_kept is not None
+    assert found.independent.associations_kept is not None
+    released = found.released.associations_kept / by_real_rows
+    by_chance = found.independent.associations_kept / by_real_rows
     assert found.kept == pytest.approx((released - by_chance) / (1 - by_chance))
 
 

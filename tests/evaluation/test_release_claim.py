@@ -56,9 +56,13 @@ def test_a_release_in_memory_is_measured_as_its_folder_is_but_not_verified(
     held = evaluate(small_table, release, small_schema, effort=effort)
     written = evaluate(small_table, tmp_path / "out", small_schema, effort=effort)
     assert held.findings.document() == written.findings.document()
+    assert held.claim is not None
+    assert written.claim is not None
     assert replace(held.claim, is_written=True) == written.claim
     assert (held.claim.holds, written.claim.holds) == (False, True)
-    assert held.document()["guarantee"]["verified"] is False
+    guarantee = held.document()["guarantee"]
+    assert isinstance(guarantee, dict)
+    assert guarantee["verified"] is False
     assert "Not verified: these records are in memory" in render(held)
     assert "Not verified" not in render(written)
     with pytest.raises(ConfigError, match="these have none: write the release first"):

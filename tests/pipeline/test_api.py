@@ -17,6 +17,7 @@ from deniable.counting.local import LocalRows
 from deniable.data.codec import Codec
 from deniable.data.table_io import read_codes
 from deniable.errors import BudgetError, ConfigError, DataError, InvariantError, SchemaError
+from deniable.model.paper.parameters import TableCounts
 from deniable.pipeline import api, learn_model, learn_paper_model
 from deniable.privacy.noise_laws import discrete_laplace, rounded_gaussian
 from deniable.randomness import Keyed
@@ -754,11 +755,16 @@ def test_one_shot_counts_the_seeds_of_their_part_alone(path):
     if path == "learn":
         artefact = deniable.learn(table, schema, **options)
     else:
-        artefact = deniable.synthesize(table, schema, records=5, **options).artefact
+        release = deniable.synthesize(table, schema, records=5, **options)
+        assert release.artefact is not None
+        artefact = release.artefact
     kept = artefact.histogram
     assert {(key, key) for key in seeds} == set(map(tuple, kept.prefixes.tolist()))
     assert set(kept.counts.tolist()) == {1}
-    assert counted == set(np.flatnonzero(artefact.evidence.tables[0][0]).tolist())
+    assert isinstance(artefact.evidence, TableCounts)
+    counts = artefact.evidence.tables[0]
+    assert isinstance(counts, np.ndarray)
+    assert counted == set(np.flatnonzero(counts[0]).tolist())
     assert not counted & seeds
     assert len(counted) > 50 < len(seeds)
 

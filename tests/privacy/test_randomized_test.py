@@ -126,11 +126,13 @@ def test_what_is_missed_and_what_helps_is_said(records, k, cost):
         BudgetError, match=f"^{records} records with .*{cost}; the limit"
     ) as refused:
         plan_randomized_test(LIMIT, records=records, k=k, gamma=1.0)
-    assert "fewer records, a larger k or a larger ε, or use --mode one-shot" in str(refused.value)
+    assert "fewer records, a larger k or a larger ε (up to 10), or use --mode one-shot" in str(
+        refused.value
+    )
 
 
 @pytest.mark.parametrize("given", [{"epsilon0": 3.0}, {"t": 1_000}])
 def test_what_the_user_chose_is_named(given):
-    with pytest.raises(BudgetError, match="larger ε, leave out epsilon0 and t, or use"):
+    with pytest.raises(BudgetError, match=r"\(up to 10\), leave out epsilon0 and t, or"):
         plan_randomized_test(LIMIT, records=1, k=1_000, gamma=1.0, **given)
     assert plan_randomized_test(LIMIT, records=1, k=1_000, gamma=1.0).cost.within(LIMIT)

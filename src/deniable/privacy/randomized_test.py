@@ -95,7 +95,8 @@ def plan_randomized_test(
     raise BudgetError(
         f"{records:,} records with the randomized test cost {cost} at k = {k}; the limit for the "
         f"seeds is ε = {limit.epsilon:.4g}, δ = {limit.delta:.2g}. Ask for fewer records, a larger "
-        f"k or a larger ε{omit}, or use --mode one-shot, where any number of records costs the same"
+        f"k or a larger ε (up to 10){omit}, or use --mode one-shot, where any number of records "
+        "costs the same"
     )
 
 
