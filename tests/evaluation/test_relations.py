@@ -1,6 +1,7 @@
 """Relations: the figures are those of the literal definitions; lost relations are found."""
 
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -226,7 +227,8 @@ def test_a_relation_is_exaggerated_beyond_chance_only(noise, is_exaggerated):
             assert found.exaggerated[0].released > 0.95
             assert found.exaggerated[0].real < 0.85
             assert not found.well_kept
-        assert found.document()["associations"][0]["exaggerated"] == is_exaggerated
+        listed: Any = found.document()["associations"]
+        assert listed[0]["exaggerated"] == is_exaggerated
 
 
 def test_real_rows_never_exaggerate_real_rows():

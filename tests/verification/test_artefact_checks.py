@@ -708,7 +708,7 @@ FORGED_PARAMETERS = [
     ("rich", {"unit": None, "rows_per_unit": None}),
     ("rich", {"draft": None}),
     # The noise of each pair follows from the declared targets.
-    *(("targeted", {"target": target}) for target in (*OTHER_TARGETS, [0], [[]])),
+    *(("targeted", {"target": target}) for target in (*OTHER_TARGETS, [0], [["a list"]])),
     ("release", {"target": ["boats"]}),
 ]
 
