@@ -51,7 +51,7 @@ class StudioClient:
         return reply.text
 
     def post(self, path: str, /, **fields: str) -> str:
-        """The page that a form leads to."""
+        """The page that a form leads to; the path may have a query, as that of a button may."""
         reply = self.client.post(path, data=fields)
         assert reply.status_code == 200, text_of(reply.text)
         return reply.text

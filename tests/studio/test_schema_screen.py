@@ -1,11 +1,13 @@
 """The second screen: every edit ends in a valid schema.toml, or says what is wrong where it is."""
 
+import html
 import re
 
 import pytest
 
 from deniable.drafting.draft import draft_schema
 from deniable.schema.schema import Schema
+from deniable.studio.schema_file import SchemaFile
 from studio_client import text_of, version_of
 
 pytestmark = pytest.mark.slow
@@ -34,9 +36,12 @@ def column(path, name):
 
 
 def edit(studio, path, name, **fields):
-    page = studio.get("/schema", **GIVEN, column=str(number(path, name)))
-    sent = {**GIVEN, "version": version_of(page), "column": str(number(path, name)), **fields}
-    return studio.client.post("/schema/column", data=sent)
+    """Open the form of a column, and save it with these fields."""
+    at = str(number(path, name))
+    page = studio.get("/schema", **GIVEN, column=at)
+    typed = {f"{key}-{at}": value for key, value in fields.items()}
+    sent = {**GIVEN, "version": version_of(page), "edited": at, **typed}
+    return studio.client.post("/schema/save", data=sent)
 
 
 @pytest.mark.usefixtures("drafted")
@@ -59,7 +64,7 @@ def test_a_type_is_changed_in_two_steps_and_comments_stay(studio, drafted):
     assert reply.status_code == 200  # the fields of the new type, nothing saved
     assert "Not saved yet." in text_of(reply.text)
     assert column(drafted, "pet").kind == "categorical"
-    assert 'name="other" value="other"' in reply.text
+    assert re.search(r'name="other-\d" value="other"', reply.text)
     reply = edit(studio, drafted, "pet", **sent, shown_type="text", other="rest", confirmed="on")
     assert reply.status_code == 200
     assert "Not saved" not in text_of(reply.text)
@@ -69,17 +74,158 @@ def test_a_type_is_changed_in_two_steps_and_comments_stay(studio, drafted):
     assert after == comments
 
 
-def test_a_change_that_breaks_a_rule_names_the_rule(studio, drafted):
-    sent = {"type": "categorical", "shown_type": "categorical", "values": "0\r\n1"}
+RULES = """
+[[attribute]]
+name = "double"
+type = "computed"
+formula = "boats + boats"
+
+[[attribute]]
+name = "fleet"
+type = "computed"
+from = "boats"
+map = [[0, "none"], [1, "some"], [2, "some"], [3, "some"], [4, "some"], [5, "some"]]
+
+[[attribute]]
+name = "age_twice"
+type = "computed"
+formula = "years + years"
+
+[[constraint]]
+forbid = { boats = [5], pet = ["axolotl"] }
+
+[[constraint]]
+forbid = { home = ["windmill"], pet = ["axolotl"] }
+"""
+
+
+def test_rules_that_no_longer_apply_are_dropped_and_named(studio, drafted):
+    drafted.write_text(drafted.read_text() + RULES)
+    sent = {"type": "text", "shown_type": "text", "values": "1\r\n2", "other": "many"}
     reply = edit(studio, drafted, "boats", **sent)
-    assert reply.status_code == 422
-    assert "constraint forbid" in reply.text
+    words = text_of(reply.text)
+    assert reply.status_code == 200
+    assert "Saved. These rules do not apply to the changed column, and are gone:" in words
+    for rule in (
+        "double is boats + boats. It is left out now.",
+        "fleet follows from boats. It is a column of its own now.",
+        "No record has home windmill together with boats 0.",
+        "No record has boats 5 together with pet axolotl.",
+    ):
+        assert rule in words.partition("Columns")[0]
+    schema = Schema.read(drafted)
+    assert column(drafted, "boats").kind == "text"
+    assert (column(drafted, "double").kind, column(drafted, "double").release) == (
+        "identifier",
+        "omit",
+    )
+    assert column(drafted, "fleet").values == ("none", "some")
+    assert not column(drafted, "fleet").confirmed
+    assert not column(drafted, "double").confirmed
+    assert column(drafted, "age_twice").kind == "computed"
+    assert [each.columns for each in schema.constraints] == [("home", "pet")]
+
+
+def test_a_column_that_is_left_out_takes_its_rules_with_it(studio, drafted):
+    version = version_of(studio.get("/schema", **GIVEN))
+    sent = {**GIVEN, "version": version, "answer": "omit"}
+    words = text_of(studio.post(f"/schema/answer?column={number(drafted, 'boats')}", **sent))
+    assert "Saved. This rule does not apply" in words
+    assert Schema.read(drafted).constraints == ()
+
+
+def test_a_broken_edit_drops_no_rule(studio, drafted):
+    before = drafted.read_text()
+    sent = {"type": "integer", "shown_type": "integer", "min": "9", "max": "1"}
+    assert edit(studio, drafted, "boats", **sent).status_code == 422
+    assert drafted.read_text() == before
+
+
+def buttons(page):
+    """The buttons of the schema's form: the address and the field of each."""
+    found = []
+    for tag in re.findall(r"<button[^>]*>", page.partition("<footer")[0]):
+        given = {key: html.unescape(value) for key, value in re.findall(r'([a-z]+)="([^"]*)"', tag)}
+        found.append((given.get("formaction", "/schema/save"), given))
+    return found
+
+
+def test_what_is_not_saved_survives_every_other_button(studio, drafted):
+    rules = '\n[[constraint]]\nforbid = { home = ["houseboat"], boats = [2] }\nconfirmed = false\n'
+    text = drafted.read_text() + rules
+    drafted.write_text(text)
+    at = number(drafted, "years")
+    others = [
+        (where, given)
+        for where, given in buttons(studio.get("/schema", **GIVEN, column=str(at)))
+        if not where.startswith("/schema/save") and f"close={at}" not in where
+    ]
+    kinds = {where.partition("?")[0] for where, _ in others}
+    assert kinds == {
+        f"/schema/{each}" for each in ("edit", "answer", "confirm", "constraint", "rows")
+    }
+    typed = {f"type-{at}": "integer", f"shown_type-{at}": "integer", f"max-{at}": "7x7"}
+    for where, given in others:
+        drafted.write_text(text)
+        version = version_of(studio.get("/schema", **GIVEN))
+        sent = {**GIVEN, "version": version, "edited": str(at), **typed, "rows_max": "1234"}
+        if "name" in given:
+            sent[given["name"]] = given["value"]
+        reply = studio.client.post(where.partition("#")[0], data=sent)
+        assert reply.status_code == (422 if "text=" in where or "plan=" in where else 200), where
+        assert f'name="max-{at}" value="7x7"' in reply.text, where
+        assert f'name="edited" value="{at}"' in reply.text
+        assert "Not saved yet." in text_of(reply.text)
+        assert "May be published" not in reply.text
+        if where != "/schema/rows":
+            assert 'value="1234"' in reply.text, where
+        # It is that of the new file, so that what survived can be saved.
+        assert version_of(reply.text) == SchemaFile.read(drafted).version
+        changes = not where.startswith("/schema/edit")
+        assert (drafted.read_text() != text) is changes, where
+
+
+def test_what_survived_is_saved_by_one_save(studio, drafted):
+    at, other = str(number(drafted, "years")), str(number(drafted, "boats"))
+    sent = {**GIVEN, "version": version_of(studio.get("/schema", **GIVEN)), "edited": at}
+    typed = {f"type-{at}": "integer", f"shown_type-{at}": "integer", f"outside-{at}": "error"}
+    typed |= {f"min-{at}": "0", f"max-{at}": "150", "rows_max": "7000"}
+    page = studio.post(f"/schema/edit?column={other}", **sent, **typed)
+    assert f'name="max-{at}" value="150"' in page
+    assert f'id="f-type-{other}"' in page
+    typed["version"] = version_of(page)
+    page = studio.post("/schema/save", **{**sent, **typed})
+    assert "Not saved" not in page
+    assert column(drafted, "years").values[-1] == 150
+    assert (Schema.read(drafted).rows_max, Schema.read(drafted).rows_max_confirmed) == (7000, True)
+
+
+def test_a_form_without_a_change_is_closed_by_other_buttons(studio, drafted):
+    at = str(number(drafted, "years"))
+    page = studio.get("/schema", **GIVEN, column=at)
+    field = r'name="((?:type|shown_type|min|max|outside)-\d)"[^>]*?value="([^"]*)"'
+    sent = dict(re.findall(field, page)) | {f"type-{at}": "integer", f"outside-{at}": "error"}
+    sent |= {**GIVEN, "version": version_of(page), "edited": at, "rows_max": "2000"}
+    page = studio.post("/schema/constraint?constraint=0", **sent, action="confirm")
+    assert "Not saved" not in page
+    assert "f-type-" not in page
+    assert Schema.read(drafted).constraints[0].confirmed
+
+
+@pytest.mark.usefixtures("drafted")
+def test_what_saves_is_called_save_and_nothing_else_is(studio):
+    page = studio.get("/schema", **GIVEN, column="0")
+    page += studio.get("/schema", **GIVEN, text="1")
+    found = re.findall(r"<button([^>]*)>(.*?)</button>", page)
+    saving = {words for tag, words in found if "formaction" not in tag or "/schema/save" in tag}
+    assert saving == {"Save", "Open in another browser"}
+    assert not [words for tag, words in found if "Save" in words and words != "Save"]
 
 
 def test_fields_of_another_type_are_a_part_of_the_page(studio, drafted):
     at = str(number(drafted, "boats"))
-    page = studio.post("/schema/fields", **GIVEN, column=at, type="text")
-    assert 'name="other"' in page
+    page = studio.post("/schema/fields", **GIVEN, column=at, **{f"type-{at}": "text"})
+    assert f'name="other-{at}"' in page
     assert "<html" not in page
 
 
@@ -99,7 +245,7 @@ def test_a_broken_edit_is_shown_where_it_is_and_not_saved(studio, drafted, field
     assert words in text_of(reply.text)
     assert drafted.read_text() == before
     if fields.get("min"):
-        assert f'name="min" value="{fields["min"]}"' in reply.text
+        assert re.search(rf'name="min-\d" value="{fields["min"]}"', reply.text)
 
 
 def test_what_needs_no_look_is_confirmed_at_once_and_a_question_is_not(studio, drafted):
@@ -118,7 +264,7 @@ def test_a_code_that_means_missing_is_one_click(studio, drafted):
     page = studio.post("/schema/answer", **GIVEN, version=version, column="3", answer="missing")
     assert column(drafted, "boats").missing == ("5",)
     assert column(drafted, "boats").values[-1] == 4
-    assert 'name="max" value="4"' in page  # to be looked at
+    assert 'name="max-3" value="4"' in page  # to be looked at
     assert "Many rows have" not in text_of(page)
 
 
@@ -210,7 +356,9 @@ def test_text_is_saved_and_a_broken_line_is_shown(studio, drafted):
     assert drafted.read_text() == text
 
 
-@pytest.mark.parametrize("path", ["column", "answer", "confirm", "rows", "constraint", "text"])
+@pytest.mark.parametrize(
+    "path", ["save", "edit", "answer", "confirm", "rows", "constraint", "text"]
+)
 def test_a_stale_page_changes_nothing(studio, drafted, path):
     version = version_of(studio.get("/schema", **GIVEN))
     drafted.write_text("# by hand\n" + drafted.read_text())
@@ -309,7 +457,7 @@ def test_a_code_that_is_a_value_is_one_click_and_then_looked_at(studio, drafted)
     assert "No, it is a value" in page
     version = version_of(page)
     page = studio.post("/schema/answer", **GIVEN, version=version, column="3", answer="value")
-    assert 'name="min" value="-99"' in page
+    assert 'name="min-3" value="-99"' in page
     assert column(drafted, "boats").missing == ()
     assert "taken to mean" not in text_of(page).partition("Edit as text")[0]
 

@@ -135,6 +135,15 @@ class ColumnForm:
             found.pop("outside")
         return found
 
+    def differs(self, column: Mapping[str, Any]) -> bool:
+        """Whether it would change a column, given as TOML, or cannot be saved."""
+        try:
+            found = self.values(column)
+        except SchemaError:
+            return True
+        old = {"confirmed": True, "release": "fresh", **column}
+        return any(old.get(key) != value for key, value in found.items())
+
     def _parse(self, key: str, column: Mapping[str, Any]) -> object:
         """Read the text of a key; None if it is left empty."""
         text = self.fields.get(key, "")

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,14 @@ from deniable.files import parse_toml, require_regular_file
 from deniable.release.atomic_files import as_output_error
 from deniable.schema.schema import Schema
 from deniable.studio.access_guard import random_text
-from deniable.studio.open_questions import OpenQuestion, read_questions
+from deniable.studio.column_form import mapped_pairs
+from deniable.studio.open_questions import (
+    OpenQuestion,
+    apply_answer,
+    own_column,
+    read_questions,
+)
+from deniable.studio.rule_words import rule_sentence
 from deniable.studio.schema_text import Block, SchemaText
 
 # Bytes of a schema that are edited here; larger ones need an editor.
@@ -130,6 +138,61 @@ class SchemaFile:
         with as_output_error(self.path):
             _replace(self.path, text)
         return new
+
+
+def without_broken_rules(edited: SchemaText) -> tuple[SchemaText, list[str]]:
+    """Drop the rules that do not apply to the columns as they are now.
+
+    A column that can no longer be computed becomes one of its own if its values are known, and is
+    left out if not; it is not confirmed.
+
+    Returns:
+        The text without them, and a sentence about each. A text that is wrong for another reason
+        comes back as it is.
+    """
+    blocks, tables = list(edited.blocks), [_table_of(block) for block in edited.blocks]
+    computed = [at for at, table in enumerate(tables) if table.get("type") == "computed"]
+    rules = edited.places("constraint")
+    columns = [at for at in range(len(blocks)) if at not in (*computed, *rules)]
+    if _is_schema(blocks) or not _is_schema([blocks[at] for at in columns]):
+        return edited, []
+    sentences = []
+    for at in sorted(computed, key=lambda at: "formula" in tables[at]):  # formulas may use maps
+        columns = sorted([*columns, at])
+        if not _is_schema([blocks[each] for each in columns]):
+            values, sentence = _not_computed(tables[at])
+            sentences.append(sentence)
+            for key, value in values.items():
+                blocks[at] = blocks[at].with_value(key, value)
+    described = [blocks[at] for at in columns]
+    broken = [at for at in rules if not _is_schema([*described, blocks[at]])]
+    sentences += [rule_sentence(tables[at]) for at in broken]
+    kept = tuple(block for at, block in enumerate(blocks) if at not in broken)
+    return SchemaText(kept), sentences
+
+
+def _is_schema(blocks: Iterable[Block]) -> bool:
+    with suppress(SchemaError):
+        Schema.parse("".join(block.text for block in blocks))
+        return True
+    return False
+
+
+def _table_of(block: Block) -> dict[str, Any]:
+    """An attribute or a constraint as TOML; empty for anything else."""
+    with suppress(ValueError, LookupError, TypeError):
+        return dict(parse_toml(block.text)[block.kind][0])
+    return {}
+
+
+def _not_computed(column: dict[str, Any]) -> tuple[dict[str, object], str]:
+    """The keys of a column that was computed, and a sentence about it."""
+    name = column.get("name", "")
+    if mapped_pairs(column):
+        sentence = f"{name} follows from {column.get('from')}. It is a column of its own now."
+        return own_column(column), sentence
+    values = {**apply_answer("omit", column, []), "confirmed": False}
+    return values, f"{name} is {column.get('formula')}. It is left out now."
 
 
 def _replace(path: Path, text: str) -> None:

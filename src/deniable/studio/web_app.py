@@ -55,14 +55,18 @@ GET: dict[str, Screen] = {
     "/history": history_screen.show_history,
 }
 POST: dict[str, Screen] = {
-    "/another": lambda call: Page("another.html", {"link": call.space.access.new_link("page")}),
+    "/another": lambda call: Page(
+        "another_link.html" if call.is_partial else "another.html",
+        {"link": call.space.access.new_link("page")},
+    ),
     "/draft": table_screen.start_draft,
     "/draft/command": table_screen.show_draft_command,
-    "/schema/column": schema_screen.save_column,
+    "/schema/save": schema_screen.save,
+    "/schema/edit": schema_screen.edit,
     "/schema/fields": schema_screen.show_fields,
     "/schema/answer": schema_screen.answer,
     "/schema/confirm": schema_screen.confirm,
-    "/schema/rows": schema_screen.save_rows,
+    "/schema/rows": schema_screen.confirm_rows,
     "/schema/constraint": schema_screen.change_constraint,
     "/schema/text": schema_screen.save_text,
     "/start": plan_screen.start_run,
