@@ -1,13 +1,20 @@
 """The fifth screen: what may leave, what stays, the zip, and more records."""
 
 import io
+import json
+import os
 import shutil
 import zipfile
 
 import pytest
 
+from deniable.errors import ArtefactError
 from deniable.pipeline import api
+from deniable.studio.checked_files import is_unchanged, state_of_files
+from deniable.studio.release_view import latest_verdict, read_release
+from deniable.studio.root_folder import PathError, RootFolder
 from deniable.studio.run_store import RunRecord, Step
+from deniable.studio.zip_stream import list_files, zip_blocks
 from deniable.verification.verify import verify
 from measured_release import without_training
 from studio_client import end_step, record_release, record_verdict, text_of
@@ -212,3 +219,218 @@ def test_a_release_is_measured_by_one_click(released, folder, deniable, monkeypa
         assert deniable(*started[0].steps[0].arguments, "--quiet").code == 0
     page = released.get("/result", release="out")
     assert 'src="/view/out.internal/report/report.html"' in page
+
+
+# A release as it is shown: from files that anyone may have written
+
+
+def test_a_release_has_its_certificate_and_its_records(released):
+    view = read_release(released.space, "out")
+    assert view.claims_privacy
+    assert view.guarantee["epsilon"] <= 1
+    assert view.records.columns == ("years", "trade", "home", "boats", "pet")
+    assert view.artefact == "out/artefact"
+    assert view.verdict == {}
+
+
+def test_the_newest_verdict_counts(released):
+    for passed in (False, True):
+        record_verdict(released, "out", passed=passed)
+    newest = released.space.store.all()[0]
+    wanted = released.space.store.status(newest)[0].result["passed"]
+    assert latest_verdict(released.space, "out")[0]["passed"] == wanted
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mode": "tested"},
+        {"mode": "other"},
+        {"guarantee": {"epsilon": "inf"}},
+        {"guarantee": {"epsilon": True}},
+        {"guarantee": 3},
+    ],
+)
+def test_a_pass_alone_does_not_make_it_public(released, folder, change):
+    path = folder / "out" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    record_verdict(released, "out")
+    view = read_release(released.space, "out")
+    assert view.has_passed
+    assert not view.may_publish
+
+
+def test_a_verdict_without_checks_is_no_pass(released):
+    run = record_verdict(released, "out")
+    end_step(released, run, 0, output='{"passed": true, "checks": []}')
+    assert not read_release(released.space, "out").may_publish
+
+
+def test_why_a_check_or_a_measurement_failed_is_kept(released):
+    view = read_release(released.space, "out")
+    assert view.faults == {"verify": "", "evaluate": ""}
+    for command in ("verify", "evaluate"):
+        step = Step(name="x", arguments=(command, "out"))
+        run = record_release(released, "", kind="check", schema="out", steps=(step,))
+        end_step(released, run, 0, code=2, errors=f"DataError: {command}\n")
+    view = read_release(released.space, "out")
+    assert view.faults == {"verify": "DataError: verify", "evaluate": "DataError: evaluate"}
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "3", "{}", '{"format": "other"}'])
+def test_a_manifest_that_is_none_is_an_error(released, folder, text):
+    (folder / "out" / "manifest.json").write_text(text)
+    with pytest.raises(ArtefactError):
+        read_release(released.space, "out")
+
+
+@pytest.mark.parametrize("metrics", ["[]", "{", "3"])
+def test_damaged_metrics_are_shown_as_none(released, folder, metrics):
+    (folder / "out.internal" / "report" / "metrics.json").write_text(metrics)
+    assert read_release(released.space, "out").metrics == {}
+
+
+def test_an_audit_next_to_the_report_is_found(released, folder):
+    audit = folder / "out.internal" / "audit"
+    audit.mkdir()
+    (audit / "audit.json").write_text('{"format": "deniable audit 1"}')
+    assert read_release(released.space, "out").audits == ["out.internal/audit/audit.html"]
+
+
+# A zip that is made while it is sent: the files of the manifest, and no other
+
+FORMAT = "deniable manifest 1"
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "root" / "sub" / "rel"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "a.csv").write_bytes(os.urandom(600_000))
+    (folder / "inner" / "é.txt").write_text("x" * 100_000)
+    (folder / "note.txt").write_text("no")
+    (folder / "second.internal").mkdir()
+    (folder / "second.internal" / "run.json").write_text("no")
+    found = RootFolder(tmp_path / "root")
+    write_manifest(found, "a.csv", "inner/é.txt")
+    return found
+
+
+def write_manifest(root, *names, form=FORMAT):
+    document = {"format": form, "files": dict.fromkeys(names, "0")}
+    (root.path / "sub" / "rel" / "manifest.json").write_text(json.dumps(document))
+
+
+def test_the_zip_has_what_the_manifest_lists_under_one_folder(root):
+    blocks = list(zip_blocks(root, "sub/rel"))
+    assert len(blocks) > 2  # it is not held in memory
+    with zipfile.ZipFile(io.BytesIO(b"".join(blocks))) as archive:
+        assert archive.testzip() is None
+        assert archive.namelist() == ["rel/a.csv", "rel/inner/é.txt", "rel/manifest.json"]
+        assert archive.read("rel/a.csv") == (root.path / "sub/rel/a.csv").read_bytes()
+
+
+def test_a_link_is_refused_before_the_first_block(root, tmp_path):
+    (tmp_path / "secret").write_text("secret")
+    (root.path / "sub" / "rel" / "z.csv").symlink_to(tmp_path / "secret")
+    write_manifest(root, "a.csv", "z.csv")
+    with pytest.raises(PathError):
+        zip_blocks(root, "sub/rel")
+
+
+def test_a_missing_file_and_a_folder_are_refused_before_the_first_block(root):
+    write_manifest(root, "a.csv", "z.csv")
+    with pytest.raises(FileNotFoundError):
+        zip_blocks(root, "sub/rel")
+    write_manifest(root, "inner")
+    with pytest.raises(PathError):
+        zip_blocks(root, "sub/rel")
+
+
+@pytest.mark.parametrize(
+    "name", ["second.internal/run.json", "../x", "/etc/passwd", ".hidden", "a//b", "", "X.INTERNAL"]
+)
+def test_a_listing_that_leaves_the_release_is_refused(root, name):
+    write_manifest(root, "a.csv", name)
+    with pytest.raises(ArtefactError):
+        zip_blocks(root, "sub/rel")
+
+
+def test_an_internal_folder_is_refused_at_any_depth(root):
+    rel = root.path / "sub" / "rel"
+    rel.rename(rel.with_name("rel.internal"))
+    with pytest.raises(PathError, match="stays inside"):
+        zip_blocks(root, "sub/rel.internal")
+    with pytest.raises(PathError, match="stays inside"):
+        zip_blocks(root, "sub/rel.internal/inner")
+
+
+@pytest.mark.parametrize("manifest", [[], {}, {"files": {}}, {"format": FORMAT, "files": []}])
+def test_another_manifest_is_no_release(manifest):
+    with pytest.raises(ArtefactError):
+        list_files(manifest)
+
+
+def test_files_are_listed_by_their_path():
+    assert list_files({"format": FORMAT, "files": {"b": "0", "a/c": "0"}}) == [
+        *("a/c", "b", "manifest.json"),
+    ]
+
+
+@pytest.fixture
+def release(made_release, tmp_path):
+    shutil.copytree(made_release / "out", tmp_path / "out")
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def state(release):
+    return json.loads(json.dumps(state_of_files(release)))
+
+
+def append(path):
+    with path.open("a") as file:
+        file.write("x")
+
+
+def swap(path):
+    """Change content, and restore size and time of writing."""
+    before = path.stat()
+    text = path.read_bytes()
+    path.write_bytes(text[:-2] + b"0\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda out: append(out / "synthetic.csv"),
+        lambda out: swap(out / "synthetic.csv"),
+        lambda out: append(out / "manifest.json"),
+        lambda out: append(out / "artefact" / "schema.toml"),
+        lambda out: (out / "schema.toml").unlink(),
+        lambda out: (out / "extra.csv").write_text("x"),
+        shutil.rmtree,
+    ],
+)
+def test_a_change_is_noticed(release, state, change):
+    assert is_unchanged(release, state)
+    change(release)
+    assert not is_unchanged(release, state)
+
+
+def test_the_same_content_with_another_time_is_unchanged(release, state):
+    for path in (release / "synthetic.csv", release / "manifest.json"):
+        os.utime(path, ns=(1, 1))
+    assert is_unchanged(release, state)
+
+
+def test_the_same_content_as_a_link_is_changed(release, state, tmp_path):
+    shutil.move(release / "synthetic.csv", tmp_path / "moved.csv")
+    (release / "synthetic.csv").symlink_to(tmp_path / "moved.csv")
+    assert not is_unchanged(release, state)
+
+
+@pytest.mark.parametrize("state", [{}, {"manifest": ""}, {"manifest": "0", "files": {}}])
+def test_an_unknown_state_is_a_change(release, state):
+    assert not is_unchanged(release, state)

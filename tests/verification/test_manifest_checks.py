@@ -1,12 +1,16 @@
 """Checks of a manifest's form, sentence and parameters: forged manifests are refused."""
 
+import copy
 import json
+import math
 
 import pytest
 
+from deniable.errors import VerificationError
 from deniable.privacy.plan import SPLIT
-from deniable.verification.claims import ManifestClaims
+from deniable.verification.claims import PAIR_SPENDS, THREE_WAY_SPEND, ManifestClaims, run_check
 from deniable.verification.manifest_checks import run_manifest_checks
+from deniable.verification.manifest_spend import ManifestSpend
 from deniable.verification.verify import verify
 from perturbation_model import PerturbationModel
 from releases import SCHEMA, failing, forged, make, plan_manifest, refused
@@ -165,3 +169,95 @@ def test_a_release_whose_delta_means_nothing_says_so(tmp_path):
     praise = claimed["sentence"].partition("would satisfy it, too. ")[2]
     assert praise.startswith("The released artefact")
     assert "sentence" in refused(document | {"guarantee": claimed | {"sentence": praise}})
+
+
+@pytest.mark.parametrize("m", [1, 2, 5, 11, 40, 200])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_the_stages_of_pairs_follow_from_the_number_of_attributes(m, epsilon):
+    document, schema, measured = plan_manifest(m, 30_000, epsilon)
+    claims = ManifestClaims(document=document, subject="release", schema=schema)
+    every = m * (m - 1) // 2
+    stages = claims.pair_stages
+    # Of 5 and 11 attributes, 15 in 100 tables can be given up for 10 and 165 triples.
+    reserved = {5: 6, 11: 33}.get(m, 0)
+    whats = (PAIR_SPENDS[0], THREE_WAY_SPEND, PAIR_SPENDS[1]) if reserved else PAIR_SPENDS
+    assert tuple(stages) == (whats if every else ())
+    assert list(stages.values())[-1:] == ([measured - reserved] if every else [])
+    assert claims.reserved_tables == reserved
+    listed = {spend.what: spend.moved for spend in claims.spends if spend.what in whats}
+    assert listed == stages
+
+
+@pytest.mark.parametrize("share", [-0.5, -0.1, 0.1])
+@pytest.mark.parametrize("m", [11, 30])
+@pytest.mark.parametrize("what", [*PAIR_SPENDS, THREE_WAY_SPEND])
+def test_a_forged_number_of_pairs_is_not_accepted(m, what, share):
+    """Fewer numbers with the same noise would cost less, and nothing else would reveal it."""
+    document, schema, _ = plan_manifest(m, 30_000, 0.1)
+    changed = copy.deepcopy(document)
+    for spend in changed["spends"]:
+        if spend["what"] == what:
+            spend["moved"] += round(share * spend["moved"])
+    claims = ManifestClaims(document=changed, subject="release", schema=schema)
+    before = ManifestClaims(document=document, subject="release", schema=schema)
+    assert claims.pair_stages == before.pair_stages
+    assert "ledger" in [check.name for check in run_manifest_checks(claims) if not check.passed]
+
+
+def test_any_exception_is_a_failed_check():
+    """A check that crashes has not passed."""
+
+    def crash() -> str:
+        raise RuntimeError("anything")
+
+    answer = run_check("something", crash)
+    assert not answer.passed
+    assert "RuntimeError" in answer.explanation
+
+
+ENTRY = {
+    "what": "seed prefixes",
+    "part": "seeds",
+    "law": {"name": "truncated_geometric", "epsilon": 0.5, "r": 30},
+    "sensitivity": 1,
+    "moved": 1,
+    "times": 1,
+    "each": None,
+    "epsilon": 0.5,
+    "delta": 1e-6,
+}
+
+
+def test_an_entry_is_parsed():
+    use = ManifestSpend.parse(ENTRY)
+    assert (use.law, use.scale, use.r, use.claimed) == (
+        "truncated_geometric",
+        (0.5, 30),
+        30,
+        (0.5, 1e-6),
+    )
+    assert ManifestSpend.parse({**ENTRY, "epsilon": "inf"}).claimed == (math.inf, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"law": {"name": "uniform", "epsilon": 0.5, "r": 30}},
+        {"law": {"name": "truncated_geometric", "epsilon": 0.5}},
+        {"law": {"name": "truncated_geometric", "epsilon": 0.5, "r": 30.0}},
+        {"law": {"name": "truncated_geometric", "epsilon": 1, "r": 30}},
+        {"law": {"name": "truncated_geometric", "epsilon": -0.5, "r": 30}},
+        {"law": {"name": "truncated_geometric", "epsilon": 0.5, "r": 2**41}},
+        {"sensitivity": 0},
+        {"moved": True},
+        {"times": 1.0},
+        {"each": {"epsilon": 1.0}},
+        {"epsilon": 1},
+        {"epsilon": -1.0},
+        {"delta": 2.0},
+        {"more": 1},
+    ],
+)
+def test_an_invalid_entry_is_refused(change):
+    with pytest.raises(VerificationError):
+        ManifestSpend.parse({**ENTRY, **change})
