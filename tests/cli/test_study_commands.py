@@ -77,6 +77,14 @@ def test_init_overwrites_nothing(run, table, tmp_path):
     assert (tmp_path / "schema.toml").read_text() == "mine"
 
 
+@pytest.mark.parametrize("options", [(), ("--draft-epsilon", 1)])
+def test_a_draft_that_does_not_parse_is_a_bug_and_is_not_written(run, table, monkeypatch, options):
+    monkeypatch.setattr("deniable.drafting.draft.write_attribute", lambda _: "[[attribute]]\n")
+    code, _, error = run("init", table, *options)
+    assert (code, "bug of deniable" in " ".join(error.split())) == (4, True)
+    assert not Path("schema.toml").exists()
+
+
 def test_a_bought_draft_is_part_of_the_total(run, table):
     code, said, _ = run("init", table, "--draft-epsilon", 0.5, "--json")
     assert code == 0

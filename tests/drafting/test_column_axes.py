@@ -52,3 +52,12 @@ def test_a_column_that_is_not_learnt_or_has_an_open_list_has_no_axis():
     frequent_and_rare = ["oak", "elm"] * 200 + [f"tree {n}" for n in range(600)]
     assert axis_of(frequent_and_rare) is None
     assert axis_of([1.5, float("inf"), 2.5] * 30) is None, "its rows may be dropped"
+
+
+def test_numbers_that_are_equal_once_rounded_have_one_code():
+    """The draft keeps six decimals of them; two codes of one number would be one bound twice."""
+    cells = [x / 3_000_000_000 for x in range(0, 90_000, 30)]
+    axis = axis_of(cells)
+    assert len(set(axis.labels)) == axis.values < len(cells)
+    errors = [abs(float(axis.labels[code]) - x) for code, x in zip(axis.codes, cells, strict=True)]
+    assert max(errors) < 1e-6

@@ -1,11 +1,18 @@
 """Relationships in a draft: the text parses, is unconfirmed, and records obey it."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 import deniable
+from deniable.drafting.column_formulas import ColumnFormula
+from deniable.drafting.dependencies import Dependency
 from deniable.drafting.draft import draft_schema
+from deniable.drafting.empty_regions import AxisCondition, Exclusion
+from deniable.drafting.relationships import ColumnOrder, Relationships, find_relationships
+from deniable.errors import InvariantError
 from deniable.schema.schema import Schema
 
 RNG = np.random.default_rng(4)
@@ -63,3 +70,83 @@ def test_records_obey_what_was_drafted_even_if_noise_hides_it(census, schema):
     assert records["group"].to_list() == expected.tolist()
     assert ((ages < 15) == records["pay"].is_null().to_numpy()).all()
     assert (records["visits"] <= records["calls"]).all()
+
+
+def plant(monkeypatch, **wrong):
+    """Let the search find more than there is."""
+
+    def find(columns, guesses):
+        found = find_relationships(columns, guesses)
+        return replace(
+            found, **{kind: [*getattr(found, kind), *own] for kind, own in wrong.items()}
+        )
+
+    monkeypatch.setattr("deniable.drafting.draft.find_relationships", find)
+
+
+def pairs(*steps, **options):
+    return Dependency(source="visits", target="calls", pairs=steps, **options)
+
+
+CHILD_OR_OLD = (
+    AxisCondition(column="group", values=("child",)),
+    AxisCondition(column="trade", values=("t01",)),
+)
+WRONG = {
+    "two steps with one bound": {"dependencies": [pairs((0, 1), (0, 2), by_steps=True)]},
+    "steps that no row follows": {"dependencies": [pairs((0, 1), (9, 2), by_steps=True)]},
+    "an incomplete map": {"dependencies": [pairs((1, 2), (2, 3))]},
+    "a formula that is none": {
+        "formulas": [ColumnFormula(column="calls", text="visits +", terms=("visits",))]
+    },
+    "a formula that no row follows": {
+        "formulas": [ColumnFormula(column="calls", text="visits + 1", terms=("visits",))]
+    },
+    "an order that rows break": {"orders": [ColumnOrder("calls", "visits", is_strict=False)]},
+    "a combination of rows": {
+        "exclusions": [Exclusion(conditions=CHILD_OR_OLD, masks=(None, None), expected=50.0)]
+    },
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_does_not_parse_or_a_row_contradicts_is_left_out(census, schema, monkeypatch, what):
+    plant(monkeypatch, **WRONG[what])
+    census = census.drop("group").with_columns(group=census["group"].shuffle(seed=3))
+    draft = Schema.parse(draft_schema(census).text)
+    kinds = {column.name: column.kind for column in draft.columns}
+    assert kinds == {column.name: column.kind for column in schema.columns} | {
+        "group": "categorical"
+    }
+    assert draft.constraints == schema.constraints
+
+
+def test_of_two_columns_computed_from_each_other_one_is_learnt(monkeypatch):
+    """Each description holds, but not both together."""
+    one = RNG.integers(0, 1000, ROWS)
+    table = pl.DataFrame({"one": one, "two": one + 7, "x": one % 3})
+    monkeypatch.setattr(
+        "deniable.drafting.draft.find_relationships",
+        lambda *_: Relationships(
+            formulas=[
+                ColumnFormula(column="one", text="two - 7", terms=("two",)),
+                ColumnFormula(column="two", text="one + 7", terms=("one",)),
+            ]
+        ),
+    )
+    kinds = {each.name: each.kind for each in Schema.parse(draft_schema(table).text).columns}
+    assert sorted((kinds["one"], kinds["two"])) == ["computed", "integer"]
+
+
+@pytest.mark.parametrize("draft_epsilon", [None, 1.0])
+def test_a_draft_that_does_not_parse_is_a_bug_and_quotes_nothing(
+    census, monkeypatch, draft_epsilon
+):
+    def write(attribute):
+        return f'[[attribute]]\nname = "{attribute.name}"\ntype = "t01"\n'
+
+    monkeypatch.setattr("deniable.drafting.draft.write_attribute", write)
+    with pytest.raises(InvariantError, match="drafted is not valid") as error:
+        draft_schema(census, draft_epsilon=draft_epsilon)
+    assert "t01" not in str(error.value)
+    assert error.value.exit_code == 4

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from deniable.drafting.column_profile import open_table
-from deniable.drafting.relationships import Relationships, find_relationships
+from deniable.drafting.relationships import ColumnOrder, Relationships, find_relationships
 from deniable.drafting.type_inference import guess_column
 
 
@@ -62,7 +62,10 @@ def test_an_order_that_follows_from_two_others_is_left_out():
     second = first + draws.integers(1, 90, 1000)
     third = second + draws.integers(1, 90, 1000)
     found = relationships_of(first=first, second=second, third=third).orders
-    assert found == [("first", "second", True), ("second", "third", True)]
+    assert found == [
+        ColumnOrder("first", "second", is_strict=True),
+        ColumnOrder("second", "third", is_strict=True),
+    ]
 
 
 def test_an_order_of_dates_is_found_with_its_strictness():
@@ -75,9 +78,11 @@ def test_an_order_of_dates_is_found_with_its_strictness():
 
     later, strictly = start + draws.integers(0, 900, 1000), start + draws.integers(1, 900, 1000)
     assert relationships_of(start=days(start), end=days(strictly)).orders == [
-        ("start", "end", True)
+        ColumnOrder("start", "end", is_strict=True)
     ]
-    assert relationships_of(end=days(later), start=days(start)).orders == [("start", "end", False)]
+    assert relationships_of(end=days(later), start=days(start)).orders == [
+        ColumnOrder("start", "end", is_strict=False)
+    ]
 
 
 def test_an_order_that_follows_from_the_ranges_is_not_reported():
@@ -90,7 +95,9 @@ def test_missing_cells_do_not_break_an_order():
     draws = rng()
     start = draws.integers(0, 4000, 1000)
     end = [None if i % 7 == 0 else int(s) + 5 for i, s in enumerate(start)]
-    assert relationships_of(start=start, end=end).orders == [("start", "end", True)]
+    assert relationships_of(start=start, end=end).orders == [
+        ColumnOrder("start", "end", is_strict=True)
+    ]
 
 
 def test_a_column_that_may_be_a_key_has_no_constraint():

@@ -162,6 +162,27 @@ class Codec:
             positions[:, j] = drawn if present is None else np.where(present, drawn, column)
         return positions
 
+    def given_positions(self, codes: Codes, cells: pl.DataFrame, rng: Rng) -> Counts:
+        """Return the position of each numeric cell as the table has it, moved into its bin.
+
+        Args:
+            codes: The encoded cells.
+            cells: The result of ``position`` for each binned attribute, by its name.
+            rng: Draws the position where a cell has none.
+        """
+        positions = self.draw_positions(codes, rng)
+        for j, attribute in enumerate(self.attributes):
+            if not attribute.is_binned:
+                continue
+            given = cells.get_column(attribute.name)
+            is_given = given.is_not_null().to_numpy() & (codes[:, j] < attribute.bins)
+            bins = np.minimum(codes[:, j], attribute.bins - 1).astype(np.intp)
+            low = attribute.first_positions.take(bins)
+            high = low + attribute.widths.take(bins) - 1
+            inside = np.clip(given.fill_null(0).to_numpy(), low, high)
+            positions[:, j] = np.where(is_given, inside, positions[:, j])
+        return positions
+
     def values(self, codes: Codes, positions: Counts) -> pl.DataFrame:
         """Convert codes, and positions within their bins, to values."""
         self._require_valid(codes)
@@ -206,6 +227,15 @@ class Codec:
         for j, attribute in enumerate(self.attributes):
             if len(codes) and int(codes[:, j].max()) >= attribute.size:
                 raise InvariantError(f'attribute "{attribute.name}": a code is out of range')
+
+
+def position(attribute: Attribute, dtype: pl.DataType) -> pl.Expr:
+    """Parse the position of each cell on its attribute's grid; null if it has none."""
+    cell, grid = pl.col(attribute.name), attribute.grid
+    if grid is None:
+        raise InvariantError(f'attribute "{attribute.name}" has bins, but no grid')
+    parsed = grid.from_text(cell) if dtype == pl.String else grid.from_typed(cell, dtype)
+    return grid.positions(parsed).cast(pl.Int64).alias(attribute.name)
 
 
 def value_dtype(attribute: Attribute) -> pl.DataType:

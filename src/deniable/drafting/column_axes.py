@@ -141,8 +141,13 @@ def column_axis(column: ColumnProfile, guess: ColumnGuess) -> ColumnAxis | None:
 def _numeric_axis(
     column: ColumnProfile, guess: ColumnGuess, missing: str | None, *, listed: object
 ) -> ColumnAxis:
-    """Build the axis of numbers or dates; listed integers are ordered by their numbers too."""
+    """Build the axis of numbers or dates; listed integers are ordered by their numbers too.
+
+    Numbers that are equal once rounded, as the schema rounds them, have one code.
+    """
     numbers = np.append(np.asarray(guess.numbers, dtype=np.float64), np.nan)
+    if guess.draft.kind == "real":
+        numbers = np.array([round(number, guess.decimals) for number in numbers.tolist()])
     distinct, inverse = np.unique(numbers[np.isfinite(numbers)], return_inverse=True)
     by_value = np.full(len(numbers), len(distinct), dtype=np.int32)
     by_value[np.isfinite(numbers)] = inverse

@@ -4,7 +4,7 @@ Each candidate is tested on a few rows first; all rows are read only if these ag
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import Protocol
 
@@ -39,11 +39,18 @@ class ColumnFormula:
         column: The column.
         text: The formula, as a schema has it.
         decimals: Decimals of the result; None for integers.
+        terms: The columns in the formula.
     """
 
     column: str
     text: str
     decimals: int | None = None
+    terms: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it connects."""
+        return self.column, *self.terms
 
 
 class _Candidate(Protocol):
@@ -109,6 +116,7 @@ def find_formulas(
                     column=result.name,
                     text=candidate.text(*(_quote_name(other.name) for other in others)),
                     decimals=result.written_decimals,
+                    terms=tuple(other.name for other in others),
                 )
     return list(found.values())
 

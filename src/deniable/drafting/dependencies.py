@@ -52,6 +52,11 @@ class Dependency:
     by_steps: bool = False
     both: bool = False
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it connects."""
+        return self.source, self.target
+
 
 def find_dependencies(axes: Sequence[ColumnAxis]) -> list[Dependency]:
     """Find the columns that follow from another, each with the source to compute it from.

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from deniable.config import Profile, options, require_small_delta
+from deniable.config import Config, Profile, options, require_small_delta
 from deniable.data.polars_errors import polars_errors_as
 from deniable.drafting.column_profile import OpenedTable, open_table, require_column
 from deniable.drafting.description import (
@@ -20,8 +20,10 @@ from deniable.drafting.relationship_drafts import (
     add_computed_columns,
     constraint_lines,
     constraint_notes,
+    keep_accepted,
+    surviving_relationships,
 )
-from deniable.drafting.relationships import Relationships, find_relationships
+from deniable.drafting.relationships import Relationship, Relationships, find_relationships
 from deniable.drafting.round_numbers import nice_above, nice_near
 from deniable.drafting.toml_text import (
     comment_lines,
@@ -31,10 +33,12 @@ from deniable.drafting.toml_text import (
     write_attribute,
 )
 from deniable.drafting.type_inference import guess_columns
-from deniable.errors import ConfigError, DataError
+from deniable.errors import BudgetError, ConfigError, DataError, InputError, InvariantError
+from deniable.pipeline.run_plan import plan_run
 from deniable.privacy.composition import Guarantee
 from deniable.randomness import Randomness, Secret
 from deniable.schema.draft_cost import DraftCost, StatedDraftNoise
+from deniable.schema.schema import Schema
 from deniable.schema.toml_writer import write_value
 from deniable.workers import Progress, no_progress
 
@@ -111,6 +115,7 @@ def draft_schema(
         ConfigError: The table has no column ``unit``, or ``max_rows_per_unit`` is missing; or
             ``draft_delta`` is large.
         BudgetError: No noise meets (ε, δ).
+        InvariantError: The draft would not be a valid schema.
 
     Privacy:
         Neighbours: as ``draft_privately``, with ``draft_epsilon``.
@@ -128,7 +133,8 @@ def draft_schema(
     fix = "Its message is not shown, as it may quote cells. Convert unusual columns to text."
     with polars_errors_as(DataError, f"{opened.label} cannot be drafted", fix=fix):
         if draft_epsilon is None:
-            return _draft_plainly(opened, unit, max_rows_per_unit, profile, progress)
+            plain = _draft_plainly(opened, unit, max_rows_per_unit, profile, progress)
+            return _require_valid(plain, opened.label)
         source_of_noise = Secret() if noise is None else noise
         private = draft_privately(
             opened,
@@ -140,7 +146,10 @@ def draft_schema(
         )
         if profile == "paper":
             private = replace(private, attributes=tuple(map(_with_buckets, private.attributes)))
-        return _write_private(private, unit, max_rows_per_unit, is_secret=source_of_noise.is_secret)
+        draft = _write_private(
+            private, unit, max_rows_per_unit, is_secret=source_of_noise.is_secret
+        )
+        return _require_valid(draft, opened.label)
 
 
 def _draft_plainly(
@@ -153,16 +162,35 @@ def _draft_plainly(
     columns = opened.read(progress)
     guesses = guess_columns(columns, unit)
     progress("compare columns", 0, 1)
+    learnt = [guess.draft for guess in guesses]
     related = find_relationships(columns, guesses)
+    related = surviving_relationships(related, columns, learnt)
+
+    def draft_with(kept: Sequence[Relationship]) -> Draft:
+        attributes = add_computed_columns(learnt, related.only(kept))
+        if profile == "paper":
+            attributes = tuple(map(_with_buckets, attributes))
+        return _write_plain(columns[0].rows, attributes, related.only(kept), unit, rows_per_unit)
+
+    kept = keep_accepted(related.all, lambda some: _can_be_planned(draft_with(some)))
     progress("compare columns", 1, 1)
-    attributes = add_computed_columns([guess.draft for guess in guesses], related)
-    if profile == "paper":
-        attributes = tuple(map(_with_buckets, attributes))
-    notes = tuple(_collect_notes(columns[0].rows, attributes, related))
-    rows = nice_above(columns[0].rows)
+    return draft_with(kept)
+
+
+def _write_plain(
+    rows: int,
+    attributes: Sequence[ColumnDraft],
+    related: Relationships,
+    unit: str | None,
+    rows_per_unit: int | None,
+) -> Draft:
+    """Write a draft without privacy."""
+    notes = tuple(_collect_notes(rows, attributes, related))
     head = [
         "format = 1",
-        commented_line(f"rows_max = {rows:_}", f"{FROM_DATA}, rounded up: is it public?"),
+        commented_line(
+            f"rows_max = {nice_above(rows):_}", f"{FROM_DATA}, rounded up: is it public?"
+        ),
         commented_line(
             "rows_max_confirmed = false", "rows_max only steers how the budget is split"
         ),
@@ -170,7 +198,31 @@ def _draft_plainly(
     ]
     text = _write_draft(_PLAIN_INTRODUCTION, notes, head, attributes)
     text += "".join(f"\n{line}" for line in constraint_lines(related))
-    return Draft(text=text.rstrip("\n") + "\n", notes=notes, attributes=attributes)
+    return Draft(text=text.rstrip("\n") + "\n", notes=notes, attributes=tuple(attributes))
+
+
+def _can_be_planned(draft: Draft) -> bool:
+    """Whether a draft parses, and a run of its columns with the default options can be planned."""
+    try:
+        # Whether ε and δ are left after a private draft is for the options of the run to decide.
+        plan_run(replace(Schema.parse(draft.text), draft=None), Config())
+    except BudgetError:
+        return True
+    except InputError:
+        return False
+    return True
+
+
+def _require_valid(draft: Draft, label: str) -> Draft:
+    """Raise an InvariantError unless a draft can be planned, or has no column to learn."""
+    if not any(each.is_modelled for each in draft.attributes) or _can_be_planned(draft):
+        return draft
+    # What is wrong may quote a value of the table.
+    raise InvariantError(
+        f"{label}: the schema that was drafted is not valid. This is a bug of deniable, not of "
+        "the table, and nothing was written. Please report it, without the table, and write the "
+        "schema by hand or leave out columns until init works"
+    )
 
 
 def _with_buckets(draft: ColumnDraft) -> ColumnDraft:

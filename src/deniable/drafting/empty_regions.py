@@ -66,6 +66,11 @@ class Exclusion:
     masks: tuple[Mask, Mask] = field(repr=False)
     expected: float
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it connects."""
+        return tuple(each.column for each in self.conditions)
+
     def to_toml(self) -> dict[str, list[TomlScalar] | Bounds]:
         """Convert the combination to the value of ``forbid``."""
         return {each.column: each.to_toml() for each in self.conditions}

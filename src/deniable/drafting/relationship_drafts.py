@@ -1,12 +1,20 @@
 """Write relationships into a draft: computed columns, and constraints at the end of the file.
 
-All of them were read off the data, and are marked as unconfirmed.
+All of them were read off the data, and are marked as unconfirmed. Those that the schema, as it
+would be read, does not confirm in every row of the table are left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
+import polars as pl
+
+from deniable.data.codec import Codec, position
+from deniable.data.complete_records import add_unmodelled_columns, format_csv_cells
+from deniable.data.polars_errors import POLARS_ERRORS
 from deniable.drafting.column_formulas import ColumnFormula
+from deniable.drafting.column_profile import ColumnProfile
 from deniable.drafting.dependencies import Dependency
 from deniable.drafting.description import (
     FROM_DATA,
@@ -16,9 +24,14 @@ from deniable.drafting.description import (
     TomlScalar,
     TomlValue,
 )
-from deniable.drafting.relationships import Relationships
-from deniable.drafting.toml_text import comment_lines, commented_line
+from deniable.drafting.relationships import Relationship, Relationships
+from deniable.drafting.toml_text import comment_lines, commented_line, write_attribute
+from deniable.errors import DeniableError
+from deniable.randomness import Keyed
+from deniable.schema.constraint_solver import ConstraintSolver
+from deniable.schema.schema import Schema
 from deniable.schema.toml_writer import write_constraint, write_value
+from deniable.schema.unmodelled_columns import Computed, SchemaColumn
 
 _KEPT_KEYS = ("missing",)
 _CONSTRAINTS_INTRODUCTION = (
@@ -47,10 +60,10 @@ def add_computed_columns(
 def constraint_lines(related: Relationships) -> list[str]:
     """Write the constraints, each with the evidence for it as a comment."""
     lines: list[str] = []
-    for low, high, strict in related.orders:
-        key, word = ("less", "less than") if strict else ("at_most", "at most")
-        remark = f"{write_value(low)} is {word} {write_value(high)} in every row."
-        lines += _constraint({key: [low, high]}, remark)
+    for order in related.orders:
+        key, word = ("less", "less than") if order.is_strict else ("at_most", "at most")
+        remark = f"{write_value(order.low)} is {word} {write_value(order.high)} in every row."
+        lines += _constraint({key: [order.low, order.high]}, remark)
     for exclusion in related.exclusions:
         remark = (
             f"No row. If the two columns were independent, about {exclusion.expected:,.0f} rows."
@@ -146,4 +159,112 @@ def _group_values(attribute: ColumnDraft, dependencies: Sequence[Dependency]) ->
 def _sort_by(values: TomlValue, rank: dict[TomlScalar, int]) -> TomlValue:
     return (
         sorted(values, key=lambda value: rank.get(value, 0)) if isinstance(values, list) else values
+    )
+
+
+# Relationships that survive
+
+
+def surviving_relationships(
+    related: Relationships, columns: Sequence[ColumnProfile], attributes: Sequence[ColumnDraft]
+) -> Relationships:
+    """Leave out relationships that do not parse, or that a row of the table breaks.
+
+    Args:
+        related: What was found.
+        columns: The columns of the table.
+        attributes: The description of each column, as it would be learnt.
+    """
+    by_columns: dict[frozenset[str], list[Relationship]] = {}
+    for each in related.all:
+        by_columns.setdefault(frozenset(each.columns), []).append(each)
+    kept: list[Relationship] = []
+    for names, group in by_columns.items():
+        described = [each for each in attributes if each.name in names]
+        rows = _distinct_rows([each for each in columns if each.name in names])
+        kept += keep_accepted(group, partial(_hold, related, described, rows))
+    return related.only(kept)
+
+
+def keep_accepted(
+    items: Sequence[Relationship],
+    are_accepted: Callable[[Sequence[Relationship]], bool],
+    kept: Sequence[Relationship] = (),
+) -> list[Relationship]:
+    """Keep the items that are accepted together with those before; one test if all are."""
+    if not items or are_accepted([*kept, *items]):
+        return [*kept, *items]
+    if len(items) == 1:
+        return [*kept]
+    half = len(items) // 2
+    return keep_accepted(
+        items[half:], are_accepted, keep_accepted(items[:half], are_accepted, kept)
+    )
+
+
+def _hold(
+    found: Relationships,
+    described: Sequence[ColumnDraft],
+    rows: pl.DataFrame,
+    some: Sequence[Relationship],
+) -> bool:
+    """Whether the schema of these columns with some relationships parses, and fits all rows."""
+    related = found.only(some)
+    head = ["format = 1", ""]
+    learnt = map(write_attribute, described)
+    drafted = map(write_attribute, add_computed_columns(described, related))
+    try:
+        plain = Schema.parse("\n".join([*head, *learnt]))
+        schema = Schema.parse("\n".join([*head, *drafted, *constraint_lines(related)]))
+        return _fits(schema, plain, rows)
+    except (DeniableError, *POLARS_ERRORS):
+        return False
+
+
+def _fits(schema: Schema, plain: Schema, rows: pl.DataFrame) -> bool:
+    """Whether all rows obey the constraints of a schema and have what it computes.
+
+    Args:
+        schema: The schema.
+        plain: The same, with every column learnt and without constraints.
+        rows: The rows, as the table has them.
+    """
+    codec = Codec(plain)
+    codes = codec.encode(rows)
+    binned = [each for each in plain.attributes if each.is_binned]
+    cells = rows.select(position(each, rows.schema[each.name]) for each in binned)
+    positions = codec.given_positions(codes, cells, Keyed(0).at("values"))
+    if schema.constraints:
+        solver = ConstraintSolver(plain.attributes, schema.constraints)
+        numeric = (j for j, each in enumerate(plain.attributes) if each.is_numeric)
+        if not solver.feasible(codes, {j: positions[:, j] for j in numeric}).all():
+            return False
+    values = codec.values(codes, positions)
+    given = {each.name: each for each in plain.columns}
+    computed = [each for each in schema.columns if isinstance(each, Computed)]
+    complete = add_unmodelled_columns(values.drop(each.name for each in computed), schema)
+    return all(_agree(values, given[each.name], complete, each) for each in computed)
+
+
+def _agree(
+    values: pl.DataFrame, learnt: SchemaColumn, complete: pl.DataFrame, computed: Computed
+) -> bool:
+    """Whether a computed column is the given one; its last decimal may differ by one."""
+    one, two = values[learnt.name], complete[computed.name]
+    if one.dtype.is_numeric() and two.dtype.is_numeric():
+        error = 0.0 if computed.decimals is None else 1.01 * 10.0**-computed.decimals
+        far = (one.cast(pl.Float64) - two.cast(pl.Float64)).abs() > error
+        return bool((one.is_null() == two.is_null()).all()) and not far.any()
+    one, two = (
+        frame.select(format_csv_cells(column).alias("cells")).to_series()
+        for frame, column in ((values, learnt), (complete, computed))
+    )
+    return bool(one.eq_missing(two).all())
+
+
+def _distinct_rows(columns: Sequence[ColumnProfile]) -> pl.DataFrame:
+    """List the distinct rows of a few columns, as the table has them."""
+    rows = pl.DataFrame({each.name: each.value_indices for each in columns}).unique()
+    return pl.DataFrame(
+        [each.values.extend_constant(None, 1).gather(rows[each.name]) for each in columns]
     )

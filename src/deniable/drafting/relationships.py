@@ -5,6 +5,7 @@ Each candidate is tested on a sample of rows first; all rows are read only if th
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,6 +28,31 @@ _MAX_ORDERS = 20
 _MAX_CANDIDATES_CHECKED = 400
 
 
+@dataclass(frozen=True)
+class ColumnOrder:
+    """Two columns whose first never exceeds the second.
+
+    Attributes:
+        low: The first.
+        high: The second.
+        is_strict: Whether they are never equal.
+        expected: The number of rows that would break the order if the columns were independent.
+    """
+
+    low: str
+    high: str
+    is_strict: bool
+    expected: float = field(default=0.0, compare=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it connects."""
+        return self.low, self.high
+
+
+Relationship: TypeAlias = ColumnFormula | Dependency | ColumnOrder | Exclusion
+
+
 @dataclass(frozen=True, kw_only=True)
 class Relationships:
     """Relationships found between columns; each holds in every row.
@@ -34,15 +60,29 @@ class Relationships:
     Attributes:
         formulas: Columns that equal another, or a sum, product, line or quotient of others.
         dependencies: Columns that follow from one other column.
-        orders: Pairs of columns whose first never exceeds the second, and whether they are
-            never equal.
+        orders: Pairs of columns whose first never exceeds the second.
         exclusions: Combinations of two columns that no row has.
     """
 
     formulas: list[ColumnFormula] = field(default_factory=list)
     dependencies: list[Dependency] = field(default_factory=list)
-    orders: list[tuple[str, str, bool]] = field(default_factory=list)
+    orders: list[ColumnOrder] = field(default_factory=list)
     exclusions: list[Exclusion] = field(default_factory=list)
+
+    @property
+    def all(self) -> list[Relationship]:
+        """All of them."""
+        return [*self.formulas, *self.dependencies, *self.orders, *self.exclusions]
+
+    def only(self, kept: Sequence[Relationship]) -> "Relationships":
+        """Keep some of them."""
+        among = {id(each) for each in kept}
+        return Relationships(
+            formulas=[each for each in self.formulas if id(each) in among],
+            dependencies=[each for each in self.dependencies if id(each) in among],
+            orders=[each for each in self.orders if id(each) in among],
+            exclusions=[each for each in self.exclusions if id(each) in among],
+        )
 
 
 def find_relationships(
@@ -90,7 +130,7 @@ def _is_key_like(axis: ColumnAxis, guess: ColumnGuess) -> bool:
 
 def _find_orders(
     columns: Sequence[ColumnProfile], guesses: Sequence[ColumnGuess], modelled: Sequence[int]
-) -> list[tuple[str, str, bool]]:
+) -> list[ColumnOrder]:
     """Find pairs of numeric or date columns whose first never exceeds the second.
 
     An order that follows from two others is left out.
@@ -103,7 +143,7 @@ def _find_orders(
         return []
     rows = spread_rows(columns[0].rows, _SAMPLE_ROWS)
     sample = np.stack([row_numbers(columns[j], guesses[j], rows) for j in usable], axis=1)
-    found: dict[tuple[int, int], bool] = {}
+    found: dict[tuple[int, int], ColumnOrder] = {}
     checked = 0
     for at, low in enumerate(usable):
         never_above = ~(sample[:, [at]] > sample).any(axis=0)
@@ -112,19 +152,20 @@ def _find_orders(
             if low == high or not comparable_scale or checked >= _MAX_CANDIDATES_CHECKED:
                 continue
             checked += 1
-            strict = _check_order(*(row_numbers(columns[j], guesses[j]) for j in (low, high)))
-            if strict is not None and (high, low) not in found:
-                found[low, high] = strict
+            numbers = (row_numbers(columns[j], guesses[j]) for j in (low, high))
+            order = _check_order(columns[low].name, columns[high].name, *numbers)
+            if order is not None and (high, low) not in found:
+                found[low, high] = order
     direct = [
-        (columns[low].name, columns[high].name, strict)
-        for (low, high), strict in found.items()
+        order
+        for (low, high), order in found.items()
         if not any((low, k) in found and (k, high) in found for k in usable)
     ]
     return direct[:_MAX_ORDERS]
 
 
-def _check_order(low: Reals, high: Reals) -> bool | None:
-    """Check that ``low`` never exceeds ``high``: True if it is always smaller, False if not.
+def _check_order(low_name: str, high_name: str, low: Reals, high: Reals) -> ColumnOrder | None:
+    """Check that ``low`` never exceeds ``high``.
 
     None if a row breaks the order, or if it also holds between different rows.
     """
@@ -133,6 +174,7 @@ def _check_order(low: Reals, high: Reals) -> bool | None:
     if len(low) < _MIN_SUPPORT_ROWS or (low > high).any():
         return None
     others = np.roll(high, len(high) // 2 + 1)
-    if (low > others).sum() < max(_MIN_SUPPORT_ROWS / 3, 0.05 * len(low)):
+    expected = int((low > others).sum())
+    if expected < max(_MIN_SUPPORT_ROWS / 3, 0.05 * len(low)):
         return None
-    return bool((low < high).all())
+    return ColumnOrder(low_name, high_name, bool((low < high).all()), float(expected))

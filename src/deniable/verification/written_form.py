@@ -9,12 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import polars as pl
 
 from deniable.arrays import Codes, Counts
 from deniable.data.batches import iter_batches
-from deniable.data.codec import Codec
+from deniable.data.codec import Codec, position
 from deniable.data.complete_records import (
     add_unmodelled_columns,
     record_dtypes,
@@ -22,7 +21,7 @@ from deniable.data.complete_records import (
 )
 from deniable.data.csv_reader import CsvFile
 from deniable.data.table_io import write_table
-from deniable.errors import InvariantError, VerificationError
+from deniable.errors import VerificationError
 from deniable.randomness import Keyed
 from deniable.release.atomic_files import file_hash, parquet_writer
 from deniable.schema.attribute import Attribute, summarize_values
@@ -132,7 +131,7 @@ def _written_again(
 ) -> Iterator[pl.DataFrame]:
     """Yield the records as deniable writes them; values in bins and UUIDs are those of the file."""
     codec, dtypes, binned = Codec(schema), source.collect_schema(), _binned(schema)
-    cells = [_position(attribute, dtypes[attribute.name]) for attribute in binned]
+    cells = [position(attribute, dtypes[attribute.name]) for attribute in binned]
     uuids = _uuids(schema)
     seen: list[pl.Series] = []
     done = 0
@@ -163,31 +162,13 @@ def _uuids(schema: Schema) -> list[str]:
     ]
 
 
-def _position(attribute: Attribute, dtype: pl.DataType) -> pl.Expr:
-    """Parse the position of each cell on its attribute's grid; null if it has none."""
-    cell, grid = pl.col(attribute.name), attribute.grid
-    if grid is None:
-        raise InvariantError(f'attribute "{attribute.name}" has bins, but no grid')
-    parsed = grid.from_text(cell) if dtype == pl.String else grid.from_typed(cell, dtype)
-    return grid.positions(parsed).cast(pl.Int64).alias(attribute.name)
-
-
 def _positions_in_bins(codec: Codec, codes: Codes, batch: pl.DataFrame) -> Counts:
     """Combine the positions that codes determine with those in the file, moved into their bins.
 
     Where the file breaks a constraint, another position is drawn: then the files differ.
     """
     rng = Keyed(0).at("values")
-    positions = codec.draw_positions(codes, rng)
-    for j, attribute in enumerate(codec.attributes):
-        if not attribute.is_binned:
-            continue
-        given = batch.get_column(attribute.name)
-        is_given = given.is_not_null().to_numpy() & (codes[:, j] < attribute.bins)
-        bins = np.minimum(codes[:, j], attribute.bins - 1).astype(np.intp)
-        low = attribute.first_positions.take(bins)
-        inside = np.clip(given.fill_null(0).to_numpy(), low, low + attribute.widths.take(bins) - 1)
-        positions[:, j] = np.where(is_given, inside, positions[:, j])
+    positions = codec.given_positions(codes, batch, rng)
     solver = codec.schema.constraint_solver
     if not solver:
         return positions
