@@ -5,6 +5,7 @@ import math
 import pytest
 
 from deniable.pipeline import api
+from deniable.privacy.wording import prefix_claim
 from deniable.release.untrusted_files import read_json
 from deniable.schema.schema import Schema
 from deniable.studio.plan_consequences import (
@@ -20,15 +21,23 @@ from deniable.studio.plan_form import PlanForm
 
 
 def test_the_sentence_is_the_one_that_the_release_states(small_table, small_schema):
-    """Planned before a row is read, word for word what the certificate says afterwards."""
+    """Planned before a row is read, word for word what the certificate says afterwards.
+
+    Only whether any prefix was kept, and so copied, is known afterwards.
+    """
     for sent in (
         {"k": "20"},
+        {"k": "20", "epsilon": "4"},
         {"mode": "seedless", "epsilon": "2"},
         {"epsilon": "inf"},
     ):
         form = PlanForm.sent({**sent, "records": "50"})
         release = api.synthesize(small_table, small_schema, records=50, **form.given())
-        assert consequences(form, small_schema).sentence == release.certificate.sentence
+        planned = consequences(form, small_schema).sentence
+        if not release.certificate.parameters.get("copies_prefixes", True):
+            assert prefix_claim(20) in planned
+            planned = planned.replace(prefix_claim(20), "")
+        assert planned == release.certificate.sentence
 
 
 def test_an_impossible_plan_says_why(small_schema):
@@ -80,7 +89,11 @@ def test_a_person_with_several_rows_is_named(small_schema):
 def test_a_release_is_explained_in_the_words_of_its_plan(made_release, small_schema):
     manifest = read_json(made_release / "out" / "manifest.json")
     planned = consequences(PlanForm.sent({"k": "20", "records": "300"}), small_schema)
+    manifest["parameters"]["copies_prefixes"] = False
+    assert certificate_words(manifest) == planned.words[:-1]
+    manifest["parameters"]["copies_prefixes"] = True
     assert certificate_words(manifest) == planned.words
+    assert "is copied only if at least 20 rows share it" in planned.words[-1]
     for odd in ({}, {"guarantee": 3}, {"guarantee": {"epsilon": "x", "delta": 0, "unit": "y"}}):
         assert certificate_words({"mode": "one-shot", "parameters": {}, **odd}) == []
 

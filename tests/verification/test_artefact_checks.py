@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from deniable.answers.verify_records import verify as verify_with_artefact
 from deniable.data.codec import Codec
 from deniable.drafting.draft import draft_schema
 from deniable.errors import VerificationError
@@ -16,7 +18,7 @@ from deniable.model.bayesian_network import ConditionalTable
 from deniable.model.loglinear_conditional import LogLinearConditional
 from deniable.model.pairwise import loglinear
 from deniable.model.pairwise.measure import PairwiseMeasurements
-from deniable.pipeline.api import learn, synthesize
+from deniable.pipeline.api import generate, learn, synthesize
 from deniable.randomness import Keyed
 from deniable.release.artefact import load
 from deniable.release.artefact_arrays import describe_computer
@@ -24,6 +26,7 @@ from deniable.release.atomic_files import encode_json, pack_npz
 from deniable.schema.schema import Schema
 from deniable.verification import artefact_checks
 from deniable.verification.claims import PAIR_SPENDS, ManifestClaims
+from deniable.verification.manifest_checks import compose_sentence
 from deniable.verification.refit import compare_fit
 from deniable.verification.verify import VerificationReport, verify
 from tampering import Release, changes, undetected
@@ -439,6 +442,65 @@ def test_another_omega_than_the_automatic_one_is_detected(automatic, tmp_path, o
     chosen = automatic.document("manifest.json")["parameters"]["omega"]
     changed = with_parameters(other, omega_requested="auto")
     assert other.is_detected(changed) == (given["omega"] != chosen)
+
+
+# Whether any prefix was copied
+
+# Sentences and fields of copied prefixes.
+COPIED = "every record generated from a copied prefix has at least"
+
+
+def claim_prefixes(document: dict[str, Any], *, copied: bool) -> None:
+    """State the opposite of what is kept, with the sentence that belongs to it."""
+    document["parameters"]["copies_prefixes"] = copied
+    document["guarantee"]["sentence"] = compose_sentence(
+        ManifestClaims(document=document, subject="artefact", schema=SCHEMA)
+    )
+
+
+@pytest.fixture(scope="module")
+def uncopied(tmp_path_factory) -> Release:
+    """No combination of values reaches k + r rows, so that no record copies one."""
+    folder = tmp_path_factory.mktemp("uncopied")
+    return Release(make(folder, omega="2", estimator="norm-sub", k=TABLE.height))
+
+
+def test_where_nothing_was_copied_nothing_is_said_of_copied_prefixes(uncopied, tmp_path):
+    for name in ("manifest.json", "artefact/manifest.json"):
+        document = uncopied.document(name)
+        assert document["parameters"]["copies_prefixes"] is False
+        assert COPIED not in document["guarantee"]["sentence"]
+        assert "Schema and k were fixed in advance" in document["guarantee"]["sentence"]
+    for report in (verify(uncopied.folder), verify(uncopied.folder, against=TABLE)):
+        report.require()
+        assert not any("share the kept attribute values" in text for text in report.unknown)
+    generate(uncopied.folder / "artefact", 5, key=1).write_file(tmp_path / "more.csv")
+    assert COPIED not in (tmp_path / "more.csv.manifest.json").read_text()
+    verify_with_artefact(tmp_path / "more.csv", artefact=uncopied.folder / "artefact").require()
+
+
+def test_what_is_said_of_copied_prefixes_must_be_true(uncopied, tmp_path):
+    """With the right sentence for the wrong fact: only the kept prefixes tell."""
+    release = Release(make(tmp_path, omega="3", estimator="norm-sub", epsilon=8.0))
+    assert COPIED in release.document("manifest.json")["guarantee"]["sentence"]
+    for made, is_copied in ((release, True), (uncopied, False)):
+        said = both_manifests(made, partial(claim_prefixes, copied=is_copied))
+        assert not made.is_detected(said)
+        said = both_manifests(made, partial(claim_prefixes, copied=not is_copied))
+        assert failing(made.report(said)) == ["kept prefixes"]
+
+
+def test_with_all_columns_drawn_nothing_is_said_of_k_rows_of_units(tmp_path):
+    described = {"who": "identifier", "a": "boolean", "b": "boolean"}
+    lines = "".join(f'[[attribute]]\nname = "{n}"\ntype = "{t}"\n' for n, t in described.items())
+    schema = Schema.parse(f'format = 1\nunit = "who"\nmax_rows_per_unit = 3\n{lines}')
+    frame = pl.DataFrame({"who": range(6_000), "a": [True, False] * 3_000, "b": [True] * 6_000})
+    for omega, said in (("2", False), ("1", True)):
+        made = synthesize(frame, schema, records=20, omega=omega, k=20, epsilon=4.0)
+        assert ("The 20 rows may be of as few as" in made.guarantee) == said
+        assert (COPIED in made.guarantee) == said
+        made.write(tmp_path / omega)
+        verify(tmp_path / omega).require()
 
 
 # A run composed with a private draft

@@ -21,7 +21,7 @@ from deniable.release.manifest import add_checksum
 from deniable.schema.schema import Schema
 from deniable.verification.claims import Check
 from deniable.verification.verify import VerificationReport, verify
-from releases import FEW, SCHEMA, TABLE, USUAL, failing, forged, make
+from releases import FEW, ROWS, SCHEMA, TABLE, USUAL, failing, forged, make
 from tampering import Release, changes, undetected
 
 pytestmark = pytest.mark.slow
@@ -315,7 +315,8 @@ def test_the_report_lists_what_it_cannot_verify_without_the_table(tmp_path):
 @pytest.mark.parametrize(
     ("options", "asked", "word"),
     [
-        ({}, True, "kept attribute values"),
+        ({"omega": "3", "epsilon": 8.0}, True, "kept attribute values"),
+        ({"k": ROWS}, False, "noisy counts"),
         ({"omega": "4"}, False, "noisy counts"),
         ({"mode": "seedless"}, False, "noisy counts"),
         ({"mode": "tested"}, True, "kept attribute values"),

@@ -324,7 +324,8 @@ def make_artefact(
     Ledger((*learnt.spends, *spent)).require_equal(run.plan.privacy.spends)
     prefixes = draw_prefix_pool(learnt.network, histogram, run.schema.pair_masks)
     learnt = fit_to_prefixes(learnt, prefixes, run)
-    certificate = certify(run, omegas=(omega,), extra={})
+    copies = histogram is not None and histogram.is_copied
+    certificate = certify(run, omegas=(omega,), extra={}, copies_prefixes=copies)
     run.progress("learn the model", 1, 1)
     return Artefact(
         schema=run.schema,

@@ -26,6 +26,7 @@ def certify(
     omegas: tuple[int, ...],
     extra: Mapping[str, Any],
     own_model: bool = False,
+    copies_prefixes: bool = True,
 ) -> Certificate:
     """Certify a run whose recorded costs equal its plan.
 
@@ -35,19 +36,25 @@ def certify(
         omegas: The numbers of drawn attributes, one of these for each record.
         extra: Further parameters to print, such as the number of records.
         own_model: Whether the model is the user's; then its cost is unknown.
+        copies_prefixes: Mode ``one-shot``: whether a prefix was kept, by the noisy counts, so that
+            records copy some. Of a plan, which cannot know: yes.
+
+    Privacy:
+        Covers: the certificate is computed from options, the schema and noisy values alone.
     """
     plan, config, is_secret = run.plan, run.config, run.randomness.is_secret
+    copies = copies_prefixes and plan.privacy.seeds is not None
     cost = claimed_cost(plan.cost, config) if is_secret and not own_model else NO_GUARANTEE
     claims_something = is_secret and (own_model or cost.epsilon < math.inf)
     extra = _row_draws(run) | dict(extra)
-    sentence = _sentence(plan, config, cost, omegas, is_secret=is_secret, own_model=own_model)
+    options = {"own_model": own_model, "copies": copies}
+    sentence = _sentence(plan, config, cost, omegas, is_secret=is_secret, **options)
     if claims_something:
-        promises_little = wording.meaningless_claim(cost.delta, **_public_facts(plan))
-        sentence = promises_little + sentence
+        sentence = wording.meaningless_claim(cost.delta, **_public_facts(plan)) + sentence
         sentence += wording.schema_claim(
             unit=plan.unit,
             rows=plan.rows_per_unit,
-            k=None if plan.mode in ("seedless", "randomized") else config.k,
+            k=config.k if copies or plan.mode == "tested" else None,
             draft=plan.draft,
             composed_draft=plan.privacy.draft is not None and not own_model,
             drafted=run.schema.drafted,
@@ -57,7 +64,7 @@ def certify(
         mode=plan.mode,
         profile=config.profile,
         data_use=config.data_use,
-        parameters=_parameters(run, omegas, own_model=own_model) | extra,
+        parameters=_parameters(run, omegas, **options) | extra,
         sentence=sentence,
         cost=cost,
         assumptions=ASSUMPTIONS if claims_something else (),
@@ -118,7 +125,9 @@ def claimed_cost(cost: Guarantee, config: Config) -> Guarantee:
     )
 
 
-def _parameters(run: Run, omegas: tuple[int, ...], *, own_model: bool) -> dict[str, Any]:
+def _parameters(
+    run: Run, omegas: tuple[int, ...], *, own_model: bool, copies: bool
+) -> dict[str, Any]:
     """The options that shaped the release, without those that do not apply."""
     plan, config, draft = run.plan, run.config, run.schema.draft
     chosen: dict[str, Any] = {
@@ -136,6 +145,7 @@ def _parameters(run: Run, omegas: tuple[int, ...], *, own_model: bool) -> dict[s
         chosen |= {"omega_requested": requested, "k": config.k, "omega_known": config.omega_known}
     if plan.privacy.seeds is not None:
         chosen["threshold"] = config.k + plan.privacy.seeds.radius
+        chosen["copies_prefixes"] = copies
     if plan.mode in ("tested", "randomized") and (own_model or not config.omega_known):
         chosen["gamma"] = config.gamma
     if plan.test is not None:
@@ -187,6 +197,7 @@ def _sentence(
     *,
     is_secret: bool,
     own_model: bool,
+    copies: bool,
 ) -> str:
     drafted = plan.draft is not None
     if not is_secret:
@@ -203,7 +214,9 @@ def _sentence(
     elif plan.test is not None:
         sentence = wording.randomized_claim(cost, records=plan.test.records, each=plan.test.each)
     elif plan.privacy.seeds is not None:
-        sentence = wording.one_shot_claim(cost, k=config.k, private_draft=drafted)
+        sentence = wording.one_shot_claim(
+            cost, k=config.k if copies else None, private_draft=drafted
+        )
     else:
         sentence = wording.seedless_claim(cost, private_draft=drafted)
     if plan.fractions is not None:

@@ -110,10 +110,11 @@ def caution(cost: "Guarantee", *, rows: int | None, unit: str | None, of_model: 
     return words.strip()
 
 
-def one_shot_claim(cost: "Guarantee", *, k: int, private_draft: bool = False) -> str:
+def one_shot_claim(cost: "Guarantee", *, k: int | None, private_draft: bool = False) -> str:
     """Claim M1, mode one-shot: the artefact and any number of records are (ε, δ)-DP.
 
-    With a private draft, ``schema_claim`` describes the schema, which was not fixed in advance.
+    Without ``k``, no record is generated from a copied prefix. With a private draft,
+    ``schema_claim`` describes the schema, which was not fixed in advance.
     """
     fixed = "k was" if private_draft else "Schema and k were"
     return (
@@ -125,9 +126,9 @@ def one_shot_claim(cost: "Guarantee", *, k: int, private_draft: bool = False) ->
     )
 
 
-def prefix_claim(k: int) -> str:
-    """Sentence of mode one-shot about the rows that share a copied prefix; empty for one row."""
-    if k == 1:
+def prefix_claim(k: int | None) -> str:
+    """Sentence of mode one-shot about the k rows that share a copied prefix; empty for one."""
+    if k is None or k == 1:
         return ""
     return (
         f" In addition, every record generated from a copied prefix has at least {k} input rows "

@@ -60,6 +60,11 @@ class KeptPrefixes:
         """Number of attributes in a prefix."""
         return int(self.prefixes.shape[1])
 
+    @property
+    def is_copied(self) -> bool:
+        """Whether there is a prefix that records can copy: any that was kept."""
+        return len(self.prefixes) > 0
+
 
 def longest_listed(sizes: Sequence[int]) -> int:
     """Find the longest prefix whose possible values can be listed: of one attribute at the least.

@@ -85,6 +85,7 @@ def planned_sentence(schema: Schema, config: Config, run: RunPlan) -> str:
 
     It depends on the schema and the options alone, so it is known before a row is read. Where ω is
     chosen by the run, the sentence of its own words is shown: it names no number of attributes.
+    What it says of copied prefixes is left out of the certificate if none is kept.
     """
     planned = Run(schema=schema, config=config, plan=run, randomness=Secret(), progress=no_progress)
     return certify(planned, omegas=run.omegas or (1,), extra={}).sentence
@@ -98,7 +99,7 @@ def certificate_words(manifest: Mapping[str, Any]) -> list[str]:
             "cost": {"epsilon": claim["epsilon"], "delta": claim["delta"]},
             "mode": manifest["mode"],
             "k": chosen.get("k"),
-            "threshold": chosen.get("threshold"),
+            "threshold": chosen["threshold"] if chosen.get("copies_prefixes") else None,
         }
         danger = certificate_danger(manifest)
         return plain_words(report, has_unit=claim["unit"] != UNIT, danger=danger)

@@ -304,6 +304,8 @@ def _check_prefixes(artefact: Artefact, claims: ManifestClaims) -> str:
     kept, number = artefact.histogram, 0
     require((kept is not None) == claims.has_seed_histogram, "unexpected prefix length")
     if kept is not None:
+        same = claims.copies_prefixes == kept.is_copied
+        require(same, "the manifest says otherwise about whether any prefix was kept")
         _require_valid_prefixes(kept, artefact, claims)
         number = len(kept.counts)
     return f"Kept prefixes that are sorted, with noisy counts of at least k + r: all {number:,}."

@@ -275,6 +275,11 @@ class ManifestClaims:
         """Whether prefixes of seeds were counted: in mode ``one-shot``, unless ω = m."""
         return self.mode == "one-shot" and self.parameters["omega"] != [len(self.names)]
 
+    @property
+    def copies_prefixes(self) -> bool:
+        """Whether records copy prefixes of seeds: whether any prefix was kept."""
+        return self.has_seed_histogram and self.parameters["copies_prefixes"] is True
+
 
 def _parse_real(value: Any) -> float:
     require(type(value) is float or value == "inf", "ε and δ must be decimal numbers")

@@ -97,7 +97,8 @@ def compose_sentence(claims: ManifestClaims) -> str:
 def _compose_claim(claims: ManifestClaims) -> str:
     parameters, cost = claims.parameters, claims.cost
     # Cells of completed rows are copied from given rows: nothing is claimed about k rows.
-    copies = "given" not in parameters
+    is_given = "given" in parameters
+    copies = not is_given and (claims.mode == "tested" or claims.copies_prefixes)
     if claims.mode == "tested":
         one = len(parameters["omega"]) == 1
         hidden = claims.has_own_model or not (parameters["omega_known"] or one)
@@ -112,7 +113,7 @@ def _compose_claim(claims: ManifestClaims) -> str:
         sentence = wording.randomized_claim(cost, records=parameters["records"], each=each)
     elif claims.has_seed_histogram:
         sentence = wording.one_shot_claim(
-            cost, k=parameters["k"] if copies else 1, private_draft="draft" in parameters
+            cost, k=parameters["k"] if copies else None, private_draft="draft" in parameters
         )
     else:
         sentence = wording.seedless_claim(cost, private_draft="draft" in parameters)
@@ -120,13 +121,13 @@ def _compose_claim(claims: ManifestClaims) -> str:
     sentence += wording.schema_claim(
         unit=claims.unit,
         rows=claims.rows_per_unit,
-        k=parameters["k"] if copies and claims.mode not in ("seedless", "randomized") else None,
+        k=parameters["k"] if copies else None,
         draft=claims.draft_cost,
         composed_draft=claims.composed_draft is not None,
         drafted=claims.document["schema"]["drafted"],
         row_draws="row_draws" in parameters,
     )
-    if not copies:
+    if is_given:
         return wording.without_prefix_claim(sentence, 1) + wording.given_claim()
     is_conditional = "where" in parameters or "balance" in parameters
     return sentence + (wording.condition_claim() if is_conditional else "")
@@ -205,6 +206,7 @@ _PARAMETER_RULES: dict[str, Callable[[Any], bool]] = {
     "k": _is_integer(1),
     "omega_known": lambda value: type(value) is bool,
     "threshold": _is_integer(1),
+    "copies_prefixes": lambda value: type(value) is bool,
     "gamma": _is_real(1.0),
     "epsilon0": _is_real(0.0),
     "t": _is_integer(1),
@@ -238,6 +240,7 @@ def expected_parameters(claims: ManifestClaims) -> set[str]:
         "k": mode != "seedless",
         "omega_known": mode != "seedless",
         "threshold": claims.has_seed_histogram,
+        "copies_prefixes": claims.has_seed_histogram,
         "gamma": mode == "randomized" or hidden,
         "epsilon0": mode == "randomized",
         "t": mode == "randomized",

@@ -204,7 +204,7 @@ def run_table_checks(
     No count of its rows is shown.
     """
     kept = artefact.histogram if artefact is not None else None
-    if artefact is not None and kept is not None:
+    if artefact is not None and kept is not None and kept.is_copied:
         name = "kept prefixes in the table"
         return [run_check(name, lambda: _check_prefixes_in_table(rows, claims, artefact, kept))]
     if claims.mode == "tested" and records is not None and "order" in claims.parameters:

@@ -247,9 +247,7 @@ def _list_unknown(claims: ManifestClaims, schema: Schema) -> list[str]:
 
 def _unknown_of_table(claims: ManifestClaims, *, is_given: bool) -> str:
     """Describe what only the table can show, or not even the table."""
-    is_checkable = claims.has_seed_histogram or (
-        claims.mode == "tested" and not claims.has_own_model
-    )
+    is_checkable = claims.copies_prefixes or (claims.mode == "tested" and not claims.has_own_model)
     why = _WITHOUT_TABLE if is_checkable else _BEYOND_TABLE[claims.mode]
     return why + _NOT_ASKED if is_given else why
 
