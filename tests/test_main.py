@@ -70,7 +70,8 @@ def test_a_bug_is_shown_in_full_only_on_request(deniable, given, monkeypatch, ca
 )
 def test_code_1_is_reserved_for_a_failed_verification(code, returned):
     """The command line library ends with 1 where a dialogue is aborted."""
-    assert program._code_of(SystemExit(code), OutputTracker()) == returned
+    failure = program._ending(SystemExit(code), OutputTracker())
+    assert (failure.exit_code if failure else 0) == returned
 
 
 def test_sigterm_is_an_interrupt(monkeypatch):
@@ -228,6 +229,84 @@ def test_a_private_draft_has_the_mode_that_the_umask_leaves(small_files, tmp_pat
     assert (tmp_path / "s.toml").stat().st_mode & 0o777 == 0o644
 
 
+# With --json
+
+
+FAILING: dict[str, tuple[int, list[object], str]] = {
+    "UsageError": (2, ["synthesize", "t.csv"], "Missing option"),
+    "ConfigError": (2, ["plan", "--schema", "s.toml", "--delta", 0.5], "--accept-large-delta"),
+    "SchemaError": (2, ["plan", "--schema", "absent.toml"], "absent.toml"),
+    "ArtefactError": (2, ["generate", "absent", "--records", 5, "--out", "r.csv"], "absent"),
+}
+
+
+@pytest.mark.parametrize("code", FAILING)
+def test_with_json_an_error_is_one_object(deniable, code):
+    """It was text on standard error only: a program had nothing to parse."""
+    ends_with, args, said = FAILING[code]
+    result = deniable(*args, "--json")
+    assert result.code == ends_with
+    error = result.json["error"]
+    assert list(error) == ["code", "message", "what_to_do"]
+    assert error["code"] == code
+    assert said in error["message"]
+    assert error["what_to_do"]
+    assert said in result.err  # as without it
+    assert result.json["written"] == []
+    assert deniable(*args).out == ""
+
+
+def test_with_json_a_bug_shows_no_traceback(deniable, given, monkeypatch):
+    def fail(*_args, **_more):
+        raise RuntimeError("kelpfarmer")
+
+    monkeypatch.setenv("DENIABLE_DEBUG", "")
+    monkeypatch.setattr(api, "learn_model", fail)
+    result = deniable("synthesize", *given, "--records", 5, "--out", "o", *FAST, "--json")
+    assert (result.code, result.json["error"]["code"]) == (4, "InvariantError")
+    assert "kelpfarmer" not in result.out + result.err
+
+
+def test_with_json_a_failed_verification_is_its_own_object(deniable, given):
+    """The result was printed already: no second object follows."""
+    assert deniable("synthesize", *given, "--records", 5, "--out", "o", *FAST).code == 0
+    Path("o/synthetic.csv").write_text("forged")
+    result = deniable("verify", "o", "--json")
+    assert (result.code, result.json["passed"]) == (1, False)
+
+
+# Killed runs
+
+
+def test_clean_removes_what_a_killed_run_left_and_nothing_that_is_held(artefact, tmp_path):
+    """A nightly job did not come up again after its machine had lost power."""
+    args = ("generate", artefact, "--out", "r.csv")
+    killed = start(*args, "--records", 10**9, cwd=tmp_path)
+    try:
+        wait_for_a_temporary_file(killed, tmp_path)
+    finally:
+        killed.kill()
+        killed.communicate()
+    left = names_below(tmp_path)
+    (tmp_path / ".partial.1.other.csv").touch()  # of another target
+    again: list[object] = ['"$@"', *args, "--clean", "--records"]
+    running = start(*args, "--clean", "--records", 10**9, cwd=tmp_path)
+    try:
+        wait_for_a_temporary_file(running, tmp_path, f".partial.{running.pid}.r.csv")
+        assert not set(left) & set(names_below(tmp_path))
+        held = names_below(tmp_path)
+        code, _, err = run_in_shell(*again, 5, cwd=tmp_path)
+        assert code == 2
+        assert "another run into r.csv has not ended" in err
+        assert names_below(tmp_path) == held
+    finally:
+        running.kill()
+        running.communicate()
+    assert run_in_shell(*again, 5, cwd=tmp_path)[0] == 0
+    assert names_below(tmp_path) == [".partial.1.other.csv", "r.csv", "r.csv.manifest.json"]
+    assert run_in_shell(*again, 5, cwd=tmp_path)[0] == 2  # never a complete release
+
+
 def test_the_remains_of_a_killed_run_are_named_at_the_next(artefact, tmp_path):
     args = ("generate", artefact, "--out", "r.csv")
     process = start(*args, "--records", 10**9, cwd=tmp_path)
@@ -241,6 +320,7 @@ def test_the_remains_of_a_killed_run_are_named_at_the_next(artefact, tmp_path):
     code, out, err = run_in_shell('"$@"', *args, "--records", 5, cwd=tmp_path)
     assert (code, out) == (2, "")
     assert "OutputError: an unfinished run into r.csv left" in err
+    assert "Start again with --clean" in err
     assert all(name in err for name in left)
     assert names_below(tmp_path) == left
     assert (

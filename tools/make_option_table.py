@@ -15,7 +15,8 @@ HEAD = """# Options
 All options of a run. `learn`, `synthesize` and `plan` take most as flags; `dn.learn`, `dn.synthesize`, `dn.plan` and
 `dn.Synthesizer` as keywords; `--config FILE.toml` as keys. A flag wins over the file, the file over the profile, the
 profile over the default. This page is made from the source by `tools/make_option_table.py`. `generate` has options of its
-own: [given rows, conditions and shares](given-rows.md).
+own: [given rows, conditions and shares](given-rows.md). For `plan`, `learn` and `synthesize`, the file may also hold `schema`,
+`out` (paths relative to the folder of the file) and `records`.
 """
 
 FOOT = """

@@ -29,6 +29,9 @@ MAX_COST_PAIRS = 12_000
 MAX_COST_GRAPH = 300
 _MAX_INTEGER = 2**53
 
+# Keys of a configuration file that are no options: what the command line reads and writes.
+PLACE_KEYS: Mapping[str, type] = {"schema": str, "out": str, "records": int}
+
 # The paper's choices (Sec. 6.1); ours where it is silent.
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {},
@@ -374,6 +377,26 @@ def parse_omega(text: str) -> tuple[int, ...] | None:
 
 def read_options(path: str | Path) -> dict[str, Any]:
     """Read the options of a configuration file; dashes in names become underscores."""
+    return {name: value for name, value in _read_keys(path).items() if name not in PLACE_KEYS}
+
+
+def read_place(path: str | Path) -> dict[str, str]:
+    """Read what a command takes from a configuration file besides options: paths and a number.
+
+    Paths are relative to the folder of the file.
+    """
+    found: dict[str, str] = {}
+    for name, value in _read_keys(path).items():
+        if name in PLACE_KEYS:
+            kind = PLACE_KEYS[name]
+            if type(value) is not kind:
+                what = "a path, as text" if kind is str else "a whole number"
+                raise ConfigError(f"{path}: {name} must be {what}")
+            found[name] = str(Path(path).parent / str(value) if kind is str else value)
+    return found
+
+
+def _read_keys(path: str | Path) -> dict[str, Any]:
     absent = "cannot be read (there is no such file); check --config"
     require_regular_file(Path(path), ConfigError, absent=absent)
     try:

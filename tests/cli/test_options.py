@@ -19,6 +19,38 @@ from deniable.cli.options import (
 from deniable.config import options
 
 
+def test_a_file_holds_schema_out_and_records_relative_to_its_folder(deniable, given):
+    table, _, schema = given
+    Path("jobs").mkdir()
+    Path("jobs/s.toml").write_text(Path(schema).read_text())
+    Path("jobs/c.toml").write_text(
+        'schema = "s.toml"\nout = "../o"\nrecords = 4\nepsilon = inf\nomega = "3"\n'
+    )
+    run = ("--config", "jobs/c.toml")
+    assert deniable("plan", *run).code == 0
+    assert deniable("synthesize", table, *run, "--json").json["records"] == 4
+    assert Path("o/manifest.json").is_file()
+    # Flags win.
+    assert deniable("synthesize", table, *run, "--records", 3, "--out", "p", "--json").code == 0
+    assert len(Path("p/synthetic.csv").read_text().splitlines()) == 1 + 3
+    assert deniable("plan", *run, "--schema", "absent.toml").complains(2, "absent.toml")
+    # A learnt artefact takes its place from the file, too; an audit has another folder.
+    Path("o").rename("q")
+    assert deniable("learn", table, *run).code == 0
+    assert Path("o/artefact.json").is_file()
+    assert deniable("audit", table, *run).code == 2
+    assert "needs TABLE, --schema and --out" in deniable("audit", "--schema", "x", *run).err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("records = 4.5", "records must be a whole number"), ("out = 3", "out must be a path")],
+)
+def test_wrong_types_in_a_file_are_refused_by_name(deniable, given, line, said):
+    Path("c.toml").write_text(line)
+    assert deniable("synthesize", *given, "--config", "c.toml").complains(2, "c.toml", said)
+
+
 def test_a_flag_beats_the_config_file_beats_the_profile(deniable, given):
     Path("c.toml").write_text('epsilon = inf\nk = 33\nmode = "seedless"\nomega = "3"\n')
     args = ("synthesize", *given, "--records", 5, "--config", "c.toml", "--profile", "paper")
@@ -94,7 +126,7 @@ def test_the_rows_of_a_plan_are_a_whole_number(deniable, given):
 
 
 @pytest.mark.parametrize(
-    "name", ["kk", "records", "key", "noise", "progress", "model", "source", "schema", "out"]
+    "name", ["kk", "key", "noise", "progress", "model", "source", "table", "clean"]
 )
 def test_an_unknown_option_in_the_config_file_ends_with_2(deniable, given, name):
     """Some are arguments of the Python functions; a file must not reach those."""

@@ -14,6 +14,7 @@ import pytest
 
 from deniable.errors import ArtefactError, BudgetError, OutputError
 from deniable.files import tracked_outputs
+from deniable.release import atomic_files
 from deniable.release.atomic_files import (
     Target,
     encode_json,
@@ -23,6 +24,7 @@ from deniable.release.atomic_files import (
     make_folder,
     new_file,
     pack_npz,
+    remove_litter,
     require_free,
     staged,
     staged_file,
@@ -436,3 +438,46 @@ def test_only_what_the_system_refuses_is_an_output_error(tmp_path):
         raise OSError(errno.ENOSPC, "full")
     with pytest.raises(BudgetError, match="too few passed"), new_file(tmp_path / "t"):
         raise BudgetError("too few passed")
+
+
+def test_what_this_process_writes_is_no_litter(tmp_path):
+    """Of both targets of a release: its folder, and the internal one next to it."""
+    target = tmp_path / "release"
+    litter = [tmp_path / f".partial.1.release{end}" for end in ("", ".internal")]
+    for folder in litter:
+        (folder / "inner").mkdir(parents=True)
+    others = [tmp_path / name for name in (".partial.1.release2", ".partial.x.release", "release3")]
+    for other in others:
+        other.touch()
+    with pytest.raises(OutputError, match="--clean"):
+        require_free(target)
+    remove_litter(target)
+    with staged_folder(target) as stage:
+        remove_litter(target)
+        assert stage.is_dir()
+        with pytest.raises(OutputError, match="has not ended"):
+            require_free(target)
+    assert sorted(tmp_path.iterdir()) == sorted([*others, target])
+    require_free(tmp_path / "release4")
+
+
+def test_without_locks_nothing_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(atomic_files, "_LOCKS", None)
+    left = tmp_path / ".partial.1.release"
+    left.mkdir()
+    remove_litter(tmp_path / "release")
+    assert left.is_dir()
+    with pytest.raises(OutputError, match=r"has no locks.*rm -r"):
+        require_free(tmp_path / "release")
+    with staged_folder(tmp_path / "other"):
+        pass
+    assert (tmp_path / "other").is_dir()
+
+
+def test_a_link_under_a_temporary_name_is_not_followed(tmp_path):
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").touch()
+    (tmp_path / ".partial.1.release").symlink_to(precious)
+    remove_litter(tmp_path / "release")
+    assert (precious / "file").exists()

@@ -35,6 +35,7 @@ from deniable.cli.options import (
     given_options,
     output_option,
     whole_number,
+    with_clean,
     with_options,
 )
 from deniable.cli.output import (
@@ -62,6 +63,7 @@ _EMBEDDED_NOTE = (
 
 
 @app.command(cls=PanelCommand, short_help="Run everything on an embedded table.")
+@with_clean
 def demo(
     *,
     out: Annotated[Path, typer.Option(help="Folder of the release.")] = Path("demo"),
@@ -91,6 +93,7 @@ def demo(
 
 
 @app.command(cls=PanelCommand, short_help="Draft a schema from a table.")
+@with_clean
 def init(
     table: TableFile,
     *,
@@ -183,6 +186,7 @@ def plan(
 
 
 @app.command(cls=PanelCommand, short_help="Turn a table into synthetic records.")
+@with_clean
 @with_options
 def synthesize(
     *,
@@ -211,6 +215,7 @@ def synthesize(
 
 
 @app.command(cls=PanelCommand, short_help="Measure how useful synthetic records are.")
+@with_clean
 def evaluate(
     real: Annotated[Path, typer.Argument(help="Confidential table.", show_default=False)],
     synthetic: Annotated[Path, typer.Argument(help="Records to evaluate.", show_default=False)],
@@ -260,6 +265,7 @@ app.command(cls=PanelCommand, short_help="Check a release against its manifest."
 
 
 @app.command(cls=PanelCommand, short_help="Learn an artefact from a table.")
+@with_clean
 @with_options
 def learn(
     *,
@@ -281,8 +287,10 @@ def learn(
     show_artefact(artefact, out, quiet=quiet, as_json=as_json)
 
 
-app.command(cls=PanelCommand, short_help="Generate records from an artefact.")(generate)
-app.command(cls=PanelCommand, short_help="Estimate counts and shares, with error bars.")(query)
+app.command(cls=PanelCommand, short_help="Generate records from an artefact.")(with_clean(generate))
+app.command(cls=PanelCommand, short_help="Estimate counts and shares, with error bars.")(
+    with_clean(query)
+)
 
 
 @app.command(cls=PanelCommand, short_help="Reproduce the paper's evaluation.")

@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin
 
@@ -263,6 +264,18 @@ UnitColumn = Annotated[
 ]
 
 
+def _take_place(ctx: typer.Context, file: Path | None) -> Path | None:
+    """Take schema, out and records from the configuration file, where no flag gives them.
+
+    Not for an audit, whose folder is another than that of a run.
+    """
+    if file is not None and ctx.info_name != "audit" and not ctx.resilient_parsing:
+        from deniable.config import read_place
+
+        ctx.default_map = {**(ctx.default_map or {}), **read_place(file)}
+    return file
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Declare the options of a run as flags of a command, which collects them as ``**options``."""
     signature = inspect.signature(command)
@@ -277,12 +290,44 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             typer.Option(
                 help="TOML file with these and more options (docs/options.md).",
                 rich_help_panel="Common",
+                is_eager=True,
+                callback=_take_place,
             ),
         ],
     )
     parameters = sorted([*own, config, *flags], key=_panel_order)
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return command
+
+
+def with_clean(command: Callable[..., None]) -> Callable[..., None]:
+    """Give ``--clean`` to a command that writes to ``--out``: first remove what was left there."""
+
+    @wraps(command)
+    def cleaned(*, clean: bool, **given: Any) -> None:
+        if clean and given["out"] is not None:
+            from deniable.release.atomic_files import remove_litter
+
+            remove_litter(given["out"])
+        command(**given)
+
+    signature = inspect.signature(command)
+    clean = inspect.Parameter(
+        "clean",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False,
+        annotation=Annotated[
+            bool,
+            typer.Option(
+                "--clean",
+                help="Remove what a killed run into the same place left.",
+                rich_help_panel=OUTPUT_PANEL,
+            ),
+        ],
+    )
+    parameters = [*signature.parameters.values(), clean]
+    cleaned.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return cleaned
 
 
 def _parameter(option: Option) -> inspect.Parameter:

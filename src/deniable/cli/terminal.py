@@ -47,6 +47,7 @@ class GuardedStream(io.TextIOBase):
     Attributes:
         fault: Why the stream could not be written to; None as long as it could, or if its reader
             went away.
+        is_used: Whether anything was written to it.
     """
 
     def __init__(self, stream: TextIO | None, *, escaped: bool = True) -> None:
@@ -54,6 +55,7 @@ class GuardedStream(io.TextIOBase):
         self._escaped = escaped
         self._is_open = stream is not None
         self.fault: OSError | None = None
+        self.is_used = False
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -77,6 +79,7 @@ class GuardedStream(io.TextIOBase):
     def write(self, text: str) -> int:
         """Write a text: lines and tabs as they are, other control characters as escapes."""
         shown = escape(text, keep="\n\t") if self._escaped else text
+        self.is_used = self.is_used or bool(text)
         with self._guard() as stream:
             stream.write(shown.encode(self.encoding, "replace").decode(self.encoding))
         return len(text)

@@ -2,7 +2,8 @@
 
 Everything is written under a temporary name in the target's folder, flushed to the disk, and
 renamed at the end. So a crash, a full disk or Ctrl-C never leaves a partial release. Confidential
-output is readable by its owner only, from its creation on.
+output is readable by its owner only, from its creation on. A process holds a lock on what it has
+under a temporary name: what nobody holds was left by a killed one, and may be removed.
 """
 
 import errno
@@ -14,10 +15,11 @@ import re
 import shutil
 import time
 import zipfile
-from collections.abc import Container, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ from numpy.typing import NDArray
 from deniable.errors import ArtefactError, OutputError
 from deniable.files import current_tracker, require_regular_file
 
+# Locks of files, where the system has them.
+_LOCKS = import_module("fcntl") if os.name == "posix" else None
 # Modes of confidential output. Other output has the modes that the umask leaves.
 _OWNER_FOLDER, _OWNER_FILE = 0o700, 0o600
 _GROUP_AND_OTHERS = 0o077
@@ -35,6 +39,8 @@ _GROUP_AND_OTHERS = 0o077
 _MAX_REMOVALS, _REMOVAL_SECONDS = 20, 0.25
 # Errors of file systems that do not flush single files or folders.
 _CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+# Errors of file systems without locks.
+_CANNOT_LOCK = (*_CANNOT_FLUSH, errno.ENOLCK, errno.ENOSYS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +100,12 @@ def staged(*targets: Target) -> Iterator[tuple[Path, ...]]:
     target with missing content.
     """
     require_free(*(target.path for target in targets))
+    locks = ExitStack()
     try:
         for target in targets:
             target.create()
+            with as_output_error(target.path):
+                _hold(target.stage, locks)
         yield tuple(target.stage for target in targets)
         for target in targets:
             with as_output_error(target.path):
@@ -108,6 +117,52 @@ def staged(*targets: Target) -> Iterator[tuple[Path, ...]]:
     finally:
         for target in targets:
             target.remove()
+        locks.close()
+
+
+def _lock(path: Path) -> int:
+    """Lock a temporary file or folder; return its open file, which holds the lock until its end.
+
+    Raises:
+        OSError: Another process holds it or has removed it, or there are no locks here.
+    """
+    if _LOCKS is None:
+        raise OSError(errno.ENOTSUP, "no locks")
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        _LOCKS.flock(file, _LOCKS.LOCK_EX | _LOCKS.LOCK_NB)
+        if not os.path.samestat(os.fstat(file), path.lstat()):
+            raise FileNotFoundError(errno.ENOENT, "removed")
+    except OSError:
+        os.close(file)
+        raise
+    return file
+
+
+def _hold(stage: Path, locks: ExitStack) -> None:
+    """Lock a new temporary file or folder, unless there are no locks here."""
+    try:
+        locks.callback(os.close, _lock(stage))
+    except OSError as fault:
+        if fault.errno not in _CANNOT_LOCK:
+            raise
+
+
+def remove_litter(out: Path) -> None:
+    """Remove what killed commands with this ``--out`` left; what a process holds stays.
+
+    Only temporary names are removed: of the target, of its internal folder, and of manifests.
+    """
+    for path in _leftovers(out, others=r"(\.internal)?(\.manifest\.json)?"):
+        try:
+            file = _lock(path)
+        except OSError:
+            continue
+        try:
+            with as_output_error(path):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        finally:
+            os.close(file)
 
 
 def _put_in_place(targets: tuple[Target, ...]) -> None:
@@ -190,14 +245,34 @@ def require_free(*targets: Path) -> None:
             is_empty_folder = target.is_dir() and not any(target.iterdir())
         if not is_empty_folder:
             _require_absent(target)
+    _require_no_leftovers(targets)
+
+
+def _require_no_leftovers(targets: Sequence[Path]) -> None:
     leftovers = [path for target in targets for path in _leftovers(target)]
-    if leftovers:
-        listed = " ".join(map(str, leftovers))
+    if not leftovers:
+        return
+    listed = " ".join(map(str, leftovers))
+    if all(map(_is_litter, leftovers)):
         raise OutputError(
-            f"an unfinished run into {targets[0]} left {listed}: it was killed, or is still "
-            "running. The remains may be as confidential as the table. If it is not running, "
-            f"delete them (rm -r {listed}) and start again; or choose another name"
+            f"an unfinished run into {targets[0]} left {listed}: it was killed. The remains may be "
+            "as confidential as the table. Start again with --clean, which removes them, or delete "
+            f"them (rm -r {listed}); or choose another name"
         )
+    raise OutputError(
+        f"another run into {targets[0]} has not ended: {listed}. Wait for it, or choose another "
+        "name. If none is running, because this file system has no locks or the run was of another "
+        f"user, delete them (rm -r {listed})"
+    )
+
+
+def _is_litter(path: Path) -> bool:
+    """Whether no process holds a temporary file or folder."""
+    try:
+        os.close(_lock(path))
+    except OSError:
+        return False
+    return True
 
 
 def _require_absent(target: Path) -> None:
@@ -207,10 +282,15 @@ def _require_absent(target: Path) -> None:
         raise OutputError(f"{target} exists and is not empty; remove it, or choose another name")
 
 
-def _leftovers(target: Path) -> list[Path]:
-    """List the temporary files and folders of other runs into a target."""
+def _leftovers(target: Path, *, others: str = "") -> list[Path]:
+    """List the temporary files and folders of other runs into a target.
+
+    Args:
+        target: The target.
+        others: A pattern of what may follow its name.
+    """
     place = Target(path=target).place
-    pattern = re.compile(rf"\.partial\.\d+\.{re.escape(place.name)}")
+    pattern = re.compile(rf"\.partial\.\d+\.{re.escape(place.name)}{others}")
     try:
         return sorted(path for path in place.parent.iterdir() if pattern.fullmatch(path.name))
     except OSError:
