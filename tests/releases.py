@@ -99,9 +99,14 @@ def failing(report: VerificationReport) -> list[str]:
 FEW = {"mode": "randomized", "records": 2, "k": 300, "delta": 1e-5}
 
 
-def refused(document: dict[str, Any]) -> list[str]:
-    claims = ManifestClaims(document=add_checksum(document), subject="release", schema=SCHEMA)
+def failed_checks(claims: ManifestClaims) -> list[str]:
     return [check.name for check in run_manifest_checks(claims) if not check.passed]
+
+
+def refused(document: dict[str, Any], schema: Schema = SCHEMA) -> list[str]:
+    return failed_checks(
+        ManifestClaims(document=add_checksum(document), subject="release", schema=schema)
+    )
 
 
 def cheaper(document: dict[str, Any], factor: float) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from hypothesis import settings
@@ -21,6 +22,8 @@ from deniable.model.bayesian_network import Conditional, ConditionalTable, Netwo
 from deniable.model.effect_tables import JointEffect
 from deniable.model.graph import Graph
 from deniable.model.loglinear_conditional import LogLinearConditional, invert_weights
+from deniable.privacy.ledger import Spend
+from deniable.privacy.noise import add_noise
 from deniable.schema.attribute import Attribute
 
 # Same examples in every run: a failure can be repeated. No deadline: a busy machine is no fault.
@@ -299,6 +302,18 @@ def small_world() -> tuple[Network, definitions.Model]:
         ),
     )
     return network_of(attributes, model), model
+
+
+class Spy:
+    """In place of ``add_noise``: records every exact number before it, and its spend."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Spend, np.ndarray]] = []
+
+    def __call__(self, rng: Any, counts: Any, law: Any, **entry: Any) -> tuple[np.ndarray, Spend]:
+        noisy, spend = add_noise(rng, counts, law, **entry)
+        self.calls.append((spend, counts.ravel().copy()))
+        return noisy, spend
 
 
 # Constraints on the records of the small world

@@ -336,7 +336,3 @@ def test_a_difference_is_named_with_the_nearest_column(names, parts):
         require_columns(COLUMNS, names, table_name="t.csv")
     for part in parts:
         assert part in str(error.value)
-
-
-def test_a_stored_index_of_pandas_needs_no_description():
-    require_columns(COLUMNS, ("age", "income", "__index_level_0__"), table_name="t.parquet")

@@ -27,7 +27,6 @@ from deniable.model.pairwise.measure import (
 from deniable.model.pairwise.one_way import sum_groups
 from deniable.privacy import noise_laws
 from deniable.privacy.ledger import Ledger
-from deniable.privacy.noise import add_noise
 from deniable.privacy.pairwise_budget import (
     INTERACTIONS_SPEND,
     MAX_GROUPS,
@@ -39,7 +38,7 @@ from deniable.privacy.pairwise_budget import (
 )
 from deniable.randomness import Keyed
 from deniable.schema.attribute import Attribute
-from worlds import codes_of, plain_attribute, property_test, worlds
+from worlds import Spy, codes_of, plain_attribute, property_test, worlds
 
 pytestmark = pytest.mark.slow
 
@@ -175,18 +174,6 @@ TABLES = [
 ]
 # One-way tables, for bins and groups that do not depend on the table whose pairs are counted.
 KNOWN = codes_of([*RECORDS, *RECORDS[:5], (0, 2, 1, 0)], 4)
-
-
-class Spy:
-    """Records every exact number before noise is added, its law and its spend."""
-
-    def __init__(self):
-        self.calls = []
-
-    def __call__(self, rng, counts, law, **entry):
-        noisy, spend = add_noise(rng, counts, law, **entry)
-        self.calls.append((spend, counts.ravel().copy()))
-        return noisy, spend
 
 
 def exact_numbers(records, noise, monkeypatch, *, values_of=None, targets=()):

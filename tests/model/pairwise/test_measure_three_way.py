@@ -24,7 +24,6 @@ from deniable.model.pairwise.measure import (
     with_bins,
 )
 from deniable.privacy.ledger import Ledger
-from deniable.privacy.noise import add_noise
 from deniable.privacy.pairwise_budget import (
     MAX_THREE_WAY_GROUPS,
     PAIRS_SPEND,
@@ -33,7 +32,7 @@ from deniable.privacy.pairwise_budget import (
     pair_noise,
 )
 from deniable.randomness import Keyed
-from worlds import codes_of, plain_attribute
+from worlds import Spy, codes_of, plain_attribute
 
 pytestmark = pytest.mark.slow
 
@@ -92,18 +91,6 @@ def test_interactions_are_the_centred_table_times_its_cells():
             own = math.prod(n for s, n in zip(summed, table.shape, strict=True) if s)
             value += Fraction((-1) ** sum(summed) * int(table[at].sum()), own)
         assert found[cell] == value * table.size
-
-
-class Spy:
-    """Records every exact number before noise is added, and its spend."""
-
-    def __init__(self):
-        self.calls = []
-
-    def __call__(self, rng, counts, law, **entry):
-        noisy, spend = add_noise(rng, counts, law, **entry)
-        self.calls.append((spend, counts.ravel().copy()))
-        return noisy, spend
 
 
 @pytest.mark.parametrize("targets", [(), (1,)])
