@@ -1,10 +1,15 @@
 """The report of a mechanism audit: verdicts in words, documents that are JSON."""
 
 import json
+import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
+from deniable.audit.attack_bounds import AreaEstimate
 from deniable.audit.audit_report import render_audit
 from deniable.audit.case_results import promise_of, summarize_case
 from deniable.audit.mechanism_report import case_document, mechanism_report
@@ -62,6 +67,33 @@ def test_an_exceeded_promise_is_named():
     assert report.headline == "The promise is exceeded: many targets."
     with pytest.raises(VerificationError, match="many targets"):
         report.require()
+
+
+def area_of(ratio, error):
+    """The area of an attack that finds this multiple of μ charged; ``error`` of the same unit."""
+    low, middle = (float(ndtr(each * CHARGED / math.sqrt(2))) for each in (ratio - error, ratio))
+    return AreaEstimate(middle, middle - low)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "error", "decision"),
+    [
+        (0.9, 0.1, "Kept: seedless, many targets."),
+        (1.519, 0.372, "Kept, as far as these runs can tell: seedless, many targets. The estimate"),
+        (1.519, 0.1, "Not decided: seedless, many targets. With a confidence of 95 %"),
+    ],
+)
+def test_a_decision_comes_first_and_says_why_an_estimate_above_the_promise_passes(
+    ratio, error, decision
+):
+    result = replace(WITHIN["many targets"], area=area_of(ratio, error))
+    report = report_of(result)
+    [finding] = report.findings
+    assert finding.startswith(decision)
+    assert not re.search(r"\d\.\d", finding)
+    assert report.sections[0].words[0] == finding
+    assert f"μ measured is {ratio:.3f} of μ charged" in report.sections[0].words[1]
+    report.require()
 
 
 def test_a_planted_fault_is_found_or_the_runs_are_named():

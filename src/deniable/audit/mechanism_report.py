@@ -120,28 +120,58 @@ def _runs_advice(results: Sequence[CaseResult]) -> str:
 
 
 def _finding(result: CaseResult) -> str:
-    """The result of a case in a sentence."""
+    """The decision on a case, in a sentence; the numbers behind it are in the report."""
     name = f"{result.case.mode}, {result.case.name}"
     if result.exceeded:
-        return f"{name}: EXCEEDED. {'; '.join(result.exceeded)}."
+        return f"EXCEEDED: {name}. {'; '.join(result.exceeded)}."
     if result.case.mode == "tested":
         return (
-            f"{name}: every record had at least k plausible seeds. As stated, the seeds have no "
-            f"differential privacy: the row's prefix shows {_tested_words(result)}."
+            f"Kept: {name}. Every record had at least k plausible seeds. The seeds have no "
+            "differential privacy, as the mode states."
         )
-    ratio = result.mu_ratio
+    estimate, proved = _found(result)
+    if proved > 1:
+        return (
+            f"Not decided: {name}. With a confidence of 95 % the runs show more than is allowed, "
+            "which chance does in one case of 20; the promise counts as exceeded only if chance "
+            "does so in fewer than one audit of 1,000. Make more runs (--runs)."
+        )
+    if estimate > 1:
+        return (
+            f"Kept, as far as these runs can tell: {name}. The estimate is above what is allowed, "
+            "but it is uncertain, and what the runs prove is not above. More runs (--runs) tell "
+            "more."
+        )
+    return f"Kept: {name}."
+
+
+def _found(result: CaseResult) -> tuple[float, float]:
+    """What the attack found over what is allowed: the estimate, and the 95 % lower bound."""
+    ratio, advantage = result.mu_ratio, result.advantage_ratio
+    if ratio is not None and result.mu_ratio_bound is not None:
+        return ratio[1], result.mu_ratio_bound
+    if advantage is not None:
+        return advantage[1], advantage[0]
+    proved = _best_epsilon(result) / result.promise.epsilon
+    return proved, proved
+
+
+def _measured_words(result: CaseResult) -> str:
+    """The numbers behind the decision on a case."""
+    ratio, advantage = result.mu_ratio, result.advantage_ratio
+    if result.case.mode == "tested":
+        return f"The row's prefix shows {_tested_words(result)}."
     if ratio is not None:
         return (
-            f"{name}: within. μ measured is {ratio[1]:.3f} of μ charged ({ratio[0]:.3f} to "
-            f"{ratio[2]:.3f}, 95 %; lower bound {result.mu_ratio_bound:.3f})."
+            f"μ measured is {ratio[1]:.3f} of μ charged ({ratio[0]:.3f} to {ratio[2]:.3f}, 95 %; "
+            f"lower bound {result.mu_ratio_bound:.3f})."
         )
-    advantage = result.advantage_ratio
     if advantage is not None:
         return (
-            f"{name}: within. The attack finds {advantage[1]:.3f} of what the exact losses allow "
+            f"The attack finds {advantage[1]:.3f} of what the exact losses allow "
             f"({advantage[0]:.3f} to {advantage[2]:.3f}, 95 %)."
         )
-    return f"{name}: within. Lower bound on ε: {_best_epsilon(result):.3f}."
+    return f"Lower bound on ε: {_best_epsilon(result):.3f}."
 
 
 def _tested_words(result: CaseResult) -> str:
@@ -159,7 +189,7 @@ def _best_epsilon(result: CaseResult, *, delta: float | None = None) -> float:
 def _case_section(result: CaseResult) -> AuditSection:
     case = result.case
     promised = None if math.isinf(result.promise.epsilon) else f"{result.promise.epsilon:.4g}"
-    words = [_finding(result), case.words]
+    words = [_finding(result), _measured_words(result), case.words]
     if case.complete < 1:
         words.append(
             "Part of the runs stop at the noisy counts, where the rows are read for the last time; "
