@@ -28,7 +28,7 @@ def census(columns=3, rows=6000):
 
 def test_rules_that_follow_from_others_are_left_out():
     """Missing of one column excludes presence of another because both follow from the age."""
-    found = [rule.to_toml() for rule in find_exclusions(axes_of(census()))]
+    found = [rule.to_toml() for rule in find_exclusions(axes_of(census()))[0]]
     assert len(found) == 6
     assert all("age" in rule for rule in found)
 
@@ -36,7 +36,7 @@ def test_rules_that_follow_from_others_are_left_out():
 def test_no_row_breaks_a_rule():
     axes = axes_of(census())
     by_name = {axis.name: axis for axis in axes}
-    for rule in find_exclusions(axes):
+    for rule in find_exclusions(axes)[0]:
         inside = [
             mask[by_name[condition.column].codes]
             for condition, mask in zip(rule.conditions, rule.masks, strict=True)
@@ -55,7 +55,7 @@ def test_rules_on_missing_cells_come_first_then_the_most_expected_rows():
         for name in ("wind", "rain")
     }
     grades = np.where(ages < 45, "junior", "senior")
-    found = find_exclusions(axes_of({"age": ages, "grade": grades, **readings}))
+    found, _ = find_exclusions(axes_of({"age": ages, "grade": grades, **readings}))
     on_missing = ["missing" in str(rule.to_toml()) for rule in found]
     assert on_missing == sorted(on_missing, reverse=True)
     assert set(found[0].to_toml()) == {"wind", "rain"}
@@ -65,21 +65,25 @@ def test_rules_on_missing_cells_come_first_then_the_most_expected_rows():
 
 def test_the_most_important_rules_are_kept(monkeypatch):
     axes = axes_of(census())
-    all_rules = [rule.to_toml() for rule in find_exclusions(axes)]
+    all_rules = [rule.to_toml() for rule in find_exclusions(axes)[0]]
     monkeypatch.setattr(exclusions, "_MAX_RULES", 2)
-    assert [rule.to_toml() for rule in find_exclusions(axes)] == all_rules[:2]
+    kept, left_out = find_exclusions(axes)
+    assert [rule.to_toml() for rule in kept] == all_rules[:2]
+    assert left_out == len(all_rules) - 2
+    monkeypatch.setattr(exclusions, "_MAX_RULES_PER_PAIR", 1)
+    assert find_exclusions(axes)[1] >= len(all_rules) - 2, "those of a pair beyond its limit, too"
 
 
 def test_wide_tables_have_fewer_rules(monkeypatch):
     axes = axes_of(census())
-    all_rules = [rule.to_toml() for rule in find_exclusions(axes)]
+    all_rules = [rule.to_toml() for rule in find_exclusions(axes)[0]]
     monkeypatch.setattr(exclusions, "_MIN_MAX_RULES", 1)
     monkeypatch.setattr(exclusions, "_MAX_RULES_TIMES_COLUMNS", 3 * len(axes))
-    assert [rule.to_toml() for rule in find_exclusions(axes)] == all_rules[:3]
+    assert [rule.to_toml() for rule in find_exclusions(axes)[0]] == all_rules[:3]
 
 
 def test_a_few_rows_show_nothing():
-    assert not find_exclusions(axes_of(census(rows=100)))
+    assert find_exclusions(axes_of(census(rows=100))) == ([], 0)
 
 
 def test_relations_of_wide_tables_are_found_on_coarse_groups():
@@ -88,6 +92,6 @@ def test_relations_of_wide_tables_are_found_on_coarse_groups():
     pay = ["N" if a < 15 else str(RNG.integers(1, 60)) for a in ages]
     others = {f"x{j}": RNG.integers(0, 30, 3000) for j in range(400)}
     columns = {"age": ages, "pay": pay, **others}
-    found = [rule.to_toml() for rule in find_exclusions(axes_of(columns))]
+    found = [rule.to_toml() for rule in find_exclusions(axes_of(columns))[0]]
     assert {"pay": {"missing": False}, "age": {"below": 15}} in found
     assert all(set(rule) == {"age", "pay"} for rule in found)

@@ -1,12 +1,15 @@
 """Relationships in a draft: the text parses, is unconfirmed, and records obey it."""
 
+import re
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 import polars as pl
 import pytest
 
 import deniable
+from deniable.drafting import exclusions
 from deniable.drafting.column_formulas import ColumnFormula
 from deniable.drafting.dependencies import Dependency
 from deniable.drafting.draft import draft_schema
@@ -17,6 +20,7 @@ from deniable.schema.schema import Schema
 
 RNG = np.random.default_rng(4)
 ROWS = 5000
+EVIDENCE = re.compile(r"Expected by chance ([\d,]+), found 0\.")
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +74,38 @@ def test_records_obey_what_was_drafted_even_if_noise_hides_it(census, schema):
     assert records["group"].to_list() == expected.tolist()
     assert ((ages < 15) == records["pay"].is_null().to_numpy()).all()
     assert (records["visits"] <= records["calls"]).all()
+
+
+def test_constraints_are_ranked_by_surprise_and_stand_together_by_columns(census):
+    """Chance would have broken the first of a group in more rows than that of a later one."""
+    stage = [f"s{x // 15}" for x in census["age"].to_numpy() + RNG.integers(0, 12, ROWS)]
+    sharp = census.with_columns(stage=pl.Series(stage))
+    draft = draft_schema(sharp)
+    rules = Schema.parse(draft.text).constraints
+    evidence = [int(n.replace(",", "")) for n in EVIDENCE.findall(" ".join(draft.text.split("# ")))]
+    assert len(evidence) == len(rules) == draft.rules > 6
+    groups = [
+        [number for _, number in group]
+        for _, group in groupby(
+            zip(rules, evidence, strict=True), key=lambda each: frozenset(each[0].columns)
+        )
+    ]
+    assert len(groups) == len({frozenset(rule.columns) for rule in rules}) < len(rules)
+    assert groups == sorted(groups, key=lambda group: -group[0])
+    assert all(group == sorted(group, reverse=True) for group in groups)
+    assert f"1 of {max(map(len, groups))} on" in draft.text
+    [note] = [note for note in draft.notes if "at the end of the file" in note]
+    assert f"on {len(groups)} sets of columns" in note
+
+
+def test_the_notes_say_how_many_constraints_were_left_out(census, monkeypatch):
+    whole = draft_schema(census)
+    assert (whole.rules, whole.rules_left_out) == (3, 0)
+    assert "left out" not in " ".join(whole.notes)
+    monkeypatch.setattr(exclusions, "_MAX_RULES", 1)
+    draft = draft_schema(census)
+    assert (draft.rules, draft.rules_left_out) == (2, 1)
+    assert "1 more combination was found and left out" in " ".join(draft.notes)
 
 
 def plant(monkeypatch, **wrong):

@@ -135,7 +135,8 @@ def show_draft(draft: "Draft", out: Path, *, show_all: bool, quiet: bool, as_jso
     """
     if as_json:
         cost = None if draft.cost is None else dataclasses.asdict(draft.cost)
-        print_json(schema=str(out), notes=list(draft.notes), cost=cost)
+        rules = {"drafted": draft.rules, "left_out": draft.rules_left_out}
+        print_json(schema=str(out), notes=list(draft.notes), cost=cost, rules=rules)
     if quiet or as_json:
         return
     print_text(f"Draft in {out}")

@@ -73,12 +73,16 @@ class Draft:
             the text.
         attributes: The description of each column.
         cost: Privacy cost of a private draft; None for a plain draft, which has no guarantee.
+        rules: Number of drafted constraints.
+        rules_left_out: Number of combinations that no row has and that are not drafted.
     """
 
     text: str
     notes: tuple[str, ...]
     attributes: tuple[ColumnDraft, ...]
     cost: Guarantee | None = None
+    rules: int = 0
+    rules_left_out: int = 0
 
 
 def draft_schema(
@@ -198,7 +202,13 @@ def _write_plain(
     ]
     text = _write_draft(_PLAIN_INTRODUCTION, notes, head, attributes)
     text += "".join(f"\n{line}" for line in constraint_lines(related))
-    return Draft(text=text.rstrip("\n") + "\n", notes=notes, attributes=tuple(attributes))
+    return Draft(
+        text=text.rstrip("\n") + "\n",
+        notes=notes,
+        attributes=tuple(attributes),
+        rules=len(related.orders) + len(related.exclusions),
+        rules_left_out=related.left_out,
+    )
 
 
 def _can_be_planned(draft: Draft) -> bool:

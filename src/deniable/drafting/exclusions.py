@@ -34,20 +34,32 @@ _MAX_SCREENED_GROUPS = 12
 _MAX_SEARCHED_PAIRS = 1_500
 
 
-def find_exclusions(axes: Sequence[ColumnAxis]) -> list[Exclusion]:
-    """Find combinations that no row has, the most important first."""
+def find_exclusions(axes: Sequence[ColumnAxis]) -> tuple[list[Exclusion], int]:
+    """Find combinations that no row has.
+
+    Returns:
+        The most important ones, and how many more there are: all those that do not follow from
+        others.
+    """
     if len(axes) < 2 or len(axes[0].codes) < 2 * MIN_EXPECTED_ROWS:
-        return []
+        return [], 0
     found: list[Exclusion] = []
+    beyond: list[Exclusion] = []
     views = {axis.name: AxisView(axis=axis) for axis in axes}
     for one, other in _screen_pairs(axes):
         rules = pair_exclusions(views[one.name], views[other.name])
-        found += sorted(rules, key=lambda rule: -rule.expected)[:_MAX_RULES_PER_PAIR]
-    return _without_implied(found, axes)
+        ranked = sorted(rules, key=lambda rule: -rule.expected)
+        found += ranked[:_MAX_RULES_PER_PAIR]
+        beyond += ranked[_MAX_RULES_PER_PAIR:]
+    most = min(_MAX_RULES, max(_MIN_MAX_RULES, _MAX_RULES_TIMES_COLUMNS // len(axes)))
+    needed = _without_implied([*sorted(found, key=_importance), *beyond], axes)
+    among = {id(rule) for rule in found}
+    kept = [rule for rule in needed if id(rule) in among][:most]
+    return kept, len(needed) - len(kept)
 
 
 def _without_implied(rules: Sequence[Exclusion], axes: Sequence[ColumnAxis]) -> list[Exclusion]:
-    """Choose the most important rules that do not follow from others chosen."""
+    """Choose the rules that do not follow from others before them."""
     at = {axis.name: i for i, axis in enumerate(axes)}
     own: dict[int, list[Mask]] = {}
     for rule in rules:
@@ -59,11 +71,8 @@ def _without_implied(rules: Sequence[Exclusion], axes: Sequence[ColumnAxis]) -> 
         for i, masks in own.items()
     }
     closure = MaskClosure([len(atoms.get(i, ())) for i in range(len(axes))])
-    most = min(_MAX_RULES, max(_MIN_MAX_RULES, _MAX_RULES_TIMES_COLUMNS // len(axes)))
     kept: list[Exclusion] = []
-    for rule in sorted(rules, key=_importance):
-        if len(kept) == most:
-            break
+    for rule in rules:
         i, j = (at[condition.column] for condition in rule.conditions)
         excluded = np.outer(rule.masks[0][atoms[i]], rule.masks[1][atoms[j]])
         if (closure.allowed(i, j) & excluded).any():

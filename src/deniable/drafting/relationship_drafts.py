@@ -24,7 +24,8 @@ from deniable.drafting.description import (
     TomlScalar,
     TomlValue,
 )
-from deniable.drafting.relationships import Relationship, Relationships
+from deniable.drafting.empty_regions import Exclusion
+from deniable.drafting.relationships import ColumnOrder, Relationship, Relationships
 from deniable.drafting.toml_text import comment_lines, commented_line, write_attribute
 from deniable.errors import DeniableError
 from deniable.randomness import Keyed
@@ -35,8 +36,9 @@ from deniable.schema.unmodelled_columns import Computed, SchemaColumn
 
 _KEPT_KEYS = ("missing",)
 _CONSTRAINTS_INTRODUCTION = (
-    "Constraints, read off the data: no row breaks them. Delete those that are no rules, such as a "
-    "combination that is merely rare; set confirmed = true for the others."
+    "Constraints, read off the data: no row breaks them. Of each, a comment has the number of rows "
+    "that would break it if its columns were independent. Delete those that are no rules, such as "
+    "a combination that is merely rare; set confirmed = true for the others."
 )
 
 
@@ -58,33 +60,64 @@ def add_computed_columns(
 
 
 def constraint_lines(related: Relationships) -> list[str]:
-    """Write the constraints, each with the evidence for it as a comment."""
+    """Write the constraints, each with the evidence for it as a comment.
+
+    Those on the same columns stand together. The most surprising come first: those that chance
+    would have broken in the most rows.
+    """
     lines: list[str] = []
-    for order in related.orders:
-        key, word = ("less", "less than") if order.is_strict else ("at_most", "at most")
-        remark = f"{write_value(order.low)} is {word} {write_value(order.high)} in every row."
-        lines += _constraint({key: [order.low, order.high]}, remark)
-    for exclusion in related.exclusions:
-        remark = (
-            f"No row. If the two columns were independent, about {exclusion.expected:,.0f} rows."
-        )
-        lines += _constraint({"forbid": exclusion.to_toml()}, remark)
+    for group in _ranked_groups(related):
+        for number, each in enumerate(group, 1):
+            names = " and ".join(map(write_value, each.columns))
+            place = f"{number} of {len(group)} on {names}. " if len(group) > 1 else ""
+            chance = f"Expected by chance {each.expected:,.0f}, found 0."
+            lines += _constraint(_as_table(each), f"{place}{chance}")
     return [*comment_lines(_CONSTRAINTS_INTRODUCTION), "", *lines] if lines else []
 
 
 def constraint_notes(related: Relationships) -> list[Note]:
-    """Ask the user to confirm the constraints."""
-    number = len(related.orders) + len(related.exclusions)
+    """Ask the user to confirm the constraints, and say how many were left out."""
+    groups = _ranked_groups(related)
+    number = sum(map(len, groups))
     if not number:
         return []
     are = "constraint is" if number == 1 else "constraints are"
+    pieces = (
+        f" They are on {len(groups):,} sets of columns: several on one set may be pieces of one "
+        "relation, such as that of age and year of birth, which a computed column says at once."
+        if len(groups) < number
+        else ""
+    )
+    were = "combination was" if related.left_out == 1 else "combinations were"
+    more = (
+        f" {related.left_out:,} more {were} found and left out, as records take long to draw under "
+        "many constraints."
+        if related.left_out
+        else ""
+    )
     return [
         Note(
-            f"{number} {are} at the end of the file: combinations that no row has, and columns "
-            "that never exceed others. Records will obey them. Delete those that are no rules.",
+            f"{number} {are} at the end of the file, the most surprising first: combinations that "
+            "no row has, and columns that never exceed others. Records will obey them. Delete "
+            f"those that are no rules.{pieces}{more}",
             priority=3,
         )
     ]
+
+
+def _ranked_groups(related: Relationships) -> list[list[ColumnOrder | Exclusion]]:
+    """Group constraints by their columns, and rank groups and members: most surprising first."""
+    rules: list[ColumnOrder | Exclusion] = [*related.orders, *related.exclusions]
+    groups: dict[frozenset[str], list[ColumnOrder | Exclusion]] = {}
+    for each in sorted(rules, key=lambda rule: -rule.expected):
+        groups.setdefault(frozenset(each.columns), []).append(each)
+    return [*groups.values()]
+
+
+def _as_table(rule: ColumnOrder | Exclusion) -> dict[str, object]:
+    if isinstance(rule, Exclusion):
+        return {"forbid": rule.to_toml()}
+    return {"less" if rule.is_strict else "at_most": [*rule.columns]}
 
 
 def _constraint(table: dict[str, object], remark: str) -> list[str]:

@@ -4,7 +4,7 @@ Each candidate is tested on a sample of rows first; all rows are read only if th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -62,12 +62,14 @@ class Relationships:
         dependencies: Columns that follow from one other column.
         orders: Pairs of columns whose first never exceeds the second.
         exclusions: Combinations of two columns that no row has.
+        left_out: How many more combinations were found than a draft has.
     """
 
     formulas: list[ColumnFormula] = field(default_factory=list)
     dependencies: list[Dependency] = field(default_factory=list)
     orders: list[ColumnOrder] = field(default_factory=list)
     exclusions: list[Exclusion] = field(default_factory=list)
+    left_out: int = 0
 
     @property
     def all(self) -> list[Relationship]:
@@ -77,7 +79,8 @@ class Relationships:
     def only(self, kept: Sequence[Relationship]) -> "Relationships":
         """Keep some of them."""
         among = {id(each) for each in kept}
-        return Relationships(
+        return replace(
+            self,
             formulas=[each for each in self.formulas if id(each) in among],
             dependencies=[each for each in self.dependencies if id(each) in among],
             orders=[each for each in self.orders if id(each) in among],
@@ -109,12 +112,13 @@ def find_relationships(
     computed |= {dependency.target for dependency in dependencies}
     others = [j for j in modelled if columns[j].name not in computed]
     orders = _find_orders(columns, guesses, others)
-    exclusions = find_exclusions([axis for axis in axes if axis.name not in computed])
+    exclusions, left_out = find_exclusions([axis for axis in axes if axis.name not in computed])
     return Relationships(
         formulas=formulas,
         dependencies=dependencies,
         orders=orders,
         exclusions=exclusions,
+        left_out=left_out,
     )
 
 
