@@ -1,12 +1,11 @@
-"""Libraries are imported later, in part, or faster: none of it changes what they are."""
+"""polars is imported on first use, and a plan loads no heavy library."""
 
-import gc
 import subprocess
 import sys
 
 import pytest
 
-from deniable.library_imports import load_compiled, pl, without_collection
+from deniable.library_imports import pl
 
 SHOWN = """
 import sys
@@ -47,41 +46,3 @@ def test_a_plan_loads_no_heavy_library_but_numpy():
         [sys.executable, "-c", SHOWN], check=True, capture_output=True, text=True
     )
     assert shown.stdout.strip() == ""
-
-
-def test_a_compiled_module_is_loaded_without_its_package(monkeypatch):
-    monkeypatch.delitem(sys.modules, "scipy.sparse", raising=False)
-    assert hasattr(load_compiled("sparse", "_sparsetools"), "csr_matvecs")
-    assert "scipy.sparse" not in sys.modules
-
-
-@pytest.mark.parametrize("name", ["_sparsetools", "_no_such_module"])
-def test_a_package_that_is_imported_already_is_to_be_used(name):
-    import scipy.sparse  # noqa: F401, PLC0415 - what the test is about
-
-    assert load_compiled("sparse", name) is None
-
-
-def test_a_compiled_module_that_does_not_exist_is_not_loaded(monkeypatch):
-    monkeypatch.delitem(sys.modules, "scipy.sparse", raising=False)
-    assert load_compiled("sparse", "_no_such_module") is None
-    assert load_compiled("no_such_package", "_sparsetools") is None
-
-
-def test_garbage_is_collected_again_after_imports():
-    with without_collection():
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    with pytest.raises(ImportError), without_collection():
-        raise ImportError
-    assert gc.isenabled()
-
-
-def test_a_caller_that_has_switched_the_search_for_garbage_off_keeps_it_off():
-    gc.disable()
-    try:
-        with without_collection():
-            pass
-        assert not gc.isenabled()
-    finally:
-        gc.enable()

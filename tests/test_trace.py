@@ -19,10 +19,7 @@ import traced_run
 pytestmark = pytest.mark.slow
 
 # Twelve of the modules are the reading list of docs/story.md; the others are named there, next to
-# the step that enters them. One stands in for scipy.sparse, which takes longer to load than its
-# work. Three are what denoising between groups, the fit of one attribute, and
-# constraints in fits became when the modules of denoising and of fits had no room for them; the
-# fourth has the masks of the constraints, which a fit looks for in every run.
+# the step that enters them.
 MAX_MODULES = 77
 MAX_DEPTH = 11
 

@@ -51,7 +51,6 @@ from deniable.cli.plan_tables import show_plan
 from deniable.cli.query_command import query
 from deniable.cli.studio_command import studio
 from deniable.files import current_tracker, require_regular_file
-from deniable.library_imports import without_collection
 
 __all__ = ["app", "audit", "generate", "query", "studio", "verify"]
 
@@ -201,9 +200,8 @@ def synthesize(
     **options: Any,
 ) -> None:
     """Turn a confidential table into synthetic records with a privacy guarantee."""
-    with without_collection():
-        from deniable.pipeline import api
-        from deniable.release.release import release_folders
+    from deniable.pipeline import api
+    from deniable.release.release import release_folders
 
     release_folders(out)
     with show_progress(quiet=quiet or as_json) as progress:

@@ -30,7 +30,6 @@ from deniable.cli.output import (
 )
 from deniable.cli.terminal import print_error
 from deniable.errors import ConfigError
-from deniable.library_imports import without_collection
 
 if TYPE_CHECKING:
     from deniable.answers.conditional_release import ConditionalRelease
@@ -270,8 +269,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check a release against its manifest, from its files alone. Exit code 1: it fails."""
-    with without_collection():
-        from deniable.answers.verify_records import verify as verify_release
+    from deniable.answers.verify_records import verify as verify_release
 
     report = verify_release(
         release,

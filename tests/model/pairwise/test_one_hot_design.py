@@ -1,24 +1,10 @@
-"""One-hot designs: products are those of scipy.sparse, to the last bit, without its import."""
-
-import subprocess
-import sys
+"""One-hot designs: products are those of scipy.sparse, to the last bit."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, diags
 
-from deniable import library_imports
-from deniable.model.pairwise import one_hot_design
 from deniable.model.pairwise.one_hot_design import OneHotDesign
-
-LOADED = """
-import sys
-import numpy as np
-from deniable.model.pairwise.one_hot_design import OneHotDesign
-design = OneHotDesign.of([np.array([[0, 2], [1, 2]])], columns=3)
-print(design.times(np.array([[1.0], [10.0], [100.0]], dtype=np.float32)).tolist())
-print("scipy.sparse" in sys.modules)
-"""
 
 
 def random_design(key, *, rows, columns):
@@ -86,19 +72,3 @@ def test_a_matrix_that_is_not_contiguous_is_multiplied_by_its_rows():
     design, matrix, rng = random_design(1, rows=30, columns=5)
     dense = rng.normal(size=(4, 5)).astype(np.float32).T
     assert np.array_equal(design.times(dense), matrix @ dense)
-
-
-@pytest.mark.slow
-def test_scipy_sparse_is_not_imported():
-    """Its import takes longer than the fit of a usual table."""
-    shown = subprocess.run(
-        [sys.executable, "-c", LOADED], check=True, capture_output=True, text=True
-    )
-    assert shown.stdout.split("\n")[:2] == ["[[101.0], [110.0]]", "False"]
-
-
-def test_where_the_compiled_module_is_not_found_the_package_is_imported(monkeypatch):
-    """As in an installation that keeps its compiled modules elsewhere."""
-    monkeypatch.setattr(library_imports.PathFinder, "find_spec", lambda *_: None)
-    module = one_hot_design._sparsetools.__wrapped__()
-    assert module.__name__ == "scipy.sparse._sparsetools"

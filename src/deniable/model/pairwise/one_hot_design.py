@@ -1,8 +1,8 @@
 """One-hot design matrices of a fit, and their products, by SciPy's compiled functions.
 
-The products are those of ``scipy.sparse``, to the last bit. Its import would take longer than the
-fit of a usual table, so its compiled module is loaded on its own
-(docs/adr/0027-compiled-products.md).
+The products are those of ``scipy.sparse``, to the last bit: always in the same order, so that the
+same noisy counts give the same network. Its matrices cannot add to a product that is there, and
+would need a transpose of their own: so the two functions behind ``@`` are called directly.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.arrays import Indices
-from deniable.library_imports import load_compiled
 
 # Fits compute with 32 bits: half the memory traffic.
 Floats = NDArray[np.float32]
@@ -160,9 +159,6 @@ def joint_design(
 
 @cache
 def _sparsetools() -> Any:
-    """Load SciPy's compiled module of sparse products, without the package around it."""
-    if (compiled := load_compiled("sparse", "_sparsetools")) is not None:
-        return compiled
-    from scipy.sparse import _sparsetools as module_of_package  # noqa: PLC0415 - slow to import
+    from scipy.sparse import _sparsetools  # noqa: PLC0415 - slow to import; not for a plan
 
-    return module_of_package
+    return _sparsetools
