@@ -1,6 +1,7 @@
 """The commands init, evaluate and reproduce."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -99,6 +100,44 @@ def test_a_bought_draft_is_part_of_the_total(run, table):
     assert claimed["parameters"]["draft"]["epsilon"] == cost["epsilon"]
     assert cost["epsilon"] < claimed["guarantee"]["epsilon"] <= 2
     assert run("verify", "o", "--quiet")[0] == 0
+
+
+@pytest.mark.parametrize("with_comments", [True, False])
+def test_a_bought_draft_without_its_cost_is_refused(run, table, with_comments):
+    """Deleting a section leaves a trace: its ε would be in no total, not even in that of a plan."""
+    assert run("init", table, "--draft-epsilon", 0.5, "--quiet")[0] == 0
+    text = Path("schema.toml").read_text()
+    assert "No entry of the schema" not in run("plan", "--schema", "schema.toml")[1]
+    cost = text[text.index("\n[draft]\n") : text.index("\n[[attribute]]")]
+    lost = text.replace(cost, "")
+    if not with_comments:
+        lost = "\n".join(re.sub(r"^#.*| +# .*", "", line) for line in lost.split("\n"))
+    Path("lost.toml").write_text(lost)
+    given = ("--schema", "lost.toml", "--records", 50)
+    synthesize = ("synthesize", table, *given, "--out", "o", "--quiet")
+    for command in (("plan", *given), synthesize, ("learn", table, *given[:2], "--out", "o")):
+        code, said, error = run(*command)
+        assert (code, said) == (2, "")
+        assert "the section [draft]" in error
+        assert "--accept-drafted-schema" in error
+    assert not Path("o").exists()
+    assert run("plan", *given, "--accept-drafted-schema", "--quiet")[0] == 0
+    assert run(*synthesize, "--accept-drafted-schema")[0] == 0
+    names = [column.name for column in Schema.read("lost.toml").columns]
+    claimed = json.loads(Path("o/manifest.json").read_text())
+    assert sorted(claimed["schema"]["drafted"]) == sorted(["rows_max", *names])
+    assert run("verify", "o", "--quiet")[0] == 0
+
+
+def test_a_bought_draft_of_an_earlier_version_is_charged_and_told_what_to_write(run, table):
+    assert run("init", table, "--draft-epsilon", 0.5, "--quiet")[0] == 0
+    text = Path("schema.toml").read_text()
+    Path("schema.toml").write_text(text.replace('confirmed = "draft"', "confirmed = true"))
+    code, said, _ = run("plan", "--schema", "schema.toml")
+    words = " ".join(said.split())
+    assert code == 0
+    assert "covers the private draft of the schema, which alone costs ε = 0.5" in words
+    assert 'Write confirmed = "draft"' in words
 
 
 def test_init_drafts_buckets_for_the_paper_s_profile_only(run, table):

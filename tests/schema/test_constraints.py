@@ -113,6 +113,8 @@ def test_a_constraint_that_was_read_off_the_data_is_unconfirmed():
     assert parse('less = ["start", "end"]\nconfirmed = true') == parse('less = ["start", "end"]')
     with pytest.raises(SchemaError, match="confirmed must be true or false"):
         parse('less = ["start", "end"]\nconfirmed = "no"')
+    with pytest.raises(SchemaError, match="confirmed must be true or false"):
+        parse('less = ["start", "end"]\nconfirmed = "draft"')  # private drafts have none
     with pytest.raises(SchemaError, match="exactly one of the keys"):
         parse("confirmed = false")
 

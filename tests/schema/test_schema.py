@@ -110,6 +110,30 @@ def test_rows_max_is_drafted_until_confirmed():
     assert Schema.parse(schema.text().replace("= false", "= true")).drafted == ()
 
 
+@pytest.mark.parametrize(
+    "described",
+    [
+        'type = "integer"\nmin = 0\nmax = 9',
+        'type = "identifier"\nrelease = "omit"',
+        'type = "constant"\nvalue = 1',
+    ],
+)
+def test_what_a_private_draft_found_is_read_off_the_data_without_its_cost(described):
+    head = 'format = 1\nrows_max = 20\nrows_max_confirmed = "draft"\n'
+    cost = "\n[draft]\nepsilon = 0.5\ndelta = 1e-9\n"
+    columns = (
+        f'\n[[attribute]]\nname = "x"\n{described}\nconfirmed = "draft"\n'
+        '\n[[attribute]]\nname = "y"\ntype = "boolean"\nconfirmed = true\n'
+    )
+    stated, lost = Schema.parse(head + cost + columns), Schema.parse(head + columns)
+    assert (stated.drafted, stated.drafted_privately) == ((), ("rows_max", "x"))
+    assert (lost.drafted, lost.drafted_privately) == (("rows_max", "x"), ("rows_max", "x"))
+    for schema in (stated, lost):
+        assert Schema.parse(schema.text()) == schema
+    replaced = Schema.parse((head + columns).replace('confirmed = "draft"', "confirmed = true"))
+    assert replaced.drafted == ()
+
+
 def test_rows_max_has_a_default():
     assert Schema.parse(schema_with("")).rows_max == 10_000_000
 

@@ -1,6 +1,7 @@
 """The form of a column: what a page shows and sends back is the same column."""
 
 import datetime
+from dataclasses import replace
 
 import pytest
 
@@ -35,6 +36,14 @@ def send(form: ColumnForm) -> dict[str, str]:
     sent |= {"empty_is_missing": "on"} if form.empty_is_missing else {}
     sent |= {"confirmed": "on"} if form.confirmed else {}
     return {key: value.replace("\n", "\r\n") for key, value in sent.items()}
+
+
+@pytest.mark.parametrize("confirmed", [True, False, "draft"])
+def test_a_draft_confirms_a_column_until_a_person_does(confirmed):
+    column = {"name": "x", "type": "boolean", "confirmed": confirmed}
+    form = ColumnForm.of(column)
+    assert ColumnForm.sent(send(form)).values(column)["confirmed"] == confirmed
+    assert ColumnForm.sent(send(replace(form, confirmed=True))).values(column)["confirmed"] is True
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda each: each["type"])

@@ -512,6 +512,33 @@ def test_a_private_draft_that_found_nothing_says_so(studio, folder):
     assert "all become “other”" in words
 
 
+def test_what_a_private_draft_found_is_green_as_long_as_its_cost_is_stated(studio, folder):
+    cost = "[draft]\nepsilon = 0.1\ndelta = 1e-10\n"
+    text = (
+        f'format = 1\nrows_max = 100\nrows_max_confirmed = "draft"\n{cost}'
+        '[[attribute]]\nname = "pet"\ntype = "boolean"\nconfirmed = "draft"\n'
+        '[[attribute]]\nname = "home"\ntype = "text"\nvalues = ["a"]\nother = "b"\n'
+        'confirmed = "draft"\n'
+    )
+    (folder / "draft.toml").write_text(text)
+    page = studio.get("/schema", **GIVEN)
+    assert page.count('class="mark public">drafted privately') == 2
+    assert "or was drafted with differential privacy" in page
+    assert "Confirm" not in page
+    sent = {"type": "boolean", "shown_type": "boolean", "values": "no\r\nyes"}
+    for ticked, state in (({}, "draft"), ({"confirmed": "on"}, True)):
+        assert edit(studio, folder / "draft.toml", "pet", **sent, **ticked).status_code == 200
+        found = column(folder / "draft.toml", "pet")
+        assert (found.values, found.confirmed) == (("no", "yes"), state)
+
+    (folder / "draft.toml").write_text(text.replace(cost, ""))
+    page = studio.get("/schema", **GIVEN)
+    assert "The section [draft] is missing." in text_of(page)
+    assert "3 entries are not confirmed" in text_of(page)
+    assert page.count('class="mark stays">read off the data') == 2
+    assert 'value="ready"' not in page
+
+
 def test_texts_are_shown_in_full_before_they_can_be_confirmed(studio, folder):
     texts = [f"text number {at}" for at in range(80)]
     described = (

@@ -34,12 +34,7 @@ def show_plan(report: dict[str, Any], *, caution: str = "", show_all: bool) -> N
     print_caution(caution)
     if report["asked"]["epsilon"] != "inf" and cost["epsilon"] > asked["epsilon"]:
         print_text("WARNING: the run costs more than requested; only the true cost is claimed.")
-    if report["draft"] is not None:
-        draft = report["draft"]
-        print_text(
-            "This covers the private draft of the schema, which alone costs "
-            f"ε = {draft['epsilon']}, δ = {draft['delta']}."
-        )
+    _show_draft(report["draft"])
     if report["stages"]:
         print_wrapped("Noise of every stage, and its cost if it were alone:")
         print_table(_stage_table(report["stages"]))
@@ -68,6 +63,21 @@ def _show_test(test: dict[str, Any]) -> None:
         f"ε = {test['each']['epsilon']}, δ = {test['each']['delta']}; all of them "
         f"ε = {test['cost']['epsilon']}."
     )
+
+
+def _show_draft(draft: dict[str, Any] | None) -> None:
+    if draft is None:
+        return
+    print_text(
+        "This covers the private draft of the schema, which alone costs "
+        f"ε = {draft['epsilon']}, δ = {draft['delta']}."
+    )
+    if not draft["entries"]:
+        print_text(
+            'No entry of the schema says confirmed = "draft": an earlier version drafted it, or '
+            'all entries were replaced. Write confirmed = "draft" where the draft is in use, so '
+            "that its cost cannot be lost with the section [draft]."
+        )
 
 
 def _show_forecast(forecast: dict[str, Any] | None) -> None:

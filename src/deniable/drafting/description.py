@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Literal, TypeAlias
 
 from deniable.arrays import Reals
+from deniable.schema.attribute import Confirmed
 
 # TOML values. A Decimal is written exactly: 0.1 stays 0.1.
 TomlScalar: TypeAlias = str | bool | int | Decimal | date | datetime
@@ -82,7 +83,7 @@ class ColumnDraft:
         remarks: Comments below the fields: other ways to describe the column.
         notes: Decisions left to the user.
         origin: Comment on ``confirmed``: where the description comes from.
-        confirmed: Whether nothing was read from the data without noise.
+        confirmed: False if it was read from the data; "draft" if only with noise, by a draft.
         may_be_unit: Whether the column may identify persons with several rows each.
     """
 
@@ -92,7 +93,7 @@ class ColumnDraft:
     remarks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     origin: str = FROM_DATA
-    confirmed: bool = False
+    confirmed: Confirmed = False
     may_be_unit: bool = False
 
     @property

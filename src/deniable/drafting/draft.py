@@ -215,7 +215,8 @@ def _can_be_planned(draft: Draft) -> bool:
     """Whether a draft parses, and a run of its columns with the default options can be planned."""
     try:
         # Whether ε and δ are left after a private draft is for the options of the run to decide.
-        plan_run(replace(Schema.parse(draft.text), draft=None), Config())
+        schema = replace(Schema.parse(draft.text), draft=None)
+        plan_run(schema, Config(accept_drafted_schema=True))
     except BudgetError:
         return True
     except InputError:
@@ -322,6 +323,7 @@ def _write_private(
     if private.rows:
         rows_max = f"rows_max = {nice_above(private.rows):_}"
         head.append(commented_line(rows_max, "from a noisy count, rounded up"))
+        head.append(f"rows_max_confirmed = {write_value('draft' if is_secret else False)}")
     if unit is not None:
         head += [f"unit = {write_value(unit)}", f"max_rows_per_unit = {rows_per_unit}"]
     attributes = private.attributes

@@ -148,7 +148,7 @@ def draft_privately(
     if not group_privacy(measurer.cost(), rows=rows).within(limit):
         raise InvariantError("the draft exceeds its privacy limit and is withheld")
     attributes = tuple(
-        replace(draft, confirmed=True, origin=DRAFTED_PRIVATELY)
+        replace(draft, confirmed="draft", origin=DRAFTED_PRIVATELY)
         for draft in (drafts.by_name.get(name) or _draft_unit(name) for name in opened.names)
     )
     return PrivateDraft(

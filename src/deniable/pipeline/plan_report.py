@@ -45,7 +45,7 @@ def report_plan(
         "data_use": config.data_use,
         "asked": {"epsilon": json_number(config.epsilon), "delta": config.delta},
         "cost": _pair(run.cost),
-        "draft": None if run.draft is None else _pair(run.draft),
+        "draft": None if run.draft is None else _draft(run.draft, schema),
         "stages": _stages(run, config),
         "forecast": None if forecast is None else forecast.document(),
         "k": config.k,
@@ -55,6 +55,14 @@ def report_plan(
         "records": compare_modes(config, records) if compares_modes else [],
         "trade_off": _trade_off(config) if compares_modes else [],
     }
+
+
+def _draft(cost: Guarantee, schema: Schema) -> dict[str, Any]:
+    """The cost of a private draft, and the number of entries of the schema that say they are its.
+
+    Drafts of earlier versions have none that say so.
+    """
+    return {**_pair(cost), "entries": len(schema.drafted_privately)}
 
 
 def _stages(run: RunPlan, config: Config) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from deniable.config import Config, Mode, parse_omega
-from deniable.errors import BudgetError, ConfigError
+from deniable.errors import BudgetError, ConfigError, SchemaError
 from deniable.model.graph import Graph, drawing_order
 from deniable.model.paper.correlation import entropy_queries
 from deniable.privacy.calibration import PublicFacts
@@ -119,6 +119,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
     Raises:
         ConfigError: Options contradict each other or the schema.
         BudgetError: The requested guarantee cannot be met.
+        SchemaError: A private draft has lost the section that states its cost.
     """
     if records is not None:
         require_record_count(records)
@@ -126,7 +127,7 @@ def plan_run(schema: Schema, config: Config, *, records: int | None = None) -> R
     mode = _mode(config)
     omegas = _omegas(schema, config, mode)
     fractions = _fractions(config, mode)
-    draft, mechanism = _draft(schema), _composed_draft(schema, config, mode)
+    draft, mechanism = _draft(schema, config), _composed_draft(schema, config, mode)
     limit = _limit_after_draft(config, draft)
     if mechanism is not None:
         limit = Guarantee(epsilon=config.epsilon, delta=config.delta)
@@ -205,9 +206,22 @@ def _require_counting_only(config: Config, mode: Mode) -> None:
     )
 
 
-def _draft(schema: Schema) -> Guarantee | None:
-    """The cost of a private draft of the schema."""
+def _draft(schema: Schema, config: Config) -> Guarantee | None:
+    """The cost of a private draft of the schema.
+
+    Raises:
+        SchemaError: The schema was drafted privately, but no longer says at what cost.
+    """
     if schema.draft is None:
+        if schema.drafted_privately and not config.accept_drafted_schema:
+            raise SchemaError(
+                f"{len(schema.drafted_privately)} entries of the schema are of a private draft, "
+                f'for example "{schema.drafted_privately[-1]}" (confirmed = "draft"), but the '
+                "section [draft], which states what it cost, is missing. Restore the section as "
+                "deniable init wrote it; or replace these entries by public knowledge and set "
+                "confirmed = true; or pass --accept-drafted-schema (in Python, "
+                "accept_drafted_schema=True); the manifest then lists them"
+            )
         return None
     return Guarantee(epsilon=float(schema.draft.epsilon), delta=float(schema.draft.delta))
 

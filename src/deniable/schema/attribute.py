@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal, cast
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -23,6 +23,9 @@ AttributeKind = Literal[
 ]
 Outside = Literal["error", "drop", "clip"]
 ModelKind = Literal["histogram", "normal", "regression"]
+# Whether an entry of a schema is public: a person says so; or "draft": a private draft found it,
+# whose cost the section [draft] states. Without that section it was read off the data.
+Confirmed: TypeAlias = bool | Literal["draft"]
 
 _INTEGER_GRID = Grid(kind="integer")
 # Number of dates of a range that are written and parsed, to check that a format loses nothing.
@@ -48,8 +51,8 @@ class Attribute:
             default, every code is a bucket.
         outside: Treatment of a value outside ``values``: raise an error, drop its record, or
             (numeric kinds) clip to the nearest value.
-        confirmed: Whether a person has confirmed that this description is public. A description
-            read off the data discloses something about the data.
+        confirmed: Whether a person, or a private draft, has confirmed that this description is
+            public. A description read off the data discloses something about the data.
         starts: Numeric kinds: the first position of each bin. By default, each position is a bin.
         grid: Numeric kinds: the mapping of positions to values; only a real has no default.
         other: Text: the value, one of ``values``, that replaces every unlisted text.
@@ -68,7 +71,7 @@ class Attribute:
     missing: tuple[str, ...] = ()
     groups: tuple[int, ...] = ()
     outside: Outside = "error"
-    confirmed: bool = True
+    confirmed: Confirmed = True
     starts: Sequence[int] = ()
     grid: Grid | None = None
     other: str = ""

@@ -1,6 +1,7 @@
 """Schema: the columns of a table, their domains, and constraints; read from schema.toml.
 
-A schema is public. It is written by hand, or drafted from the data and then confirmed by a person.
+A schema is public. It is written by hand, or drafted from the data and then confirmed by a person,
+or drafted with differential privacy, at a cost that it states.
 """
 
 import difflib
@@ -13,13 +14,13 @@ from typing import Any
 
 from deniable.errors import ConfigError, OutputError, SchemaError
 from deniable.files import parse_toml, require_regular_file
-from deniable.schema.attribute import Attribute, summarize_values
+from deniable.schema.attribute import Attribute, Confirmed, summarize_values
 from deniable.schema.constraint_solver import ConstraintSolver
 from deniable.schema.constraints import Constraint, parse_constraint
 from deniable.schema.draft_cost import DraftCost, parse_draft
 from deniable.schema.heaping import Heaping
 from deniable.schema.pair_masks import PairMasks, find_pair_masks
-from deniable.schema.toml_reader import parse_column, require_keys
+from deniable.schema.toml_reader import parse_column, parse_confirmed, require_keys
 from deniable.schema.toml_writer import write_column, write_constraint, write_value
 from deniable.schema.unmodelled_columns import (
     Computed,
@@ -58,7 +59,8 @@ class Schema:
     Attributes:
         columns: All columns, in the order of the released table.
         rows_max: Public estimate of the number of rows. It affects the noise, never the guarantee.
-        rows_max_confirmed: Whether that estimate is public knowledge, not read off the data.
+        rows_max_confirmed: Whether that estimate is public knowledge, not read off the data; or
+            "draft", as in a column.
         unit: The column that identifies the person, if one person may have several rows.
         max_rows_per_unit: The number of rows of one person that are used.
         target: Columns that matter most; their pairs get more of the budget.
@@ -69,7 +71,7 @@ class Schema:
 
     columns: tuple[SchemaColumn, ...]
     rows_max: int = DEFAULT_ROWS_MAX
-    rows_max_confirmed: bool = True
+    rows_max_confirmed: Confirmed = True
     unit: str | None = None
     max_rows_per_unit: int = 1
     draft: DraftCost | None = None
@@ -89,8 +91,8 @@ class Schema:
             raise SchemaError(
                 "rows_max must be a whole number, at least 1: an estimate of the number of rows"
             )
-        if type(self.rows_max_confirmed) is not bool:
-            raise SchemaError("rows_max_confirmed must be true or false")
+        if self.rows_max_confirmed != "draft" and type(self.rows_max_confirmed) is not bool:
+            raise SchemaError('rows_max_confirmed must be true, false or "draft"')
         if any(isinstance(column, Computed) for column in self.columns):
             require_formulas(self.columns)
         self._require_unit()
@@ -135,11 +137,21 @@ class Schema:
 
     @property
     def drafted(self) -> tuple[str, ...]:
-        """The unconfirmed parts: ``rows_max``, names of columns, and constraints."""
+        """The unconfirmed parts: ``rows_max``, names of columns, and constraints.
+
+        Without ``draft``, whose cost covers them, entries of a private draft are unconfirmed, too.
+        """
+        lost = () if self.draft is not None else self.drafted_privately
         rows = () if self.rows_max_confirmed else ("rows_max",)
         names = (column.name for column in self.columns if not column.confirmed)
         constraints = (each.title for each in self.constraints if not each.confirmed)
-        return (*rows, *constraints, *names)
+        return (*lost, *rows, *constraints, *names)
+
+    @property
+    def drafted_privately(self) -> tuple[str, ...]:
+        """The parts that a private draft found: ``rows_max``, and names of columns."""
+        rows = ("rows_max",) if self.rows_max_confirmed == "draft" else ()
+        return (*rows, *(each.name for each in self.columns if each.confirmed == "draft"))
 
     @classmethod
     def read(cls, path: str | Path) -> "Schema":
@@ -195,7 +207,7 @@ class Schema:
         return cls(
             columns,
             rows_max=document.get("rows_max", DEFAULT_ROWS_MAX),
-            rows_max_confirmed=document.get("rows_max_confirmed", True),
+            rows_max_confirmed=parse_confirmed(document, "the schema", "rows_max_confirmed"),
             unit=document.get("unit"),
             max_rows_per_unit=document.get("max_rows_per_unit", 1),
             draft=parse_draft(document["draft"]) if "draft" in document else None,
@@ -232,7 +244,8 @@ class Schema:
     @cached_property
     def _text(self) -> str:
         head = f"format = {SCHEMA_FORMAT}\nrows_max = {self.rows_max:_}\n"
-        head += "" if self.rows_max_confirmed else "rows_max_confirmed = false\n"
+        if self.rows_max_confirmed is not True:
+            head += f"rows_max_confirmed = {write_value(self.rows_max_confirmed)}\n"
         if self.unit is not None:
             head += f"unit = {write_value(self.unit)}\n"
             head += f"max_rows_per_unit = {self.max_rows_per_unit:_}\n"

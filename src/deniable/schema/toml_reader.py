@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, get_args
 
 from deniable.errors import SchemaError
-from deniable.schema.attribute import Attribute, ModelKind, Outside, format_value
+from deniable.schema.attribute import Attribute, Confirmed, ModelKind, Outside, format_value
 from deniable.schema.bins import parse_bins, parse_buckets, parse_position
 from deniable.schema.fallback import parse_fallback
 from deniable.schema.formula import Formula
@@ -56,7 +56,7 @@ def parse_column(table: _Table, number: int) -> SchemaColumn:
     require_keys(table, (*_ATTRIBUTE_KEYS, *keys), place=place)
     attribute = replace(parse(table, place), missing=_parse_missing(table, place), groups=())
     attribute = replace(
-        attribute, outside=_parse_outside(table, place), confirmed=_parse_confirmed(table, place)
+        attribute, outside=_parse_outside(table, place), confirmed=parse_confirmed(table, place)
     )
     attribute = parse_buckets(attribute, table.get("buckets"))
     return parse_fallback(attribute, table["fallback"]) if "fallback" in table else attribute
@@ -191,7 +191,7 @@ def _parse_identifier(table: _Table, place: str) -> Identifier:
         format=text,
         missing=_parse_missing(table, place),
         outside=_parse_outside(table, place),
-        confirmed=_parse_confirmed(table, place),
+        confirmed=parse_confirmed(table, place),
     )
 
 
@@ -207,7 +207,7 @@ def _parse_constant(table: _Table, place: str) -> Constant:
         name=table["name"],
         value=table["value"],
         outside=_parse_outside(table, place),
-        confirmed=_parse_confirmed(table, place),
+        confirmed=parse_confirmed(table, place),
     )
 
 
@@ -218,7 +218,7 @@ def _parse_computed(table: _Table, place: str) -> Computed:
         rule=_parse_rule(table, place),
         decimals=table.get("decimals"),
         missing=_parse_missing(table, place),
-        confirmed=_parse_confirmed(table, place),
+        confirmed=parse_confirmed(table, place),
     )
 
 
@@ -240,10 +240,15 @@ def _parse_missing(table: _Table, place: str) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _parse_confirmed(table: _Table, place: str) -> bool:
-    value = table.get("confirmed", True)
+def parse_confirmed(table: _Table, place: str, key: str = "confirmed") -> Confirmed:
+    """Parse whether an entry is confirmed; without the key it is."""
+    value = table.get(key, True)
+    if value == "draft":
+        return "draft"
     if not isinstance(value, bool):
-        raise SchemaError(f"{place}: confirmed must be true or false, without quotes")
+        raise SchemaError(
+            f'{place}: {key} must be true or false, without quotes, or "draft" in a private draft'
+        )
     return value
 
 

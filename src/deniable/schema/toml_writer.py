@@ -34,8 +34,8 @@ def write_column(column: SchemaColumn) -> str:
         lines.append(f'outside = "{column.outside}"')
     if isinstance(column, Attribute) and column.fallback is not None:
         lines.append(f"fallback = {write_value(fallback_value(column))}")
-    if not column.confirmed:
-        lines.append("confirmed = false")
+    if column.confirmed is not True:
+        lines.append(f"confirmed = {write_value(column.confirmed)}")
     return "\n".join(lines) + "\n"
 
 

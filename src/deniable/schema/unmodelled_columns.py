@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from deniable.errors import SchemaError
 from deniable.library_imports import pl
-from deniable.schema.attribute import Attribute, Outside
+from deniable.schema.attribute import Attribute, Confirmed, Outside
 from deniable.schema.formula import Formula
 from deniable.schema.grid import MAX_DECIMALS, Grid
 from deniable.schema.value_map import ValueMap
@@ -39,7 +39,7 @@ class Identifier:
         format: ``"number"``, ``"uuid"``, or a text with one ``{}`` such as ``"P{:08d}"``.
         missing: The texts that mean missing; used if the column is the schema's ``unit``.
         outside: Treatment of a missing cell of the unit: raise an error, or drop its record.
-        confirmed: Whether a person has confirmed that this description is public.
+        confirmed: Whether a person, or a private draft, has confirmed that this is public.
     """
 
     kind: ClassVar[str] = "identifier"
@@ -48,7 +48,7 @@ class Identifier:
     format: str = "number"
     missing: tuple[str, ...] = ()
     outside: Outside = "error"
-    confirmed: bool = True
+    confirmed: Confirmed = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing", tuple(self.missing))
@@ -89,14 +89,14 @@ class Constant:
         name: The column's name in the table.
         value: The value; the empty text for a column that is always missing.
         outside: Treatment of another value: raise an error, or drop its record.
-        confirmed: Whether a person has confirmed that this description is public.
+        confirmed: Whether a person, or a private draft, has confirmed that this is public.
     """
 
     kind: ClassVar[str] = "constant"
     name: str
     value: ConstantValue
     outside: Outside = "error"
-    confirmed: bool = True
+    confirmed: Confirmed = True
     attribute: Attribute = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -162,7 +162,7 @@ class Computed:
             days, times in seconds. A value map lists the result for each value of one column.
         decimals: The number of decimals to round to; None for no rounding.
         missing: The texts that mean missing; the first is used if an operand is missing.
-        confirmed: Whether a person has confirmed that this description is public.
+        confirmed: Whether a person, or a private draft, has confirmed that this is public.
     """
 
     kind: ClassVar[str] = "computed"
@@ -170,7 +170,7 @@ class Computed:
     rule: Formula | ValueMap
     decimals: int | None = None
     missing: tuple[str, ...] = ()
-    confirmed: bool = True
+    confirmed: Confirmed = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing", tuple(self.missing))

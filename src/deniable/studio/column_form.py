@@ -86,7 +86,7 @@ class ColumnForm:
             missing="\n".join(each for each in missing if each),
             empty_is_missing="" in missing,
             outside=str(column.get("outside", "error")),
-            confirmed=bool(column.get("confirmed", True)),
+            confirmed=column.get("confirmed", True) is True,
             has_odd_values=any("\n" in each or "\r" in each for each in listed),
         )
 
@@ -130,7 +130,9 @@ class ColumnForm:
         found["outside"] = None if self.outside == "error" else self.outside
         if self.outside == "error" and column.get("outside") == "error":
             found["outside"] = "error"
-        found["confirmed"] = self.confirmed
+        # What a private draft found stays its own until a person says that it is public knowledge.
+        drafted = column.get("confirmed") == "draft"
+        found["confirmed"] = True if self.confirmed else "draft" if drafted else False
         if self.kind in ("constant", "computed"):
             found.pop("outside")
         return found

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +19,7 @@ from deniable.studio.open_questions import (
     OpenQuestion,
     apply_answer,
     own_column,
+    questions_about,
     read_questions,
 )
 from deniable.studio.rule_words import rule_sentence
@@ -112,6 +113,15 @@ class SchemaFile:
         """The constraints, as TOML."""
         found = self.document.get("constraint", [])
         return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+    def is_confirmed(self, entry: Mapping[str, Any]) -> bool:
+        """Whether an entry is public: confirmed by a person, or by a draft whose cost is stated."""
+        state = entry.get("confirmed", True)
+        return state is True or (state == "draft" and "draft" in self.document)
+
+    def questions_about(self, column: Mapping[str, Any]) -> list[OpenQuestion]:
+        """The open questions about a column, given as TOML."""
+        return [] if self.is_confirmed(column) else questions_about(column, self.questions)
 
     def require_version(self, version: str) -> None:
         """Refuse a change that was made on an older text.

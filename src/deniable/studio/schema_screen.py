@@ -18,7 +18,6 @@ from deniable.studio.open_questions import (
     gather_rare,
     own_column,
     question_text,
-    questions_about,
 )
 from deniable.studio.rule_words import rule_sentence
 from deniable.studio.schema_file import SchemaFile, without_broken_rules
@@ -138,6 +137,8 @@ def _page(
         "ready": _without_question(columns, file),
         "rows_text": str(_rows_guess(file) or "") if edits.rows is None else edits.rows,
         "rows_guess": _rows_guess(file),
+        "rows_open": file.schema is not None and "rows_max" in file.schema.drafted,
+        "lost_draft": _lost_draft(file),
         "forms": edits.forms,
         "unsaved": unsaved,
         "is_unsaved": bool(unsaved.names(file)),
@@ -273,7 +274,7 @@ def answer(call: Call) -> Reply:
         elif name == "own":
             changes = own_column(column)
         else:
-            changes = apply_answer(name, column, questions_about(column, file.questions))
+            changes = apply_answer(name, column, file.questions_about(column))
         text = file.edited.with_attribute(at, **changes)
         if name == "unit":
             rows = call.form.get("max_rows_per_unit", "1")
@@ -308,10 +309,9 @@ def confirm(call: Call) -> Reply:
             return _Change(text=text, edits=edits, anchor="columns")
         if what == "ready":
             for at, column in enumerate(file.columns):
-                is_open = not column.get("confirmed", True)
-                if is_open and not questions_about(column, file.questions):
+                if not file.is_confirmed(column) and not file.questions_about(column):
                     text = text.with_attribute(at, confirmed=True)
-            if file.schema is not None and not file.schema.rows_max_confirmed:
+            if file.schema is not None and "rows_max" in file.schema.drafted:
                 text = text.with_head(rows_max=_rows_guess(file), rows_max_confirmed=None)
             return _Change(text=text, edits=edits, anchor="columns")
         at = _require_column(call)
@@ -424,8 +424,8 @@ def _require_column(call: Call) -> int:
 def _column_view(at: int, column: dict[str, Any], file: SchemaFile) -> dict[str, Any]:
     """What the row of a column shows."""
     name = str(column.get("name", ""))
-    confirmed = column.get("confirmed", True) is True
-    questions = questions_about(column, file.questions)
+    confirmed = file.is_confirmed(column)
+    questions = file.questions_about(column)
     offered = {each.name for question in questions for each in answers_to(question, column)}
     places = file.edited_attributes
     return {
@@ -435,7 +435,7 @@ def _column_view(at: int, column: dict[str, Any], file: SchemaFile) -> dict[str,
         "summary": summarize(column),
         "missing": [each or "(empty)" for each in column.get("missing", [])],
         "confirmed": confirmed,
-        "drafted": file.schema is not None and file.schema.draft is not None,
+        "drafted": confirmed and column.get("confirmed") == "draft",
         "questions": [
             (question_text(each, column), answers_to(each, column)) for each in questions
         ],
@@ -453,8 +453,11 @@ def _table_questions(file: SchemaFile) -> list[str]:
 
 
 def _without_question(columns: list[dict[str, Any]], file: SchemaFile) -> list[dict[str, Any]]:
-    """The columns that need no look; none if a note is about columns that it does not name."""
-    if any(each.hidden for each in file.questions):
+    """The columns that need no look; none if a note is about columns that it does not name.
+
+    None either if a private draft has lost its cost: no click may declare all of it public.
+    """
+    if any(each.hidden for each in file.questions) or _lost_draft(file):
         return []
     return [each for each in columns if not each["confirmed"] and not each["questions"]]
 
@@ -486,9 +489,14 @@ def _asked_only(file: SchemaFile, question: OpenQuestion) -> list[dict[str, Any]
     return [
         each
         for each in file.columns
-        if each.get("name") in question.columns
-        and questions_about(each, file.questions) == [question]
+        if each.get("name") in question.columns and file.questions_about(each) == [question]
     ]
+
+
+def _lost_draft(file: SchemaFile) -> bool:
+    """Whether a private draft is in use, but the section that states its cost was deleted."""
+    schema = file.schema
+    return schema is not None and schema.draft is None and bool(schema.drafted_privately)
 
 
 def _rows_guess(file: SchemaFile) -> int | None:
@@ -497,7 +505,7 @@ def _rows_guess(file: SchemaFile) -> int | None:
     A round number stands for all numbers of rows between it and the next lower one, 1, 2, 5, 10, …,
     so it does not reveal the exact one, even where it is equal to it.
     """
-    if file.schema is None or file.schema.rows_max_confirmed:
+    if file.schema is None or "rows_max" not in file.schema.drafted:
         return None if file.schema is None else file.schema.rows_max
     return nice_above(file.schema.rows_max)
 
