@@ -2,14 +2,17 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
+from deniable.cli.plan_tables import show_plan
 from deniable.config import Config
 from deniable.pipeline.plan_report import compare_modes, report_plan
 from deniable.pipeline.run_plan import plan_run
 from deniable.privacy.theorems import candidate_cost
 from deniable.privacy.wording import round_up
+from deniable.schema.unmodelled_columns import Identifier
 
 
 def report(schema, records=None, rows=None, **options):
@@ -100,3 +103,21 @@ def test_the_trade_off_is_the_theorem_at_every_t(small_schema):
         for t, cost in enumerate(expected, start=1)
     ]
     assert report(small_schema, k=1)["trade_off"] == []
+
+
+def test_with_a_unit_there_is_no_forecast_but_the_reason(small_schema, capsys):
+    """It was of all 5,000 rows, where the run learns from one row of each of 545 people."""
+    person = Identifier(name="person")
+    schema = replace(small_schema, columns=(person, *small_schema.columns), unit="person")
+    for rows in (None, 5_000):
+        found = report(schema, rows=rows)
+        assert found["forecast"] is None
+        assert 'of each "person" at most one row is used' in found["no_forecast"]
+        assert "Records have one row a person" in found["no_forecast"]
+    show_plan(found, show_all=False)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert found["no_forecast"] in printed
+    assert "Forecast for" not in printed
+    several = report(replace(schema, max_rows_per_unit=3))["no_forecast"]
+    assert "at most 3 rows are used" in several
+    assert "no_forecast" not in report(small_schema)

@@ -39,6 +39,7 @@ def show_plan(report: dict[str, Any], *, caution: str = "", show_all: bool) -> N
         print_wrapped("Noise of every stage, and its cost if it were alone:")
         print_table(_stage_table(report["stages"]))
     _show_forecast(report["forecast"])
+    print_text(*([report["no_forecast"]] if "no_forecast" in report else []))
     if report["threshold"] is not None:
         print_text(
             f"A combination of values is copied only if its noisy count is at least "

@@ -80,10 +80,23 @@ class Forecast:
         }
 
 
+def why_no_forecast(schema: Schema) -> str:
+    """Say why a plan has no forecast, and what records are like; empty if it may have one."""
+    if schema.unit is None:
+        return ""
+    most = schema.max_rows_per_unit
+    those = "one row is" if most == 1 else f"{most} rows are"
+    return (
+        f'No forecast, because the schema names a unit: of each "{schema.unit}" at most {those} '
+        "used, so the run may learn from far fewer rows than the table has, and how many is not "
+        "known here. Records have one row a person: rows of one person do not come back together."
+    )
+
+
 def forecast_run(
     run: RunPlan, schema: Schema, config: Config, *, rows: int | None = None
 ) -> Forecast | None:
-    """Forecast what a run will keep; None without noise, or if the model is not of pairs.
+    """Forecast what a run will keep; None without noise, with a unit, or if there are no pairs.
 
     The distribution of a column's values is not public, so they are assumed to be equally frequent.
     Rare values, and values that never occur, make groups coarser than forecast, or leave some
@@ -98,7 +111,7 @@ def forecast_run(
     if rows is not None and not 1 <= rows <= _MAX_ROWS:
         raise ConfigError(f"--rows {rows}: must lie between 1 and {_MAX_ROWS:,}")
     noise = run.privacy.pairs
-    if noise is None or any(law.name == "exact" for law in noise.values):
+    if noise is None or schema.unit is not None or any(law.name == "exact" for law in noise.values):
         return None
     config = resolve_options(config, schema)
     known = rows or config.rows_max or schema.rows_max

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from deniable.config import Config
-from deniable.pipeline.forecast import forecast_run
+from deniable.pipeline.forecast import forecast_run, why_no_forecast
 from deniable.pipeline.run_plan import RunPlan
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import compose_spends
@@ -39,7 +39,7 @@ def report_plan(
             rest; without it ``records`` and ``trade_off`` are empty.
     """
     forecast = forecast_run(run, schema, config, rows=rows)
-    seeds = run.privacy.seeds
+    seeds, reason = run.privacy.seeds, why_no_forecast(schema)
     return {
         "mode": run.mode,
         "data_use": config.data_use,
@@ -48,6 +48,7 @@ def report_plan(
         "draft": None if run.draft is None else _draft(run.draft, schema),
         "stages": _stages(run, config),
         "forecast": None if forecast is None else forecast.document(),
+        **({"no_forecast": reason} if reason else {}),
         "k": config.k,
         "r": seeds.radius if seeds is not None else None,
         "threshold": config.k + seeds.radius if seeds is not None else None,
