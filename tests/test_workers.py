@@ -11,6 +11,7 @@ from itertools import count, islice
 import numpy as np
 import pytest
 
+from deniable import workers
 from deniable.data.codec import Codec
 from deniable.pipeline import api
 from deniable.release.generation import BLOCK
@@ -144,3 +145,22 @@ def test_freed_memory_is_kept_for_the_next_arrays():
         for each in ("return", "keep")
     )
     assert 10 * kept < returned
+
+
+@pytest.mark.parametrize(
+    ("info", "limit", "free"),
+    [
+        ("MemTotal: 9 kB\nMemAvailable:  7 kB\n", "max\n", 7 * 1024),
+        ("MemAvailable: 7 kB\n", "1000\n", 1000),
+        (None, "1000\n", 1000),
+        (None, None, None),
+    ],
+)
+def test_free_memory_is_the_least_of_what_the_system_states(
+    monkeypatch, tmp_path, info, limit, free
+):
+    for name, text in (("_MEMORY_INFO", info), ("_CONTAINER_LIMIT", limit)):
+        monkeypatch.setattr(workers, name, tmp_path / name)
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    assert workers.free_memory() == free

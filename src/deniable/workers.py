@@ -1,4 +1,4 @@
-"""Long work on one machine: a pool of threads, and a callback that reports progress.
+"""Long work on one machine: a pool of threads, its memory, and a callback that reports progress.
 
 Threads suffice, because NumPy releases the GIL while it computes.
 """
@@ -7,9 +7,14 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+
+# Where Linux states the free memory, and a container its limit.
+_MEMORY_INFO, _CONTAINER_LIMIT = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,6 +37,17 @@ def no_progress(stage: str, done: int, of: int) -> None:
 def count_cores() -> int:
     """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def free_memory() -> int | None:
+    """The bytes that this process can still allocate, by the system or its container; or None."""
+    found = []
+    with suppress(OSError, ValueError):
+        lines = _MEMORY_INFO.read_text(encoding="ascii").splitlines()
+        found += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    with suppress(OSError, ValueError):  # "max" is no number: no limit
+        found.append(int(_CONTAINER_LIMIT.read_text(encoding="ascii")))
+    return min(found, default=None)
 
 
 def keep_freed_memory() -> None:

@@ -10,8 +10,10 @@ import pytest
 import definitions
 from chance import assert_distribution
 from deniable.arrays import CODE
-from deniable.errors import ConfigError, InvariantError, SchemaError
+from deniable.data.complete_records import record_bytes
+from deniable.errors import ConfigError, InvariantError, OutputError, SchemaError
 from deniable.model.bayesian_network import Network
+from deniable.pipeline import api
 from deniable.randomness import Keyed
 from deniable.release import generation
 from deniable.release.generation import (
@@ -292,3 +294,52 @@ def test_fewer_records_than_announced_are_a_bug(small_schema, small_codes):
     records = BrokenRecords(small_codes, len(small_codes) + 1)
     with pytest.raises(InvariantError, match="records were generated"):
         list(decode_blocks(records, small_schema, Keyed(1)))
+
+
+# Memory
+
+
+MANY = 10**12
+
+
+@pytest.mark.parametrize("read", ["generate", "frame", "where"])
+def test_records_that_do_not_fit_into_memory_are_refused_before_one_is_drawn(
+    small_table, small_schema, monkeypatch, read
+):
+    """The kernel killed the process that asked for a million million records."""
+    artefact = api.learn(small_table, small_schema, mode="seedless")
+    ways = {
+        "generate": lambda: artefact.generate(MANY),
+        "frame": lambda: api.generate(artefact, MANY).frame(),
+        "where": lambda: artefact.generate(MANY, where=f"{small_schema.names[0]} = 30"),
+    }
+    monkeypatch.setattr(generation, "free_memory", lambda: 16 * 10**9)
+    size = record_bytes(small_schema.columns)
+    said = rf"1,000,000,000,000 records need about {size} TB of memory, and 16 GB.*write_file"
+    with pytest.raises(OutputError, match=said):
+        ways[read]()
+    few = 100 * size
+    monkeypatch.setattr(generation, "free_memory", lambda: few)
+    assert len(artefact.generate(100)) == 100
+    monkeypatch.setattr(generation, "free_memory", lambda: few - 1)
+    with pytest.raises(OutputError):
+        artefact.generate(100)
+    monkeypatch.setattr(generation, "free_memory", lambda: None)
+    assert len(artefact.generate(100)) == 100
+
+
+def test_the_size_of_a_record_is_that_of_its_frame(small_table, small_schema):
+    """Texts of up to twelve bytes are in their cells, longer ones next to them."""
+    frame = api.learn(small_table, small_schema, mode="seedless").generate(10_000)
+    measured = frame.estimated_size() / len(frame)
+    assert 0.4 * measured < record_bytes(small_schema.columns) < 2.5 * measured
+
+
+def test_another_kind_of_frame_is_a_copy_and_needs_twice_as_much(
+    small_table, small_schema, monkeypatch
+):
+    artefact = api.learn(small_table.to_arrow(), small_schema, mode="seedless")
+    size = 100 * record_bytes(small_schema.columns)
+    monkeypatch.setattr(generation, "free_memory", lambda: 2 * size - 1)
+    with pytest.raises(OutputError):
+        artefact.generate(100)

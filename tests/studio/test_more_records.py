@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 
@@ -66,11 +67,15 @@ def test_a_request_is_the_command_that_is_shown_and_is_checked(released, started
         ({"records": "x"}, "whole number"),
         ({"records": ""}, "whole number"),
         ({"records": "9" * 30}, "whole number"),
+        ({"records": "9" * 12}, "need at least"),
         ({"records": "5", "where": "yeers > 3"}, "did you mean"),
         ({"records": "5", "where": "trade ="}, "expected a value"),
     ],
 )
-def test_what_is_impossible_is_told_at_once_and_not_started(released, started, fields, words):
+def test_what_is_impossible_is_told_at_once_and_not_started(
+    released, started, monkeypatch, fields, words
+):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**9))
     shown = released.post("/more/command", release="out", **fields)
     assert "These records are not possible." in shown
     assert words in shown

@@ -3,6 +3,8 @@
 import html
 import re
 import shlex
+import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -119,6 +121,18 @@ def test_a_run_that_cannot_start_shows_the_form_with_what_was_typed(studio, sent
     assert words in text_of(reply.text)
     assert re.search(r'id="k"[^>]*value="33"', reply.text)
     assert studio.space.store.all() == []
+
+
+@pytest.mark.parametrize(("file_format", "fits"), [("csv", False), ("parquet", True)])
+def test_a_run_that_the_disk_cannot_hold_is_not_started(studio, monkeypatch, file_format, fits):
+    """A record has 72 bytes in memory here: at least 18 in a CSV file, 2 in Parquet."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10_000_000))
+    monkeypatch.setattr(studio.space.control, "begin", lambda _: None)
+    sent = {**GIVEN, "records": "1000000", "format": file_format}
+    reply = studio.client.post("/start", data=sent, follow_redirects=False)
+    assert (reply.status_code != 422) == fits
+    assert ("records need at least" in reply.text) != fits
+    assert bool(studio.space.store.all()) == fits
 
 
 def test_a_schema_that_is_not_confirmed_must_be_accepted(studio, folder):

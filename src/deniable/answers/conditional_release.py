@@ -38,6 +38,7 @@ from deniable.release.atomic_files import (
     staged,
     write_json,
 )
+from deniable.release.generation import collect_records
 from deniable.release.manifest import Certificate
 from deniable.workers import Progress, no_progress
 
@@ -99,7 +100,8 @@ class ConditionalRelease:
 
     def frame(self, *, progress: Progress = no_progress) -> Foreign:
         """Return the records, in the kind of data frame that the artefact's table came in."""
-        return self.artefact.kind.restore(pl.concat(self._frames(progress)))
+        frames, artefact = self._frames(progress), self.artefact
+        return collect_records(frames, self.source.number, artefact.schema, artefact.kind)
 
     def path_of(self, path: str | Path) -> Path:
         """The path that is written: what must not leave has a name that ends in .internal."""

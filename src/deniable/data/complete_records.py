@@ -31,6 +31,9 @@ _UUID_VERSION, _UUID_VARIANTS = "8", "89ab"
 # At most this many identifiers are permuted together.
 _MAX_PERMUTED = 2**31
 
+# Bytes of a cell in memory. A text has its first characters, its length and where the rest is.
+_TEXT_BYTES, _NUMBER_BYTES = 24, 8
+
 
 def released_columns(columns: Sequence[SchemaColumn]) -> tuple[SchemaColumn, ...]:
     """Return the columns of released records: all but the omitted identifiers."""
@@ -95,6 +98,12 @@ def add_unmodelled_columns(
 def record_dtypes(columns: Sequence[SchemaColumn]) -> dict[str, pl.DataType]:
     """Return the polars type of each column of released records."""
     return {column.name: column_dtype(column, columns) for column in released_columns(columns)}
+
+
+def record_bytes(columns: Sequence[SchemaColumn]) -> int:
+    """Estimate the size of a released record in memory; in a CSV file it is of the same order."""
+    dtypes = record_dtypes(columns).values()
+    return sum(_TEXT_BYTES if dtype == pl.String else _NUMBER_BYTES for dtype in dtypes)
 
 
 def column_dtype(column: SchemaColumn, columns: Sequence[SchemaColumn]) -> pl.DataType:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from deniable.arrays import CODE
@@ -56,6 +55,7 @@ from deniable.release.atomic_files import (
 from deniable.release.generation import (
     GeneratedRecords,
     always_feasible,
+    collect_records,
     decode_blocks,
 )
 from deniable.release.manifest import (
@@ -190,6 +190,9 @@ class Artefact:
             key: Same key, same records, whatever the number of workers; None: a fresh key.
             workers: Threads; None: one for each core.
             request: What the records are drawn given; see ``ConditionalRequest``.
+
+        Raises:
+            OutputError: They do not fit into free memory.
         """
         if any(value is not None for value in request.values()):
             from deniable.answers.conditional_release import generate_conditional  # a higher layer
@@ -199,7 +202,8 @@ class Artefact:
         require_record_count(records)
         randomness = Keyed.fresh() if key is None else Keyed(key)
         generated = self.records(records or 0, randomness, workers=workers)
-        return self.kind.restore(pl.concat(decode_blocks(generated, self.schema, randomness)))
+        frames = decode_blocks(generated, self.schema, randomness)
+        return collect_records(frames, generated.number, self.schema, self.kind)
 
     def query(
         self,

@@ -14,16 +14,24 @@ import polars as pl
 
 from deniable.arrays import Codes, Indices, Mask
 from deniable.data.codec import Codec
-from deniable.data.complete_records import decode_records
+from deniable.data.complete_records import decode_records, record_bytes
+from deniable.data.dataframes import Foreign, FrameKind, PolarsKind
 from deniable.data.spooled_codes import CodeSpool, row_batches
-from deniable.errors import InvariantError, SchemaError
+from deniable.errors import InvariantError, OutputError, SchemaError
 from deniable.model.bayesian_network import DrawMethod, Network, empty_codes
 from deniable.privacy.plan import require_record_count
 from deniable.randomness import Randomness, Rng
 from deniable.release.prefix_distribution import PrefixDistribution
 from deniable.schema.pair_masks import PairMasks, allowed_codes, contradictions
 from deniable.schema.schema import Schema
-from deniable.workers import Progress, count_cores, keep_freed_memory, map_in_order, no_progress
+from deniable.workers import (
+    Progress,
+    count_cores,
+    free_memory,
+    keep_freed_memory,
+    map_in_order,
+    no_progress,
+)
 
 # The kernel of a block: from its number to the records it releases.
 Kernel = Callable[[int], Codes]
@@ -255,6 +263,45 @@ def draw_seedless(
     records = empty_codes(number, network.attributes)
     network.draw(records, rng, kept=0, method=method)
     return records
+
+
+def collect_records(
+    frames: Iterable[pl.DataFrame], number: int, schema: Schema, kind: FrameKind
+) -> Foreign:
+    """Collect decoded records in one data frame; refuse, before one is drawn, what does not fit.
+
+    Args:
+        frames: The records, block by block; drawn when they are read.
+        number: Their number.
+        schema: Their schema.
+        kind: The kind of data frame. Others than polars are copied from it.
+
+    Raises:
+        OutputError: The free memory is too small.
+    """
+    copies = 1 if isinstance(kind, PolarsKind) else 2
+    needed, free = copies * number * record_bytes(schema.columns), free_memory()
+    if free is not None and needed > free:
+        raise OutputError(
+            f"{number:,} records need about {format_size(needed)} of memory, and "
+            f"{format_size(free)} are free. Write them to a file, which takes no more memory for "
+            "more records: deniable generate ARTEFACT --records N --out FILE, or in Python "
+            'dn.generate(artefact, records).write_file("records.parquet")'
+        )
+    return kind.restore(pl.concat(frames))
+
+
+def format_size(number: int) -> str:
+    """A number of bytes in words.
+
+    >>> format_size(40), format_size(24_000_000_000_000)
+    ('40 bytes', '24 TB')
+    """
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if number < 1000 or unit == "TB":
+            break
+        number = round(number / 1000)
+    return f"{number:,} {unit}"
 
 
 def decode_blocks(

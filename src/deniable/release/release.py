@@ -30,7 +30,7 @@ from deniable.release.atomic_files import (
     write_files,
     write_json,
 )
-from deniable.release.generation import BlockRecords, KeptRecords, decode_blocks
+from deniable.release.generation import BlockRecords, KeptRecords, collect_records, decode_blocks
 from deniable.release.manifest import Certificate
 from deniable.release.record_parts import PartDecoder, PartWriter, collect_parts, count_parts
 from deniable.schema.schema import Schema
@@ -95,7 +95,7 @@ class Release:
             and (frame := self.engine.frame(*self._part_kernel())) is not None
         ):
             return frame
-        return self.kind.restore(pl.concat(self.decoded(progress)))
+        return collect_records(self.decoded(progress), self.encoded.number, self.schema, self.kind)
 
     def write(
         self,

@@ -14,6 +14,7 @@ from deniable.studio.checked_files import is_unchanged
 from deniable.studio.equivalent_command import generate_command, paste_text, verify_command
 from deniable.studio.plan_form import MAX_RECORDS
 from deniable.studio.release_view import ReleaseView, read_release
+from deniable.studio.root_folder import require_disk_space
 from deniable.studio.run_screen import failure_message
 from deniable.studio.run_store import RunRecord, Step
 from deniable.studio.workspace import Call, Page, Redirect, Reply, Workspace, address
@@ -88,16 +89,19 @@ def _commands(
     Raises:
         ConfigError: There is no artefact, the number is none, or the condition does not fit the
             schema.
+        OutputError: The records do not fit on the disk.
     """
     if not release.artefact:
         raise ConfigError("this mode keeps no artefact: more records need another run")
     records = _number(given.get("records", DEFAULT_RECORDS))
+    schema = Schema.read(call.space.root.locate(f"{release.artefact}/schema.toml"))
     where = " ".join(given.get("where", "").split())
     if where:
-        schema = Schema.read(call.space.root.locate(f"{release.artefact}/schema.toml"))
         RecordCondition.parse(where, schema)
-    suffix = ".parquet" if given.get("format") == "parquet" else ".csv"
-    out = records_path(call, release.path, suffix)
+    file_format = "parquet" if given.get("format") == "parquet" else "csv"
+    root = call.space.root.path
+    require_disk_space(root, schema, records=int(records), file_format=file_format)
+    out = records_path(call, release.path, f".{file_format}")
     make = generate_command(release.artefact, out=out, records=records, where=where)
     return out, make, verify_command(out, artefact=release.artefact)
 

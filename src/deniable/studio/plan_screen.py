@@ -18,7 +18,7 @@ from deniable.studio.equivalent_command import (
 )
 from deniable.studio.plan_consequences import Consequences, consequences
 from deniable.studio.plan_form import SLIDERS, PlanForm, nearest_position
-from deniable.studio.root_folder import RootFolder
+from deniable.studio.root_folder import RootFolder, require_disk_space
 from deniable.studio.run_store import Step
 from deniable.studio.spent_budget import cost_text, spent_before
 from deniable.studio.stage_words import findings, is_in_rows
@@ -118,6 +118,7 @@ def _start(call: Call) -> Reply:
         )
     out = given.get("out", "").strip() or release_path(root, table, used_names(call))
     out = free_folder(call, out)
+    require_disk_space(root.path, schema, records=form.records, file_format=form.file_format)
     spent = spent_before(call.space, table, given.get("schema", ""), schema.draft)
     if spent.spendings and "spend_more" not in given:
         raise ConfigError(

@@ -2,13 +2,17 @@
 
 import os
 import re
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from deniable.errors import ConfigError, DataError
+from deniable.data.complete_records import record_bytes
+from deniable.errors import ConfigError, DataError, OutputError
+from deniable.release.generation import format_size
+from deniable.schema.schema import Schema
 
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 STATE_FOLDER = ".deniable-studio"
@@ -19,6 +23,8 @@ _MAX_SEARCHED = 200
 # How a manifest of ours begins, and the bytes that are read to see it.
 _MANIFEST = re.compile(rb'\s*\{\s*"format":\s*"deniable manifest ')
 _MANIFEST_START = 2**8
+# How much larger a record may be in memory than in a file; no file is smaller than that.
+_MEMORY_PER_FILE_BYTE = {"csv": 4, "parquet": 32}
 
 
 class PathError(DataError):
@@ -221,3 +227,18 @@ def _open_without_links(name: str, flags: int, parent: int, shown: str) -> int:
         raise
     except OSError:
         raise PathError(f"{shown} is a link, or not a folder; links are not followed") from None
+
+
+def require_disk_space(root: Path, schema: Schema, *, records: int, file_format: str) -> None:
+    """Refuse more records than the disk of the root holds; nothing is written to find out.
+
+    Raises:
+        OutputError: Even a low estimate of the file is larger than what is free.
+    """
+    needed = records * record_bytes(schema.columns) // _MEMORY_PER_FILE_BYTE[file_format]
+    free = shutil.disk_usage(root).free
+    if needed > free:
+        raise OutputError(
+            f"{records:,} records need at least {format_size(needed)} of disk, and "
+            f"{format_size(free)} are free: ask for fewer records, or free some space"
+        )
