@@ -58,6 +58,34 @@ def test_init_drafts_a_schema_that_reads_the_table_and_is_refused_until_confirme
     )
 
 
+def test_a_table_without_a_header_line_comes_back_without_one(run, table):
+    """It is drafted, learnt, verified and compared; its columns have the schema's names."""
+    header, rows = table.read_text().split("\n", maxsplit=1)
+    Path("rows.csv").write_text(rows)
+    code, _, error = run("init", "rows.csv")
+    assert (code, "is the header line missing?" in error) == (2, True)
+    assert not any(cell in error for cell in rows.split("\n")[0].split(",") if len(cell) > 2)
+    assert run("init", "rows.csv", "--no-header", "--quiet")[0] == 0
+    text = Path("schema.toml").read_text().replace("column_1", "age")
+    Path("schema.toml").write_text(text)
+    options = ("--schema", "schema.toml", "--records", 60, "--accept-drafted-schema", "--quiet")
+    assert run("synthesize", "rows.csv", *options, "--out", "o", "--epsilon", 5)[0] == 0
+    lines = Path("o/synthetic.csv").read_text().splitlines()
+    assert len(lines) == 60
+    assert lines[0].count(",") == header.count(",")
+    assert run("verify", "o", "--against", "rows.csv")[0] == 0
+    generate = ("generate", "o/artefact", "--records", 70, "--out", "more.csv", "--quiet")
+    assert run(*generate)[0] == 0
+    for artefact in ((), ("--artefact", "o/artefact")):
+        assert run("verify", "more.csv", *artefact)[0] == 0
+    Path("more.csv").write_text("\n".join(Path("more.csv").read_text().split("\n")[1:]))
+    assert run("verify", "more.csv")[0] == 1
+    compare = ("evaluate", "rows.csv", "o/synthetic.csv", "--schema", "schema.toml")
+    assert run(*compare, "--out", "report", "--quiet")[0] == 0
+    assert run("init", table, "--header", "--out", "named.toml", "--quiet")[0] == 0
+    assert "header" not in Schema.read("named.toml").text()
+
+
 def test_init_prints_ten_notes_and_all_of_them_on_request(run, tmp_path):
     """Each column has its own number of rare values, and so its own note."""
     columns = {f"c{j}": [f"w{min(r, 20 + j)}" for r in range(120)] for j in range(12)}

@@ -177,6 +177,7 @@ def test_a_short_record_is_found_among_quoted_ones(tmp_path):
         ("", "t.csv or its first line is empty"),
         ("\n17,cook\n", "its first line is"),
         ("age,job,age\n17,cook,17\n", "columns 1, 3 of t.csv have the same name"),
+        ("age,job,age\n17,cook,17\n", "init --no-header"),
         ("age\n17\n", 't.csv has no column "job"'),
         ("age,job,pay\n17,cook,3\n", 'does not describe column "pay" of t.csv'),
         ("SECRET,17\nSECRET,18\n", "Is its header line missing"),
@@ -396,3 +397,53 @@ def test_the_code_of_a_cell_does_not_depend_on_the_pass(tmp_path, cell, missing)
 
 def test_a_stored_index_of_pandas_is_skipped(tmp_path):
     assert read(tmp_path, "__index_level_0__,age,job\nany,17,cook\n") == [[0, 0]]
+
+
+# without a header line
+
+PLAIN = Schema((AGE, JOB), header=False)
+KEYED = Schema((AGE, Identifier(name="key", release="omit"), JOB), header=False)
+
+
+@pytest.mark.parametrize(
+    ("schema", "content"),
+    [
+        (PLAIN, "17,cook\n96,nurse\n"),
+        (PLAIN, "\ufeff17,cook\r\n96,nurse\r\n"),
+        (PLAIN, '"17","cook"\n96,"nurse"'),
+        (KEYED, "17,a,cook\n96,b,nurse\n"),
+        (KEYED, "17,cook\n96,nurse\n"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_without_a_header_line_every_line_is_a_record(tmp_path, schema, content, suffix):
+    """Records lack the columns that are left out."""
+    path = tmp_path / f"t{suffix}"
+    path.write_bytes(gzip.compress(content.encode()) if suffix == ".csv.gz" else content.encode())
+    assert read_csv(path, Codec(schema)).codes.tolist() == [[0, 0], [79, 1]]
+
+
+def test_an_empty_file_without_a_header_line_has_no_records(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"")
+    assert read_csv(path, Codec(PLAIN)).codes.tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("17,cook\n18\n", "line 2 of t.csv has 1 cell where the table has 2"),
+        ("17,cook,1\n", "line 1 of t.csv has 3 cells where the table has 2"),
+        ("\n17,cook\n", "line 1 of t.csv is blank"),
+        ("age,job\n17,cook\n", 'column "age", line 1'),
+        ("17,cook\n17,smith\n", 'column "job", line 2'),
+        ('17,cook\n"1\n7",cook\n17,smith\n', 'column "job", line 4'),
+    ],
+)
+def test_faults_of_a_file_without_a_header_line_are_found_by_line(tmp_path, content, message):
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    with pytest.raises(DataError) as caught:
+        read_csv(path, Codec(PLAIN))
+    assert message in str(caught.value)
+    assert "smith" not in str(caught.value)

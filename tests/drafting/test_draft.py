@@ -332,3 +332,66 @@ def test_a_large_delta_of_a_private_draft_must_be_accepted():
         draft_schema(table, draft_epsilon=1.0, draft_delta=0.01)
     draft = draft_schema(table, draft_epsilon=1.0, draft_delta=0.01, accept_large_delta=True)
     assert draft.cost.delta == 0.01
+
+
+# Tables without a header line: the first person's cells would be the names of columns.
+PERSONS = "34,Utrecht,2.5,yes\n41,Zwolle,1.25,no\n52,Utrecht,3.5,yes\n34,Zwolle,2.5,no\n"
+TOWNS = "a1,Utrecht,farmer\na2,Utrecht,baker\na3,Zwolle,farmer\n"
+
+
+@pytest.mark.parametrize("content", [PERSONS, TOWNS, "2020-01-31\n2020-02-01\n", "7\n8\n"])
+def test_a_missing_header_line_is_asked_about_and_no_cell_is_shown(tmp_path, content):
+    path = tmp_path / "t.csv"
+    path.write_text(content * 3)
+    with pytest.raises(DataError, match="is the header line missing") as caught:
+        draft_schema(path)
+    cells = content.replace("\n", ",").split(",")
+    assert not any(cell in str(caught.value) for cell in cells if len(cell) > 2)
+    names = [draft.name for draft in draft_schema(path, header=True).attributes]
+    assert names == cells[: len(names)]
+    draft = draft_schema(path, header=False)
+    assert [each.name for each in draft.attributes] == [
+        f"column_{i + 1}" for i in range(len(names))
+    ]
+    assert not tomllib.loads(draft.text)["header"]
+
+
+def test_a_private_draft_judges_the_first_line_alone(tmp_path):
+    path = tmp_path / "t.csv"
+    private = {"draft_epsilon": 1.0, "noise": Keyed(1)}
+    path.write_text(TOWNS)
+    assert "Utrecht" in draft_schema(path, **private).text, "what occurs is an exact answer"
+    path.write_text("34,Utrecht,2.5,yes,no\n" * 2)
+    with pytest.raises(DataError, match="is the header line missing"):
+        draft_schema(path, **private)
+    with pytest.raises(DataError, match="is the header line missing"):
+        draft_schema(path)
+    text = draft_schema(path, header=False, **private).text
+    assert "header = false" in text
+    assert "column_5" in text
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("a" * 101 + ",b", "the name of column 1 has more than 100 characters"),
+        ("a,b,a", "columns 1, 3 of t.csv have the same name"),
+        ("a,,b", "column 2 of t.csv has no name"),
+    ],
+)
+def test_names_that_are_too_long_repeated_or_empty_are_asked_about_by_position(
+    tmp_path, header, message
+):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{header}\n" + "x,y,z\n"[: 2 * header.count(",") + 1] + "\n")
+    for options in ({}, {"draft_epsilon": 1.0, "noise": Keyed(1)}):
+        with pytest.raises(DataError, match=message) as caught:
+            draft_schema(path, **options)
+        assert "--no-header" in str(caught.value)
+        assert "aaa" not in str(caught.value)
+
+
+def test_only_csv_files_lack_a_header_line():
+    with pytest.raises(ConfigError, match="only for CSV"):
+        draft_schema(pl.DataFrame({"2020": [1, 2]}), header=False)
+    assert draft_schema(pl.DataFrame({"2020": [1, 2], "2021": [1, 2]}, strict=False)).attributes

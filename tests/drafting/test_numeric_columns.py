@@ -108,6 +108,12 @@ def test_counts_of_cells_are_no_codes_whatever_their_header(name, rows):
     assert draft_column([str(x) for x in counts], name).kind == "integer"
 
 
+def test_a_few_amounts_of_few_people_are_no_list():
+    """A loss that few people have: 0 in most rows, 40 other numbers in a row or two each."""
+    amounts = RNG.choice(np.arange(200, 4_000), 40, replace=False)
+    assert draft_column([*np.zeros(3_000, dtype=int), *amounts, *amounts]).kind == "integer"
+
+
 def test_a_header_alone_lists_no_rare_number():
     ages = [*range(1, 14)] * 20
     assert draft_column([str(x) for x in ages], "occ_code").kind == "ordered"

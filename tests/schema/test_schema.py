@@ -152,7 +152,7 @@ def test_a_byte_order_mark_is_ignored(tmp_path):
         ("format = 1", "describes no column"),
         ("format = 1\nname = \n", r"invalid TOML: .*line 2"),
         ("format = 1\nrow_max = 3", 'unknown key "row_max"; did you mean "rows_max"'),
-        ("format = 1\nzzz = 3", 'unknown key "zzz"; known keys: format, rows_max, rows_max_'),
+        ("format = 1\nzzz = 3", 'unknown key "zzz"; known keys: format, header, rows_max, '),
         ("unit = 'id'\n" + schema_with(""), 'unit = "id": unit must name a column of the schema'),
         ("unit = 3\n" + schema_with(""), "unit = 3: unit must name a column of the schema"),
         ("unit = 'x'\n" + schema_with("missing = ['']"), "could not be assigned to a person"),

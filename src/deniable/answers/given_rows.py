@@ -162,7 +162,7 @@ def _open(source: object, schema: Schema) -> tuple[pl.LazyFrame, CellSource]:
             frame = pl.scan_parquet(path, glob=False)
             _require_known(frame.collect_schema().names(), schema, path.name)
         return frame, CellSource(table_name=path.name)
-    file = CsvFile.open(path)
+    file = CsvFile.open_described(path, schema)
     _require_known(file.names, schema, path.name)
     file.require_full_records()
     source_of_cells = CellSource(

@@ -37,7 +37,7 @@ def check_regenerated(
         if not exact:
             why = "the artefact, the manifest's key and what was given generate another file"
             require(file.suffix == ".parquet", why)
-            require_same_file(file, again, writer=parameters.get("writer"))
+            require_same_file(file, again, artefact.schema, writer=parameters.get("writer"))
     if "inference" in parameters:
         same = parameters["inference"] == tally.document()
         require(same, "the manifest states another error of inference")

@@ -13,6 +13,7 @@ from deniable.cli.options import (
     DraftEpsilon,
     DraftProfile,
     FileFormat,
+    HeaderLine,
     Json,
     Key,
     LargeDelta,
@@ -25,6 +26,7 @@ from deniable.cli.options import (
     RowsPerUnit,
     Runs,
     SchemaPath,
+    SdvMetadata,
     TableFile,
     TablePath,
     TableRows,
@@ -103,9 +105,8 @@ def init(
     unit: UnitColumn = None,
     max_rows_per_unit: RowsPerUnit = None,
     profile: DraftProfile = "default",
-    sdv: Annotated[
-        Path | None, typer.Option(help="SDV metadata (JSON, V1) to take the types from.")
-    ] = None,
+    header: HeaderLine = None,
+    sdv: SdvMetadata = None,
     show_all: Annotated[
         bool, typer.Option("--all", help="Show all notes, not only the most important.")
     ] = False,
@@ -133,6 +134,7 @@ def init(
             unit=unit,
             max_rows_per_unit=max_rows_per_unit or (None if unit is None else 1),
             profile=profile,
+            header=header,
             progress=progress,
         )
     text = draft.text if sdv is None else merge_sdv(read_sdv(sdv), draft.text).text()

@@ -239,6 +239,17 @@ DraftProfile = Annotated[
     Profile,
     typer.Option("--profile", help="paper: with buckets, which the paper's estimators read."),
 ]
+HeaderLine = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of a CSV file holds the names of its columns.",
+        show_default=False,
+    ),
+]
+SdvMetadata = Annotated[
+    Path | None, typer.Option("--sdv", help="SDV metadata (JSON, V1) to take the types from.")
+]
 RowsPerUnit = Annotated[
     int | None,
     typer.Option(

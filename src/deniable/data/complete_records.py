@@ -23,6 +23,7 @@ from deniable.schema.unmodelled_columns import (
     SchemaColumn,
     has_whole_numbers,
     in_order_of_computation,
+    released_columns,
 )
 from deniable.schema.value_map import ValueMap
 
@@ -33,15 +34,6 @@ _MAX_PERMUTED = 2**31
 
 # Bytes of a cell in memory. A text has its first characters, its length and where the rest is.
 _TEXT_BYTES, _NUMBER_BYTES = 24, 8
-
-
-def released_columns(columns: Sequence[SchemaColumn]) -> tuple[SchemaColumn, ...]:
-    """Return the columns of released records: all but the omitted identifiers."""
-    return tuple(
-        column
-        for column in columns
-        if not (isinstance(column, Identifier) and column.release == "omit")
-    )
 
 
 def decode_records(

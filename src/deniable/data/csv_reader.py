@@ -1,4 +1,4 @@
-"""Read a CSV file: commas, a header line, RFC 4180 quoting, UTF-8, optionally gzip.
+"""Read a CSV file: commas, a header line or none, RFC 4180 quoting, UTF-8, optionally gzip.
 
 polars first reads every column with the type of its attribute. If that fails, the file is read
 again as text, to find every fault. The slower csv module counts cells and lines where needed.
@@ -32,8 +32,13 @@ from deniable.data.polars_errors import POLARS_ERRORS, polars_errors_as
 from deniable.errors import DataError
 from deniable.files import require_regular_file
 from deniable.schema.attribute import Attribute, summarize_values
-from deniable.schema.unmodelled_columns import SchemaColumn
+from deniable.schema.schema import Schema
+from deniable.schema.unmodelled_columns import SchemaColumn, released_columns
 
+_FIRST_RECORD = (
+    "(If the first line is a record, the header line is missing: draft a schema with init "
+    "--no-header.)"
+)
 _GZIP_ERRORS = (gzip.BadGzipFile, zlib.error, EOFError)
 
 # Bytes that are checked together.
@@ -47,10 +52,17 @@ _AFTER_CLOSING = np.frombuffer(b',\r\n"', dtype=np.uint8)
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A CSV file that exists and has a header line."""
+    """A CSV file that exists, and the names of its columns.
+
+    Attributes:
+        path: The file.
+        names: The names of its columns: its first line, if it has a header line.
+        has_header: Whether it has one.
+    """
 
     path: Path
     names: tuple[str, ...]
+    has_header: bool = True
 
     @classmethod
     def open(cls, path: Path) -> "CsvFile":
@@ -66,24 +78,56 @@ class CsvFile:
         if "" in names:
             raise DataError(
                 f"column {names.index('') + 1} of {path.name} has no name. Name it, or remove it: "
-                "the header may end in a comma, or pandas may have written its index."
+                "the header may end in a comma, or pandas may have written its index. "
+                f"{_FIRST_RECORD}"
             )
         if duplicates := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
             numbers = [i + 1 for i, name in enumerate(names) if name == duplicates[0]]
             raise DataError(
                 f"columns {summarize_values(numbers)} of {path.name} have the same name. Rename or "
-                "remove all but one. (If the first line is a record, add a header line above it.)"
+                f"remove all but one. {_FIRST_RECORD}"
             )
         return cls(path, names)
 
+    @classmethod
+    def open_without_header(cls, path: Path) -> "CsvFile":
+        """Open a file without a header line; its columns become column_1 and so on.
+
+        Raises:
+            DataError: The file cannot be read.
+        """
+        require_regular_file(path, DataError)
+        first = next((cells for _, cells in _iter_records(path)), [])
+        return cls(path, tuple(f"column_{i + 1}" for i in range(len(first))), has_header=False)
+
+    @classmethod
+    def open_described(cls, path: Path, schema: Schema) -> "CsvFile":
+        """Open a file of a table that a schema describes, or of records of one.
+
+        Without a header line the columns are those of the schema, in their order; records do not
+        have all of them.
+
+        Raises:
+            DataError: See ``open``.
+        """
+        if schema.header:
+            return cls.open(path)
+        every, released = (
+            tuple(column.name for column in columns)
+            for columns in (schema.columns, released_columns(schema.columns))
+        )
+        width = len(cls.open_without_header(path).names)
+        return cls(path, released if width == len(released) else every, has_header=False)
+
     @property
     def has_records(self) -> bool:
-        """Whether a record follows the header."""
-        return next(islice(_iter_records(self.path), 1, None), None) is not None
+        """Whether the file has a record."""
+        records = islice(_iter_records(self.path), int(self.has_header), None)
+        return next(records, None) is not None
 
     @cached_property
     def has_full_lines(self) -> bool:
-        """Whether every line is one record with one cell per column; header included.
+        """Whether every line is one record with one cell per column; a header included.
 
         False where bytes alone cannot tell, as with a line break in a quoted cell.
         """
@@ -98,17 +142,20 @@ class CsvFile:
 
         The header is skipped: polars and the csv module disagree about quotes in names.
         """
+        types = {name: dtypes.get(name, pl.String()) for name in self.names}
+        if not self.has_header and not self.has_records:
+            return pl.LazyFrame(schema=types)  # polars takes an empty file for a broken one
         return pl.scan_csv(
             self.path,
             has_header=False,
-            skip_rows=1,
-            schema={name: dtypes.get(name, pl.String()) for name in self.names},
+            skip_rows=int(self.has_header),
+            schema=types,
             empty_string_is_null=False,
             glob=False,
         )
 
     def require_full_records(self) -> None:
-        """Raise an error unless every record has as many cells as the header.
+        """Raise an error unless every record has as many cells as there are columns.
 
         polars does not report them all: it pads short records with empty cells, and ignores the
         surplus cells of a long one if a column, such as an identifier, is not read.
@@ -125,10 +172,12 @@ class CsvFile:
             return
         line, count = mismatched[0]
         cells = "1 cell" if count == 1 else f"{count} cells"
-        fault = f"has {cells} where the header has {width}" if count else "is blank"
+        expected = "the header has" if self.has_header else "the table has"
+        fault = f"has {cells} where {expected} {width}" if count else "is blank"
         affected = count_affected(len(mismatched), "record", one="does", several="do")
         raise DataError(
-            f"line {line:,} of {self.path.name} {fault}. {affected} not match the header. Quote "
+            f"line {line:,} of {self.path.name} {fault}. {affected} not match "
+            f"{'the header' if self.has_header else 'its columns'}. Quote "
             "cells that contain a comma or a line break, and remove blank or broken lines, and "
             "commas at the end of lines."
         )
@@ -136,9 +185,10 @@ class CsvFile:
     def line_numbers(self, rows: Sequence[int]) -> list[int]:
         """Return the line numbers on which the records at ``rows`` begin."""
         if self.has_full_lines:
-            return [row + 2 for row in rows]
+            return [row + 1 + self.has_header for row in rows]
         wanted = set(rows)
-        records = enumerate(islice(_iter_records(self.path), 1, max(rows) + 2))
+        first = int(self.has_header)
+        records = enumerate(islice(_iter_records(self.path), first, first + max(rows) + 1))
         line_of = {row: line for row, (line, _) in records if row in wanted}
         return [line_of[row] for row in rows]
 
@@ -149,7 +199,7 @@ def read_csv(path: Path, codec: Codec) -> EncodedTable:
     Raises:
         DataError: The file cannot be read, is not CSV, or does not match the schema.
     """
-    file = CsvFile.open(path)
+    file = CsvFile.open_described(path, codec.schema)
     require_columns(codec.columns, file.names, table_name=path.name)
     source = CellSource(
         table_name=path.name, origin="csv", record_noun="line", record_numbers=file.line_numbers

@@ -18,7 +18,7 @@ from polars.io.plugins import register_io_source
 from deniable.arrays import Codes, Counts
 from deniable.data.batches import AdjustedCounts
 from deniable.data.codec import CellSource, Codec, EncodedTable, encode_cells
-from deniable.data.complete_records import format_csv_cells, record_dtypes, released_columns
+from deniable.data.complete_records import format_csv_cells, record_dtypes
 from deniable.data.csv_reader import read_csv
 from deniable.data.dataframes import UNNAMED_TABLE, FrameKind, PolarsKind, import_frame
 from deniable.data.part_files import list_parts, read_parts
@@ -26,6 +26,7 @@ from deniable.data.polars_errors import POLARS_ERRORS, polars_errors_as
 from deniable.errors import DataError, InputError, OutputError
 from deniable.files import require_regular_file
 from deniable.schema.schema import Schema
+from deniable.schema.unmodelled_columns import released_columns
 
 FileFormat = Literal[".csv", ".csv.gz", ".parquet"]
 
@@ -175,9 +176,12 @@ def write_table(
         texts = records.with_columns(map(format_csv_cells, released_columns(schema.columns)))
         compression = "gzip" if file_format == ".csv.gz" else "uncompressed"
         # Readers drop one byte order mark. If the first name begins with one, another precedes it.
-        bom = next(iter(record_dtypes(schema.columns)), "").startswith(_BYTE_ORDER_MARK)
+        first = next(iter(record_dtypes(schema.columns)), "") if schema.header else ""
+        bom = first.startswith(_BYTE_ORDER_MARK)
         # The format was given: the file name may end differently.
-        sink_csv = partial(texts.sink_csv, path, check_extension=False)
+        sink_csv = partial(
+            texts.sink_csv, path, check_extension=False, include_header=schema.header
+        )
         write = partial(sink_csv, compression=compression, include_bom=bom)
     with sink.running(write):
         for frame in _in_equal_slices(frames):

@@ -126,6 +126,11 @@ def classify_columns(columns: Sequence[pl.Series]) -> list[CellClasses]:
     return np.split(classify_cells(texts), ends)
 
 
+def is_value_class(name: str) -> bool:
+    """Whether the texts of a class are numbers or dates."""
+    return name.startswith(("bit", "point", "decimals", "long", "zeros", "date"))
+
+
 def _class_masks(cells: pl.Series) -> Iterator[tuple[str, Mask]]:
     """Yield classes with masks of their cells; the last class that matches a cell wins."""
     yield from _date_masks(cells, _DATE_SHAPE, DATE_FORMATS, "date", pl.Date())

@@ -19,6 +19,7 @@ from deniable.data.declared_columns import PANDAS_INDEX
 from deniable.data.partition import choose_rows_per_unit
 from deniable.data.polars_errors import polars_errors_as
 from deniable.data.table_io import infer_format
+from deniable.drafting.cell_patterns import CLASS_NAMES, classify_cells, is_value_class
 from deniable.drafting.cell_texts import CountedTexts, count_texts
 from deniable.drafting.frame_columns import arrow_columns, pandas_columns
 from deniable.drafting.unit_numbers import number_units
@@ -29,6 +30,10 @@ from deniable.workers import Progress, no_progress
 
 # Name of the row number column; no column of a table has it.
 _ROW_INDEX = "\0row"
+
+# A longer name, or so many names that are numbers or values of their columns, may be cells.
+_MAX_NAME_LENGTH = 100
+_MIN_NAMES_LIKE_CELLS = 2
 
 # Columns are read in groups of at most this many cells; a column is never split.
 _MAX_CELLS_IN_MEMORY = 20_000_000
@@ -75,6 +80,7 @@ class OpenedTable:
         frame: The rows.
         is_file: Whether it is read from a file.
         is_csv: Whether that is a CSV file.
+        has_header: Whether that file has a header line.
         kept: Mask of the rows to read; None for all rows.
     """
 
@@ -83,6 +89,7 @@ class OpenedTable:
     frame: pl.LazyFrame = field(repr=False)
     is_file: bool = False
     is_csv: bool = False
+    has_header: bool = True
     kept: Mask | None = field(default=None, repr=False)
 
     @property
@@ -103,6 +110,36 @@ class OpenedTable:
         if not columns[0].rows:
             raise DataError(f"{self.label} has no records: nothing to draft from")
         return columns
+
+    def require_header(self, columns: Sequence[ColumnProfile] = ()) -> None:
+        """Ask whether the header line is missing, if the names of a CSV file look like a record.
+
+        Args:
+            columns: The profiles of the columns, to look for the names among the values. What
+                occurs is an exact answer: without them the line alone is judged, more strictly.
+
+        Raises:
+            DataError: The names are like cells. The message shows none, as they may be cells.
+        """
+        classes = classify_cells(pl.Series(self.names, dtype=pl.String))
+        values = sum(is_value_class(CLASS_NAMES[each]) for each in classes.tolist())
+        among = [column for column in columns if column.name in column.values]
+        long = [at for at, name in enumerate(self.names) if len(name) > _MAX_NAME_LENGTH]
+        if 2 * values > len(self.names):
+            reason = "most of its names are numbers or dates"
+        elif not columns and values >= _MIN_NAMES_LIKE_CELLS:
+            reason = "two or more of its names are numbers or dates"
+        elif len(among) >= _MIN_NAMES_LIKE_CELLS:
+            reason = "two or more of its names are values of their columns, too"
+        elif long:
+            reason = f"the name of column {long[0] + 1} has more than {_MAX_NAME_LENGTH} characters"
+        else:
+            return
+        raise DataError(
+            f"{self.label}: is the header line missing? In the first line, {reason}. If it is a "
+            "record, use --no-header; if it holds the names of the columns, use --header (in "
+            "Python, header=False or header=True), or write better names into the file."
+        )
 
     def read_texts(self, progress: Progress = no_progress) -> list[CountedTexts]:
         """Read all columns and count their cells as texts; a table without rows is accepted.
@@ -168,7 +205,7 @@ class OpenedTable:
                 progress("read columns", at, len(wanted))  # the caller has looked at it
 
 
-def open_table(source: object, *, private: bool = False) -> OpenedTable:
+def open_table(source: object, *, private: bool = False, header: bool | None = None) -> OpenedTable:
     """Open a table.
 
     Args:
@@ -176,14 +213,18 @@ def open_table(source: object, *, private: bool = False) -> OpenedTable:
             DataFrame or LazyFrame, an Arrow Table.
         private: Open it for a private draft: no fact that one row may change, such as a column of
             mixed types or a stored pandas index, is refused or shows.
+        header: Whether a CSV file has a header line, if that is known: see ``require_header``.
 
     Raises:
         DataError: The source is not a table, or cannot be read.
+        ConfigError: It is said to have no header line, and is no CSV file.
     """
     if isinstance(source, str | Path):
-        opened = _open_file(Path(source))
+        opened = _open_file(Path(source), has_header=header is not False)
     else:
         opened = _open_frame(UNNAMED_TABLE, _to_lazy_frame(source, private=private))
+    if header is False and not opened.is_csv:
+        raise ConfigError("--no-header (header=False) is only for CSV files: others hold names")
     if private and not opened.is_csv:
         dtypes = {n: t for n, t in opened.dtypes.items() if not PANDAS_INDEX.fullmatch(n)}
         opened = replace(opened, dtypes=dtypes)
@@ -197,17 +238,22 @@ def open_table(source: object, *, private: bool = False) -> OpenedTable:
     return opened
 
 
-def _open_file(path: Path) -> OpenedTable:
+def _open_file(path: Path, *, has_header: bool) -> OpenedTable:
     if infer_format(path, DataError) == ".parquet":
         require_regular_file(path, DataError)
         opened = _open_frame(path.name, pl.scan_parquet(path, glob=False))
         return replace(opened, is_file=True)
-    file = CsvFile.open(path)
+    file = CsvFile.open(path) if has_header else CsvFile.open_without_header(path)
     _ask_for_separator(file)
     file.require_full_records()
     dtypes: dict[str, pl.DataType] = {name: pl.String() for name in file.names}
     return OpenedTable(
-        label=path.name, dtypes=dtypes, frame=file.scan(dtypes), is_file=True, is_csv=True
+        label=path.name,
+        dtypes=dtypes,
+        frame=file.scan(dtypes),
+        is_file=True,
+        is_csv=True,
+        has_header=has_header,
     )
 
 

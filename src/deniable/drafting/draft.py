@@ -94,6 +94,7 @@ def draft_schema(
     unit: str | None = None,
     max_rows_per_unit: int | None = None,
     profile: Profile = "default",
+    header: bool | None = None,
     noise: Randomness | None = None,
     progress: Progress = no_progress,
 ) -> Draft:
@@ -111,11 +112,15 @@ def draft_schema(
         unit: Column that identifies the person, if a person may have several rows.
         max_rows_per_unit: Maximum rows per person. A private draft ignores further rows.
         profile: With "paper", columns get ``buckets``, which only the paper's estimators read.
+        header: Whether the first line of a CSV file holds the names of its columns. By default it
+            does, and a line that looks like a record is asked about; a private draft judges it by
+            itself. Without a header line, columns are named column_1, column_2, …
         noise: Source of noise, for tests. A reproducible source claims no privacy.
         progress: Called with a stage, the columns read and the total.
 
     Raises:
-        DataError: The table cannot be read; or it has no records, and the draft is plain.
+        DataError: The table cannot be read; or it has no records, and the draft is plain; or its
+            header line may be missing.
         ConfigError: The table has no column ``unit``, or ``max_rows_per_unit`` is missing; or
             ``draft_delta`` is large.
         BudgetError: No noise meets (ε, δ).
@@ -129,41 +134,52 @@ def draft_schema(
     options()["profile"].require_allowed(profile)
     if draft_epsilon is not None:
         require_small_delta("draft_delta", draft_delta, accepted=accept_large_delta)
-    opened = open_table(source, private=draft_epsilon is not None)
-    if unit is not None:
-        require_column(opened, unit)
-    if max_rows_per_unit is not None and (unit is None or max_rows_per_unit < 1):
-        raise ConfigError("max_rows_per_unit must be at least 1, and needs unit, the person column")
+    opened = open_table(source, private=draft_epsilon is not None, header=header)
+    _require_unit(opened, unit, max_rows_per_unit)
     fix = "Its message is not shown, as it may quote cells. Convert unusual columns to text."
     with polars_errors_as(DataError, f"{opened.label} cannot be drafted", fix=fix):
         if draft_epsilon is None:
-            plain = _draft_plainly(opened, unit, max_rows_per_unit, profile, progress)
+            plain = _draft_plainly(
+                opened, unit, max_rows_per_unit, header=header, profile=profile, progress=progress
+            )
             return _require_valid(plain, opened.label)
-        source_of_noise = Secret() if noise is None else noise
+        if header is None and opened.is_csv:
+            opened.require_header()
+        noise = Secret() if noise is None else noise
         private = draft_privately(
             opened,
             Guarantee(epsilon=draft_epsilon, delta=draft_delta),
             unit=unit,
             rows_per_unit=max_rows_per_unit,
-            noise=source_of_noise,
+            noise=noise,
             progress=progress,
         )
         if profile == "paper":
             private = replace(private, attributes=tuple(map(_with_buckets, private.attributes)))
-        draft = _write_private(
-            private, unit, max_rows_per_unit, is_secret=source_of_noise.is_secret
-        )
+        draft = _write_private(opened, private, unit, max_rows_per_unit, is_secret=noise.is_secret)
         return _require_valid(draft, opened.label)
+
+
+def _require_unit(opened: OpenedTable, unit: str | None, rows_per_unit: int | None) -> None:
+    """Raise an error unless the unit is a column, and the rows per unit are those of one."""
+    if unit is not None:
+        require_column(opened, unit)
+    if rows_per_unit is not None and (unit is None or rows_per_unit < 1):
+        raise ConfigError("max_rows_per_unit must be at least 1, and needs unit, the person column")
 
 
 def _draft_plainly(
     opened: OpenedTable,
     unit: str | None,
     rows_per_unit: int | None,
+    *,
+    header: bool | None,
     profile: Profile,
     progress: Progress,
 ) -> Draft:
     columns = opened.read(progress)
+    if header is None and opened.is_csv:
+        opened.require_header(columns)
     guesses = guess_columns(columns, unit)
     progress("compare columns", 0, 1)
     learnt = [guess.draft for guess in guesses]
@@ -174,7 +190,9 @@ def _draft_plainly(
         attributes = add_computed_columns(learnt, related.only(kept))
         if profile == "paper":
             attributes = tuple(map(_with_buckets, attributes))
-        return _write_plain(columns[0].rows, attributes, related.only(kept), unit, rows_per_unit)
+        unit_lines = _unit_lines(attributes, unit, rows_per_unit)
+        head = [*_head_lines(opened), *_rows_lines(columns[0].rows), *unit_lines]
+        return _write_plain(columns[0].rows, head, attributes, related.only(kept))
 
     kept = keep_accepted(related.all, lambda some: _can_be_planned(draft_with(some)))
     progress("compare columns", 1, 1)
@@ -182,24 +200,10 @@ def _draft_plainly(
 
 
 def _write_plain(
-    rows: int,
-    attributes: Sequence[ColumnDraft],
-    related: Relationships,
-    unit: str | None,
-    rows_per_unit: int | None,
+    rows: int, head: Sequence[str], attributes: Sequence[ColumnDraft], related: Relationships
 ) -> Draft:
     """Write a draft without privacy."""
     notes = tuple(_collect_notes(rows, attributes, related))
-    head = [
-        "format = 1",
-        commented_line(
-            f"rows_max = {nice_above(rows):_}", f"{FROM_DATA}, rounded up: is it public?"
-        ),
-        commented_line(
-            "rows_max_confirmed = false", "rows_max only steers how the budget is split"
-        ),
-        *_unit_lines(attributes, unit, rows_per_unit),
-    ]
     text = _write_draft(_PLAIN_INTRODUCTION, notes, head, attributes)
     text += "".join(f"\n{line}" for line in constraint_lines(related))
     return Draft(
@@ -308,6 +312,25 @@ def _unit_lines(
     return []
 
 
+def _head_lines(opened: OpenedTable) -> list[str]:
+    """Write the format, and that the file has no header line, if so."""
+    if opened.has_header:
+        return ["format = 1"]
+    comment = "columns in the order of the file; rename them here"
+    return ["format = 1", commented_line("header = false", comment)]
+
+
+def _rows_lines(rows: int) -> list[str]:
+    """Write the number of rows, rounded up."""
+    guess = f"rows_max = {nice_above(rows):_}"
+    return [
+        commented_line(guess, f"{FROM_DATA}, rounded up: is it public?"),
+        commented_line(
+            "rows_max_confirmed = false", "rows_max only steers how the budget is split"
+        ),
+    ]
+
+
 def _draft_cost(private: PrivateDraft, unit: str | None) -> DraftCost:
     """The cost of a private draft and, for single rows, the noise behind it."""
     noise = None if private.mechanism is None else StatedDraftNoise(**asdict(private.mechanism))
@@ -316,10 +339,15 @@ def _draft_cost(private: PrivateDraft, unit: str | None) -> DraftCost:
 
 
 def _write_private(
-    private: PrivateDraft, unit: str | None, rows_per_unit: int | None, *, is_secret: bool
+    opened: OpenedTable,
+    private: PrivateDraft,
+    unit: str | None,
+    rows_per_unit: int | None,
+    *,
+    is_secret: bool,
 ) -> Draft:
     """Write a private draft; claim its guarantee only if the noise is secret."""
-    head = ["format = 1"]
+    head = _head_lines(opened)
     if private.rows:
         rows_max = f"rows_max = {nice_above(private.rows):_}"
         head.append(commented_line(rows_max, "from a noisy count, rounded up"))

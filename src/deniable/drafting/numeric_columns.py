@@ -32,6 +32,7 @@ _NINES_AS_TOP_CODES = (*_NINES_AS_MISSING, 99_999, 999_999)
 _MAX_SCHEMA_INTEGER = 2**62 - 1
 # At most this many whole numbers, far apart, are a list of values rather than a range.
 _MAX_LISTED_NUMBERS = 50
+_MAX_RARE_SHARE = 0.25
 # More numbers are codes if they are far apart or the header says so, and if this share of the rows
 # has frequent ones. Most counts and amounts are rare.
 _MIN_FREQUENT_CODES_SHARE = 0.9
@@ -151,7 +152,7 @@ def _list_fields(
     """Describe a few whole numbers as a list of values; None if they are not one.
 
     Numbers with decimals are measurements, however few of them a table has. By its header alone a
-    column is a list only if none of its numbers is rare.
+    column is a list only if none of its numbers is rare; by its shape, if few are.
     """
     distinct = len(numbers.positions)
     if not numbers.is_integral or distinct > _MAX_LISTED_NUMBERS:
@@ -159,6 +160,7 @@ def _list_fields(
     rare = int((numbers.counts < MIN_FREQUENT_ROWS).sum())
     is_coarse = _coarse_step(numbers, origin=numbers.low, most=_MAX_LISTED_NUMBERS) > 1
     is_list = is_coarse or _are_far_apart(numbers) or _has_gaps(numbers)
+    is_list = is_list and rare <= _MAX_RARE_SHARE * distinct
     if not (is_list and numbers.rows >= 10 * distinct) and (rare or not _has_code_name(name)):
         return None
     as_written = _have_points(texts)

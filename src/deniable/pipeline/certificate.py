@@ -139,6 +139,7 @@ def _parameters(
         "graph": "given" if config.graph is not None else "learnt",
         "rows_max": plan.privacy.scale.rows_max,
     }
+    chosen |= {} if run.schema.header else {"header": False}
     chosen |= _estimator_parameters(config)
     if plan.mode != "seedless":
         requested = "given" if plan.omegas or own_model else "auto"

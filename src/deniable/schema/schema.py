@@ -40,6 +40,7 @@ def public_rows(rows_max: int) -> int | None:
 
 _TOP_LEVEL_KEYS = (
     "format",
+    "header",
     "rows_max",
     "rows_max_confirmed",
     "unit",
@@ -66,6 +67,8 @@ class Schema:
         target: Columns that matter most; their pairs get more of the budget.
         draft: The privacy cost of the schema, if it was drafted with differential privacy.
         constraints: Combinations of values that cannot occur in a record.
+        header: Whether CSV files of the table, and of its records, have a header line. Without
+            one, their columns are those of the schema, in their order.
         constraint_solver: Enforces ``constraints`` on generated records; None without any.
     """
 
@@ -77,6 +80,7 @@ class Schema:
     draft: DraftCost | None = None
     constraints: tuple[Constraint, ...] = ()
     target: tuple[str, ...] = ()
+    header: bool = True
     constraint_solver: ConstraintSolver | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -93,6 +97,8 @@ class Schema:
             )
         if self.rows_max_confirmed != "draft" and type(self.rows_max_confirmed) is not bool:
             raise SchemaError('rows_max_confirmed must be true, false or "draft"')
+        if type(self.header) is not bool:
+            raise SchemaError("header must be true or false: whether CSV files have a header line")
         if any(isinstance(column, Computed) for column in self.columns):
             require_formulas(self.columns)
         self._require_unit()
@@ -215,6 +221,7 @@ class Schema:
                 parse_constraint(table, names) for table in _parse_tables(document, "constraint")
             ),
             target=document.get("target", ()),
+            header=document.get("header", True),
         )
 
     def write(self, path: str | Path) -> None:
@@ -243,7 +250,9 @@ class Schema:
 
     @cached_property
     def _text(self) -> str:
-        head = f"format = {SCHEMA_FORMAT}\nrows_max = {self.rows_max:_}\n"
+        head = f"format = {SCHEMA_FORMAT}\n"
+        head += "" if self.header else "header = false\n"
+        head += f"rows_max = {self.rows_max:_}\n"
         if self.rows_max_confirmed is not True:
             head += f"rows_max_confirmed = {write_value(self.rows_max_confirmed)}\n"
         if self.unit is not None:

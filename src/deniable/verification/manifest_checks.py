@@ -202,6 +202,7 @@ _PARAMETER_RULES: dict[str, Callable[[Any], bool]] = {
     "parameters": _is_one_of("mean", "drawn"),
     "graph": _is_one_of("learnt", "given"),
     "rows_max": _is_integer(1),
+    "header": lambda value: value is False,
     "target": lambda names: type(names) is list and 0 < len(set(names)) == len(names),
     "k": _is_integer(1),
     "omega_known": lambda value: type(value) is bool,
@@ -234,6 +235,7 @@ def expected_parameters(claims: ManifestClaims) -> set[str]:
     hidden = mode == "tested" and (own or not parameters["omega_known"])
     conditions = {
         "omega_requested": mode != "seedless",
+        "header": "header" in parameters if claims.schema is None else not claims.schema.header,
         "target": claims.is_pairwise and "target" in parameters,
         "alpha": not claims.is_pairwise,
         "parameters": not claims.is_pairwise,

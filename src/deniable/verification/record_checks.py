@@ -162,7 +162,7 @@ def _is_written_again(
         with new_file(again):
             write_table(again, frames, schema)
         try:
-            return require_same_file(file, again, writer=claims.parameters.get("writer"))
+            return require_same_file(file, again, schema, writer=claims.parameters.get("writer"))
         except VerificationError:
             why = "the artefact and the manifest's key generate another file"
             raise VerificationError(why) from None
@@ -184,6 +184,12 @@ def _check_columns(claims: ManifestClaims, file: Path) -> str:
     if file.suffix == ".parquet":
         require_known_metadata(file)
         frame = pl.scan_parquet(file, glob=False)
+    elif not claims.parameters.get("header", True):
+        csv = CsvFile.open_without_header(file)
+        frame = csv.scan({})
+        number = frame.select(pl.len()).collect().item()
+        require(number == claims.parameters["records"], _WRONG_NUMBER)
+        return f"All {number:,} records are there. Their columns have no names to check."
     else:
         csv = CsvFile.open(file)
         frame = csv.scan({name: pl.String() for name in csv.names})

@@ -17,7 +17,6 @@ from deniable.data.codec import Codec, position
 from deniable.data.complete_records import (
     add_unmodelled_columns,
     record_dtypes,
-    released_columns,
 )
 from deniable.data.csv_reader import CsvFile
 from deniable.data.table_io import write_table
@@ -26,7 +25,7 @@ from deniable.randomness import Keyed
 from deniable.release.atomic_files import file_hash, parquet_writer
 from deniable.schema.attribute import Attribute, summarize_values
 from deniable.schema.schema import Schema
-from deniable.schema.unmodelled_columns import Identifier
+from deniable.schema.unmodelled_columns import Identifier, released_columns
 from deniable.verification.manifest_spend import require
 
 # A UUID of version 8 (RFC 9562), in lower case, as deniable generates them.
@@ -62,23 +61,23 @@ def check_written_form(
         require(same, "unexpected columns, column types or column order")
         source = pl.scan_parquet(file, glob=False)
     else:
-        csv = CsvFile.open(file)
+        csv = CsvFile.open_described(file, schema)
         require(csv.names == tuple(dtypes), "unexpected columns or column order")
         source = csv.scan({name: pl.String() for name in csv.names})
     with TemporaryDirectory() as folder:
         again = Path(folder) / file.name
         write_table(again, _written_again(source, codes, schema, first_record), schema)
-        return require_same_file(file, again, writer=writer)
+        return require_same_file(file, again, schema, writer=writer)
 
 
 def require_distinct_uuids(files: Sequence[Path], schema: Schema) -> None:
     """Require that no UUID is repeated in several files of one release."""
     if uuids := _uuids(schema):
-        cells = pl.concat(_read_cells(file, uuids[:1]) for file in files)
+        cells = pl.concat(_read_cells(file, schema, uuids[:1]) for file in files)
         require(cells.is_unique().all(), _REPEATED.format(name=uuids[0]))
 
 
-def require_same_file(file: Path, again: Path, *, writer: str | None) -> bool:
+def require_same_file(file: Path, again: Path, schema: Schema, *, writer: str | None) -> bool:
     """Require that a file equals the one written again; return whether its bytes are equal.
 
     The bytes of a Parquet file depend on the version of polars. For a file of another version,
@@ -87,7 +86,7 @@ def require_same_file(file: Path, again: Path, *, writer: str | None) -> bool:
     if file_hash(file) == file_hash(again):
         return True
     is_other_writer = file.suffix == ".parquet" and writer not in (None, parquet_writer())
-    different = _differing_columns(file, again)
+    different = _differing_columns(file, again, schema)
     if different:
         listed = summarize_values(different)
         raise VerificationError(f"{_OTHER_FORM}: cells of {listed} differ")
@@ -109,19 +108,19 @@ def require_known_metadata(file: Path) -> None:
     require(size <= most, "the file's footer has unknown metadata")
 
 
-def _differing_columns(file: Path, again: Path) -> list[str]:
+def _differing_columns(file: Path, again: Path, schema: Schema) -> list[str]:
     """List the columns in which two files with the same columns have different cells."""
-    one, two = (_read_cells(path) for path in (file, again))
+    one, two = (_read_cells(path, schema) for path in (file, again))
     if one.columns != two.columns or one.height != two.height:
         return []
     return [name for name in one.columns if not one[name].equals(two[name], null_equal=True)]
 
 
-def _read_cells(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
+def _read_cells(path: Path, schema: Schema, columns: list[str] | None = None) -> pl.DataFrame:
     """Read some columns of a file, or all."""
     if path.suffix == ".parquet":
         return pl.read_parquet(path, glob=False, columns=columns)
-    csv = CsvFile.open(path)
+    csv = CsvFile.open_described(path, schema)
     scanned = csv.scan({name: pl.String() for name in csv.names})
     return scanned.select(columns or csv.names).collect()
 
