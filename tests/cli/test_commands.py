@@ -484,6 +484,7 @@ def test_how_often_a_fallback_was_used_is_in_the_internal_folder_only(deniable, 
     internal = [json.loads(Path(f"{out}.internal/run.json").read_text()) for out in ("good", "odd")]
     assert internal[0]["adjusted_cells"] == {}
     assert internal[1]["adjusted_cells"] == {"x": {"clipped": 500}, "y": {"replaced": 200}}
+    assert [each["moved_columns"] for each in internal] == [[], ["x", "y"]]
     assert results[1].out.replace("odd", "good") == results[0].out
     assert results[1].err.replace("odd", "good") == results[0].err
     names = [{path.name for path in Path(out).rglob("*")} for out in ("good", "odd")]

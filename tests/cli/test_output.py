@@ -6,6 +6,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
 from command_line import start
@@ -27,9 +29,11 @@ from deniable.cli.terminal import escape
 from deniable.config import Config
 from deniable.evaluation.effort import Effort
 from deniable.evaluation.evaluate import evaluate
+from deniable.pipeline import api
 from deniable.pipeline.api import learn
 from deniable.pipeline.plan_report import report_plan
 from deniable.pipeline.run_plan import plan_run
+from deniable.schema.attribute import Attribute
 from deniable.schema.schema import Schema
 from deniable.verification.claims import Check
 from deniable.workers import no_progress
@@ -182,6 +186,47 @@ def test_an_evaluation_prints_the_relations_and_the_sample_equivalent(
 # The result of a run
 
 WARNING = "WARNING: Most of what was learnt is noise"
+
+
+@pytest.fixture(scope="module")
+def moved_release():
+    """A release of a table of which the schema clips 1 % of x and 0.4 % of y; z it fits."""
+    schema = Schema(
+        tuple(
+            Attribute(name=name, kind="integer", values=range(4), outside="clip") for name in "xyz"
+        )
+    )
+    at = np.arange(1_000)
+    x, y = (np.where(at % every == 0, 99, at % 4) for every in (100, 250))
+    frame = pl.DataFrame({"x": x, "y": y, "z": at % 4})
+    return api.synthesize(frame, schema, records=5, omega="3")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"quiet": True}, {"as_json": True}, {"quiet": True, "as_json": True}], ids=str
+)
+@pytest.mark.parametrize("terminal", [False, True])
+def test_columns_of_moved_cells_are_named_at_a_terminal_only(
+    capsys, monkeypatch, moved_release, options, terminal
+):
+    """Without shares: which column passes a threshold is an exact answer as it is."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
+    shown = {"quiet": False, "as_json": False, **options}
+    show_release(moved_release, Path("o"), 5, **shown)
+    printed = " ".join(capsys.readouterr().out.split())
+    is_named = "has no value for many cells of x:" in printed
+    assert is_named == (terminal and not options)
+    assert ("cells" in printed) == is_named
+    if is_named:
+        assert "10" not in printed.partition("WARNING")[2].partition("Publish")[0]
+    assert moved_release.internal["moved_columns"] == ["x"]
+
+
+def test_moved_columns_are_in_no_file_of_the_release(moved_release, tmp_path):
+    moved_release.write(tmp_path / "o")
+    for path in (tmp_path / "o").rglob("*"):
+        assert path.is_dir() or b"moved_columns" not in path.read_bytes()
+    assert json.loads((tmp_path / "o.internal" / "run.json").read_text())["moved_columns"] == ["x"]
 
 
 def test_a_run_reminds_that_costs_add_up(capsys, small_table, small_schema):

@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from deniable.data.batches import iter_batches
+from deniable.data.batches import iter_batches, moved_columns, moved_shares
 from deniable.data.codec import Codec
 from deniable.data.complete_records import decode_records, permute_numbers, record_dtypes
 from deniable.data.table_io import read_codes, read_table, write_table
@@ -382,6 +382,8 @@ CLIPPED = 'type = "integer"\nmin = 0\nmax = 9\noutside = "clip"\nmissing = ["-9"
 LISTED = 'type = "categorical"\nvalues = [0, 1, 4]\nfallback = 4'
 REAL = 'type = "real"\nmin = 0\nmax = 9\ndecimals = 1\noutside = "clip"\nfallback = 4'
 TEXT = 'type = "text"\nvalues = ["a"]\nother = "rest"\nmissing = [""]\nfallback = ""'
+CODES = 'type = "integer"\nmin = 0\nmax = 3\nmissing = ["-9", "99"]'
+WORDS = 'type = "categorical"\nvalues = ["y"]\nmissing = ["?", "", "NA"]'
 YEARS = 'type = "date"\nmin = 2020-01-01\nmax = 2020-12-31\noutside = "clip"\nfallback = 2020-02-01'
 
 
@@ -402,7 +404,8 @@ def described_schema(*described):
         (CLIPPED, ["99.5", "4.4", "4.6"], {"clipped": 1, "rounded": 2}),
         (LISTED, ["0", "1", "4"], {}),
         (LISTED, ["2", "x", "1.2", "2.2"], {"replaced": 3, "rounded": 1}),
-        (REAL, ["0", "8.94", "9"], {}),
+        (REAL, ["0", "8.9", "9"], {}),
+        (REAL, ["0", "8.94", "0.1", "0.3"], {"rounded": 1}),
         (REAL, ["-0.1", "11", "?", "?"], {"clipped": 2, "replaced": 2}),
         (TEXT, ["a", "rest", ""], {}),
         (TEXT, ["b", "c", "a"], {"other": 2}),
@@ -443,9 +446,53 @@ def test_rows_that_are_dropped_are_not_counted():
     assert table.adjusted == {"x": {"clipped": 1}}
 
 
-def test_columns_without_a_fallback_are_not_counted():
-    clipped = CLIPPED.replace("\nfallback = 4", "")
-    assert read_table(pl.DataFrame({"x": [50, 5]}), described_schema(("x", clipped))).adjusted == {}
+@pytest.mark.parametrize(
+    ("lines", "cells", "counts"),
+    [
+        (CLIPPED.replace("\nfallback = 4", ""), ["50", "5"], {"clipped": 1}),
+        ('type = "text"\nvalues = ["a"]\nother = "rest"', ["a", "b", "rest"], {"other": 1}),
+        ('type = "real"\nmin = 0\nmax = 9\nstep = 0.05', ["0.15", "0.35", "1.02"], {"rounded": 1}),
+        (CODES, ["-9", "99", "1", "99"], {"missing": 2}),
+        (CODES, ["-9", "-9", "1"], {}),
+        (WORDS, ["?", "", "NA", "y"], {"missing": 2}),
+    ],
+)
+def test_cells_of_columns_without_a_fallback_are_counted(tmp_path, lines, cells, counts):
+    path = tmp_path / "t.csv"
+    path.write_text("k,x\n" + "".join(f"1,{cell}\n" for cell in cells))
+    schema = described_schema(("k", 'type = "categorical"\nvalues = [1]'), ("x", lines))
+    assert read_table(path, schema).adjusted == ({"x": counts} if counts else {})
+    frame = pl.DataFrame({"k": [1] * len(cells), "x": cells})
+    assert read_table(frame, schema).adjusted == ({"x": counts} if counts else {})
+
+
+def test_typed_missing_codes_are_counted():
+    found = read_table(pl.DataFrame({"x": [-9, 99, 1, None]}), described_schema(("x", CODES)))
+    assert found.adjusted == {"x": {"missing": 1}}
+
+
+def test_moved_cells_can_have_a_code_of_their_own():
+    """Rounding moves nothing, nor does another text that means missing."""
+    schema = described_schema(("x", CLIPPED), ("y", CODES), ("t", TEXT))
+    frame = pl.DataFrame({"x": ["5", "50", "4.6"], "y": ["1", "99", "-9"], "t": ["a", "a", "zz"]})
+    plain = read_table(frame, schema)
+    marked = read_table(frame, schema, marks_moved=True)
+    moved = marked.codes != plain.codes
+    assert moved.tolist() == [[False, False, False], [True, False, False], [False, False, True]]
+    sizes = np.array([each.size for each in schema.attributes])
+    assert ((marked.codes == sizes) == moved).all()
+    assert marked.adjusted == plain.adjusted
+
+
+def test_columns_are_named_from_half_a_percent_of_moved_cells():
+    adjusted = {
+        "a": {"clipped": 3, "replaced": 2, "rounded": 500},
+        "b": {"other": 4, "missing": 900},
+        "c": {"other": 10},
+        "d": {"rounded": 1_000},
+    }
+    assert moved_columns(adjusted, 1_000) == ("c", "a")
+    assert moved_shares(adjusted, 1_000) == {"a": 0.005, "b": 0.004, "c": 0.01}
 
 
 def test_counts_add_up_over_batches():

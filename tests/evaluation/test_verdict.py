@@ -1,5 +1,6 @@
 """The verdict: one table of measures gives grade and sentences; a copy is good, noise is poor."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -70,6 +71,10 @@ def verdict_of(**values):
         ({"learning": 0.1}, "poor"),
         ({"learning": 0.03, "learnt": 0.4}, "fair"),
         ({"relations": 0.98, "groups": 1}, "fair"),
+        ({"relations": 0.98, "moved": 0.0199}, "good"),
+        ({"relations": 0.98, "moved": 0.02}, "fair"),
+        ({"relations": 0.3, "moved": 0.02}, "poor"),
+        ({"moved": 0.0}, "unknown"),
         ({"columns": 0.1}, "fair"),
         ({"columns": 0.5}, "poor"),
         ({"columns": 0.0}, "good"),
@@ -195,6 +200,12 @@ def judged(relations, learning, columns, lost):
     )
 
 
+def sentence(found, start):
+    """The finding that begins with a word."""
+    [words] = [each for each in found.findings if each.startswith(start)]
+    return words
+
+
 WORDS_OF_POOR = ("no better than independent columns would be",)
 WORDS_OF_FAULTS = ("Do not use these records to describe", "Unlike such a sample")
 
@@ -231,10 +242,11 @@ def test_no_sentence_contradicts_the_grade(relations, learning, columns, lost):
 
 def test_nothing_is_lost_only_where_real_rows_are_better_than_guessing():
     """70.2 % against 70.2 %, and guessing gives 70.2 %."""
-    words = judged(None, learning_of(0.702, 0.702, 0.702, beats=False), 0.0, 0).findings[1]
+    found = judged(None, learning_of(0.702, 0.702, 0.702, beats=False), 0.0, 0)
+    words = sentence(found, "Predicting")
     assert "cannot be predicted from the others" in words
     assert "loses nothing" not in words
-    words = judged(None, learning_of(0.9, 0.9, 0.702), 0.0, 0).findings[1]
+    words = sentence(judged(None, learning_of(0.9, 0.9, 0.702), 0.0, 0), "Predicting")
     assert "loses nothing" in words
     assert "guessing is correct 70.2" in words.replace("\xa0", " ")
 
@@ -244,7 +256,7 @@ def test_an_exaggerated_coefficient_is_named():
     wrong = replace(exact, term="years", released=4.38)
     assert not replace(wrong, error=2.0).is_exaggerated  # chance
     found = judged(None, learning_of(0.9, 0.9, 0.5, coefficients=(exact, wrong)), 0.0, 0)
-    words = next(each for each in found.findings if each.startswith("Coefficients"))
+    words = sentence(found, "Coefficients")
     assert "years (4.38, in real rows 1.05)" in words
     assert "age" not in words
     assert found.grade == "fair"
@@ -255,7 +267,7 @@ def test_an_exaggerated_relation_is_named():
     relations = relations_of(0.95)
     strong = Association(names=("a", "b"), real=0.82, released=0.97, limit=0.9)
     found = judged(replace(relations, associations=(strong,)), None, 0.0, 0)
-    assert "a × b (0.97, in real rows 0.82)" in found.findings[1]
+    assert "a × b (0.97, in real rows 0.82)" in sentence(found, "Exaggerated")
     assert found.grade == "fair"
     assert "exaggerated" in found.headline
 
@@ -270,7 +282,7 @@ def test_a_lost_group_is_the_reason_of_a_fair_grade_not_the_relations():
 
 def test_records_no_better_than_independent_columns_are_poor():
     found = judged(relations_of(0.5, pairs=0.2), None, 0.0, 0)
-    assert "no better than independent columns would be" in found.findings[2]
+    assert "no better than independent columns would be" in sentence(found, "Pairs")
     assert found.grade == "poor"
     assert "no better than independent columns" in found.headline
 
@@ -287,15 +299,15 @@ def test_rows_that_cannot_show_relations_are_left_out_of_the_grade(by_chance, ro
     assert relations.kept is None
     found = judged(relations, None, 0.0, 0)
     assert "relations" not in found.grades
-    assert "rows are too few to judge them" in found.findings[0]
+    assert "rows are too few to judge them" in sentence(found, "Relations")
 
 
 def test_a_table_without_relations_is_not_blamed_for_having_lost_them():
     relations = relations_of(None, pairs=0.021, independent=0.021, strength=0.0)
     found = judged(relations, None, 0.0, 0)
     assert found.grade == "good"
-    assert "no two columns of the real rows have a strong relation" in found.findings[0]
-    assert "do not show whether dependence was kept" in found.findings[2]
+    assert "no two columns of the real rows have a strong relation" in sentence(found, "Relations")
+    assert "do not show whether dependence was kept" in sentence(found, "Pairs")
     assert "there are none in the real rows" in describe_relations(relations)[0]
 
 
@@ -377,3 +389,84 @@ def test_the_default_target_has_the_strongest_relations(small_table, small_schem
     }
     assert found.learning.target == max(means, key=means.get)
     assert target(replace(small_schema, target=("pet", "home"))) == "pet"
+
+
+# Cells that the schema moves
+
+MOVING = (
+    Attribute(name="x", kind="integer", values=range(50), outside="clip"),
+    Attribute(name="codes", kind="integer", values=range(4), outside="clip"),
+    Attribute(name="town", kind="text", values=("a", "b"), other="rest"),
+    Attribute(name="c", kind="categorical", values=("no", "yes"), missing=("", "?")),
+)
+
+
+@pytest.fixture(scope="module")
+def moved_table():
+    """30 % of x and of town, and 1 % of the codes, have no value in the schema."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 50, 4_000)
+    codes = x // 13
+    x = np.where(np.arange(4_000) % 10 < 3, x + 100, x)
+    codes = np.where(np.arange(4_000) % 100 == 0, np.where(x % 2, -9, 99), codes)
+    town = np.where(np.arange(4_000) % 10 >= 7, "elsewhere", rng.choice(["a", "b"], 4_000))
+    c = rng.choice(["no", "yes", "?"], 4_000)
+    return pl.DataFrame({"x": x, "codes": codes, "town": town, "c": c})
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_moved_cells_are_named_first_and_count_as_distance(moved_table, held_out, tmp_path):
+    """A copy of the clipped table is perfect, were it compared with the clipped table."""
+    copy = moved_table.with_columns(
+        pl.col("x").clip(0, 49),
+        pl.col("codes").clip(0, 3),
+        pl.col("town").replace("elsewhere", "rest"),
+    )
+    effort = Effort(runs=1, rows=1_000, trees=5, game=300)
+    holdout = moved_table.reverse() if held_out else None
+    metrics = evaluate(
+        moved_table, copy, Schema(MOVING), holdout=holdout, effort=effort, out=tmp_path / "report"
+    )
+    found = metrics.findings.verdict
+    assert found.grade != "good"
+    assert found.values["moved"] == 0.3
+    first = found.findings[0].replace("\xa0", " ")
+    assert first.endswith("x (30.0 %), town (30.0 %), codes (1.0 %).")
+    document = json.loads((tmp_path / "report" / "metrics.json").read_text())
+    assert document["moved"]["columns"] == {"x": 0.3, "town": 0.3, "codes": 0.01}
+    assert document["moved"]["cells"]["c"] == {"missing": int((moved_table["c"] == "?").sum())}
+    distances = dict(
+        zip(
+            metrics.findings.distances["attributes"]["released"].names,
+            metrics.findings.distances["attributes"]["released"].values,
+            strict=True,
+        )
+    )
+    assert distances["x",] == pytest.approx(0.3)
+    assert distances["town",] == pytest.approx(0.3)
+    assert distances["codes",] == pytest.approx(0.01)
+    assert distances["c",] == 0
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert page.index("x (30.0\xa0%)") < page.index("Relations:")
+    assert page.count("not in the schema") > 3
+    town = metrics.findings.marginals[2]
+    assert dict(zip(town.labels, town.real, strict=True))["not in the schema"] == pytest.approx(0.3)
+    assert dict(zip(town.labels, town.released, strict=True))["not in the schema"] == 0
+
+
+def test_a_table_that_the_schema_fits_moves_nothing(small_table, small_schema, tmp_path):
+    effort = Effort(runs=1, rows=200, trees=2, game=50)
+    metrics = evaluate(small_table, small_table, small_schema, effort=effort, out=tmp_path / "r")
+    assert metrics.document()["moved"] == {"columns": {}, "cells": {}}
+    assert metrics.findings.verdict.findings[0].endswith("a value for every cell.")
+    assert "Cells that the schema changes" not in (tmp_path / "r" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("target", ["x", "codes", "town"])
+def test_moved_cells_of_the_target_are_no_numbers(moved_table, target):
+    effort = Effort(runs=1, rows=500, trees=2, game=50)
+    copy = moved_table.with_columns(pl.col("x").clip(0, 49), pl.col("codes").clip(0, 3))
+    found = evaluate(moved_table, copy, Schema(MOVING), target=target, effort=effort).findings
+    share = {"x": 0.7, "codes": 1.0, "town": 1.0}[target]
+    assert found.learning.test_rows == pytest.approx(1_200 * share, abs=60)
+    assert not [group for group in found.groups.subgroups if group.value == "not in the schema"]

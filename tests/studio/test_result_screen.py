@@ -79,6 +79,21 @@ def test_internal_files_in_a_release_are_not_in_its_zip(released, folder):
     assert "second.internal" not in released.get("/result", release="out")
 
 
+def test_moved_columns_stand_before_the_grade(released, folder):
+    """They are exact: below the mark of what stays inside."""
+    report = folder / "out.internal" / "report"
+    report.mkdir(exist_ok=True)
+    verdict = {"grade": "fair", "headline": "Check details."}
+    document = {"moved": {"columns": {"x": 0.3, "a<b": 0.0061}}, "verdict": verdict}
+    (report / "metrics.json").write_text(json.dumps(document))
+    page = text_of(released.get("/result", release="out"))
+    words = "what stands in the table: x (30.0 %), a&lt;b (0.6 %)."
+    assert page.index("Everything below is measured") < page.index(words) < page.index("Fair.")
+    document["moved"] = {"columns": {}}
+    (report / "metrics.json").write_text(json.dumps(document))
+    assert "no value for many cells" not in released.get("/result", release="out")
+
+
 def test_a_folder_with_some_manifest_is_no_release(released, folder):
     (folder / "app").mkdir()
     (folder / "app" / "manifest.json").write_text('{"name": "app"}')

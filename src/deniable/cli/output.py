@@ -188,11 +188,26 @@ def show_release(
         print_caution(release.certificate.caution)
         if release.artefact is not None:
             _show_kept(release.artefact)
+        _warn_of_moved(release, out)
         if release.certificate.claims_privacy:
             print_text(_advise(release.certificate, out))
             free = " More records from the same artefact cost nothing."
             print_text(COSTS_ADD_UP + (free if release.artefact is not None else ""))
             print_text(f"Next: {program_name()} verify {out}")
+
+
+def _warn_of_moved(release: "Release", out: Path) -> None:
+    """Name the columns of which the schema moves many cells, to a person at a terminal only.
+
+    Which columns these are follows from the exact rows, so no file, pipe or log may have it.
+    """
+    moved = release.internal.get("moved_columns", ())
+    if moved and sys.stdout.isatty():
+        print_text(
+            f"WARNING: the schema has no value for many cells of {', '.join(moved)}: they were "
+            "clipped, replaced or made other. Widen its bounds or lists if the values matter; "
+            f"deniable evaluate shows how many. This is confidential, as is {out}.internal/."
+        )
 
 
 def show_artefact(artefact: "Artefact", out: Path, *, quiet: bool, as_json: bool) -> None:

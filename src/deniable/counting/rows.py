@@ -25,14 +25,16 @@ class TableRows:
     Attributes:
         rows: The encoded rows.
         kind: The kind of data frame in which to return synthetic records.
-        adjusted: Confidential: how many cells a fallback adjusted, by column.
+        adjusted: Confidential: how many cells the schema adjusted, by column.
         engine: The cluster that has the rows; None: this machine.
+        moved: Confidential: the columns of which the schema moves many cells.
     """
 
     rows: "Rows" = field(repr=False)
     kind: FrameKind = field(repr=False)
     adjusted: AdjustedCounts = field(repr=False)
     engine: "BlockEngine | None" = field(repr=False, default=None)
+    moved: tuple[str, ...] = field(repr=False, default=())
 
 
 class BlockEngine(Protocol):

@@ -21,11 +21,35 @@ from deniable.schema.unmodelled_columns import Identifier
 # Name of the row number column; no column of a table has it.
 _ROW_INDEX = "\0row"
 
-# What became of a cell: the fallback, the nearest whole number, the nearest bound, or "other".
-Adjustment = Literal["replaced", "rounded", "clipped", "other"]
-_ADJUSTMENTS: tuple[Adjustment, ...] = ("replaced", "rounded", "clipped", "other")
+# What became of a cell: the fallback, the nearest number of the step, the nearest bound, "other",
+# or the first of several texts that mean missing.
+Adjustment = Literal["replaced", "rounded", "clipped", "other", "missing"]
+_ADJUSTMENTS: tuple[Adjustment, ...] = ("replaced", "rounded", "clipped", "other", "missing")
+# Adjustments that move a cell: its value, decoded, is another one.
+_MOVES: tuple[Adjustment, ...] = ("replaced", "clipped", "other")
+# Share of moved cells from which a column is named.
+MIN_MOVED_SHARE = 0.005
+# Numbers closer than this to one of the step, in steps, are that one as a float.
+_STEP_TOLERANCE = 1e-6
 
 AdjustedCounts = dict[str, dict[Adjustment, int]]
+
+
+def moved_shares(adjusted: AdjustedCounts, rows: int) -> dict[str, float]:
+    """Compute the share of moved cells of each column: the schema has not their value.
+
+    Rounding to the step does not move a cell, nor does another text that means missing.
+    """
+    moved = {name: sum(counts.get(m, 0) for m in _MOVES) for name, counts in adjusted.items()}
+    return {name: number / max(1, rows) for name, number in moved.items() if number}
+
+
+def moved_columns(adjusted: AdjustedCounts, rows: int) -> tuple[str, ...]:
+    """Name the columns of which the schema moves at least ``MIN_MOVED_SHARE``, the worst first."""
+    shares = moved_shares(adjusted, rows)
+    named = [name for name, share in shares.items() if share >= MIN_MOVED_SHARE]
+    return tuple(sorted(named, key=lambda name: -shares[name]))
+
 
 # Batches that wait to be encoded, which bounds the memory; how often, in seconds, a full queue is
 # tried again; and how long polars may take to stop.
@@ -165,35 +189,34 @@ def require_one_type(types: Collection[str]) -> None:
 
 @dataclass
 class AdjustedCells:
-    """Numbers of cells in the kept rows that a fallback adjusted, collected over batches.
+    """Numbers of cells in the kept rows that the schema adjusted, collected over batches.
 
-    They are exact, hence confidential: they go to the internal folder of a release only.
+    They are exact, hence confidential: they go to the internal folder of a release, and to internal
+    reports, only.
 
     Attributes:
-        columns: The columns with a fallback.
+        columns: The columns with cells that may be adjusted, by their place among the codes.
         counts: By column name and adjustment; only those that occur.
     """
 
-    columns: tuple[ColumnEncoder, ...] = field(repr=False)
+    columns: dict[int, ColumnEncoder] = field(repr=False)
     counts: AdjustedCounts = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, columns: Sequence[ColumnEncoder]) -> "AdjustedCells":
-        """Prepare to count in those columns that have a fallback."""
-        return cls(tuple(each for each in columns if each.is_lenient and each.heaping is None))
+        """Prepare to count in those columns that may adjust a cell."""
+        return cls({at: each for at, each in enumerate(columns) if _may_adjust(each)})
 
     def expressions(self) -> list[pl.Expr]:
         """What became of each cell: a 1-based index in ``_ADJUSTMENTS``, 0 for nothing."""
         return [
-            _find_adjustments(column).alias(f"\0adjusted {j}")
-            for j, column in enumerate(self.columns)
+            _find_adjustments(each).alias(f"\0adjusted {at}") for at, each in self.columns.items()
         ]
 
     def add(self, batch: pl.DataFrame, keep: Mask | None) -> None:
         """Count the cells of the next batch, whose last columns are those of ``expressions``."""
-        first = batch.width - len(self.columns)
-        for j, column in enumerate(self.columns):
-            found = batch.to_series(first + j).to_numpy()
+        for at, column in self.columns.items():
+            found = batch[f"\0adjusted {at}"].to_numpy()
             kept = found if keep is None else found[keep]
             cells = np.bincount(kept, minlength=1 + len(_ADJUSTMENTS))[1:].tolist()
             for adjustment, number in zip(_ADJUSTMENTS, cells, strict=True):
@@ -201,16 +224,42 @@ class AdjustedCells:
                     counts = self.counts.setdefault(column.attribute.name, {})
                     counts[adjustment] = counts.get(adjustment, 0) + number
 
+    def mark(self, batch: pl.DataFrame, codes: Codes) -> Codes:
+        """Give moved cells of a batch the code after all codes of their attribute."""
+        marked = codes.copy(order="F")
+        moves = [1 + _ADJUSTMENTS.index(each) for each in _MOVES]
+        for at, column in self.columns.items():
+            moved = np.isin(batch[f"\0adjusted {at}"].to_numpy(), moves)
+            marked[moved, at] = column.attribute.size
+        return marked
+
+
+def _may_adjust(column: ColumnEncoder) -> bool:
+    """Whether some cell of a column may be adjusted; constants and roundness have one meaning."""
+    attribute = column.attribute
+    if column.heaping is not None or column.required_code is not None:
+        return False
+    changes = column.is_lenient or attribute.outside == "clip" or attribute.kind in ("text", "real")
+    return changes or len(attribute.missing) > 1
+
 
 def _find_adjustments(column: ColumnEncoder) -> pl.Expr:
     attribute, code = column.attribute, column.code(use_fallback=False)
+    cell = pl.col(attribute.name)
     found = [_index("replaced", code == NO_CODE)]
     if attribute.missing_code is not None:
-        found.append(pl.when(code == attribute.missing_code).then(0))
+        is_missing = code == attribute.missing_code
+        # A null is missing without a text of its own.
+        is_other = cell.is_not_null() & ~has_text(cell, column.dtype, attribute.missing[:1])
+        if len(attribute.missing) > 1 and not (
+            column.dtype.is_float() or column.dtype.is_temporal()
+        ):
+            found.append(_index("missing", is_missing & is_other))
+        found.append(pl.when(is_missing).then(0))
     if column.grid is not None and column.is_parsed:
         found += _number_adjustments(column, column.grid)
     if attribute.kind == "text":
-        cell, other = pl.col(attribute.name), list(attribute.values).index(attribute.other)
+        other = list(attribute.values).index(attribute.other)
         is_named = has_text(cell, column.dtype, [attribute.other])
         if column.is_text:
             is_named = cell.cast(pl.String) == attribute.other
@@ -219,14 +268,18 @@ def _find_adjustments(column: ColumnEncoder) -> pl.Expr:
 
 
 def _number_adjustments(column: ColumnEncoder, grid: Grid) -> list[pl.Expr]:
-    """Find numbers outside the bounds, and fractions among whole numbers."""
-    attribute, parsed, found = column.attribute, parse_cells(column, grid), []
+    """Find numbers outside the bounds, and those that are rounded."""
+    attribute, found = column.attribute, []
+    parsed = (parse_cells if column.is_lenient else parse_exactly)(column, grid)
     if attribute.is_numeric and attribute.outside == "clip":
         position, low, high = grid.positions(parsed), attribute.values[0], attribute.values[-1]
         found.append(_index("clipped", ~position.is_between(pl.lit(low), pl.lit(high))))
-    if grid.kind == "integer":
+    if grid.kind == "integer" and column.is_lenient:
         is_exact = parse_exactly(column, grid).is_not_null()
         found.append(_index("rounded", parsed.is_not_null() & ~is_exact))
+    if grid.kind == "real":
+        steps = parsed / float(grid.step)
+        found.append(_index("rounded", (steps - steps.round()).abs() > _STEP_TOLERANCE))
     return found
 
 

@@ -4,7 +4,7 @@ Cells that do not match the schema are refused, with one error that lists all of
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -62,7 +62,7 @@ class EncodedTable:
     Attributes:
         codes: One row per record, one column per attribute; columns contiguous if in memory.
         owners: The unit of each record; None without a unit.
-        adjusted: Confidential: how many cells a fallback adjusted, by column.
+        adjusted: Confidential: how many cells the schema adjusted, by column.
     """
 
     codes: Codes = field(repr=False)
@@ -76,9 +76,16 @@ class EncodedTable:
 
 @dataclass(frozen=True)
 class Codec:
-    """Encode values as codes and decode codes as values, according to a schema."""
+    """Encode values as codes and decode codes as values, according to a schema.
+
+    Attributes:
+        schema: The schema.
+        marks_moved: Whether a cell whose value the schema has not (clipped, replaced, or ``other``)
+            has a code of its own, after all codes of its attribute. For evaluation only.
+    """
 
     schema: Schema
+    marks_moved: bool = False
 
     @property
     def columns(self) -> tuple[SchemaColumn, ...]:
@@ -286,6 +293,8 @@ def encode_cells(codec: Codec, frame: pl.LazyFrame, source: CellSource) -> Encod
             require_exact_owners(batch.owners)
         if batch.has_faults:
             raise _faults_error(find_all_faults(frame, columns, expressions, codec.owner), source)
+        if codec.marks_moved:
+            batch = replace(batch, codes=adjusted.mark(computed, batch.codes))
         spool.add(batch.records(len(codec.attributes)))
         owners.add(batch)
         adjusted.add(computed, batch.keep)

@@ -55,7 +55,7 @@ class InputTable:
         codes: The encoded records.
         kind: The kind of data frame in which to return synthetic records.
         units: The unit of each record: equal numbers mean the same unit. None without a unit.
-        adjusted: Confidential: how many cells a fallback adjusted, by column.
+        adjusted: Confidential: how many cells the schema adjusted, by column.
     """
 
     codes: Codes = field(repr=False)
@@ -64,13 +64,14 @@ class InputTable:
     adjusted: AdjustedCounts = field(repr=False)
 
 
-def read_table(source: object, schema: Schema) -> InputTable:
+def read_table(source: object, schema: Schema, *, marks_moved: bool = False) -> InputTable:
     """Read and encode a table, without the records that the schema drops.
 
     Args:
         source: The path of a .csv, .csv.gz or .parquet file, or of a folder of such files; a pandas
             DataFrame, a polars DataFrame or LazyFrame, or an Arrow Table.
         schema: The schema of the table.
+        marks_moved: See ``Codec``.
 
     Raises:
         DataError: The table cannot be read, or does not match the schema. The message shows no
@@ -85,15 +86,15 @@ def read_table(source: object, schema: Schema) -> InputTable:
     """
     if not isinstance(source, str | Path):
         frame, kind = import_frame(source, schema.columns)
-        records = Codec(schema).encode_frame(frame, table_name=UNNAMED_TABLE)
+        records = Codec(schema, marks_moved).encode_frame(frame, table_name=UNNAMED_TABLE)
         return InputTable(records.codes, kind, records.take_units(), records.adjusted)
     path = Path(source)
     if path.is_dir():
         parts = list_parts(path)
-        read = file_reader(parts[0], schema)
+        read = file_reader(parts[0], schema, marks_moved=marks_moved)
         records = read_parts(parts, read, columns=len(schema.attributes))
     else:
-        records = file_reader(path, schema)(path)
+        records = file_reader(path, schema, marks_moved=marks_moved)(path)
     return InputTable(records.codes, file_kind(schema), records.take_units(), records.adjusted)
 
 
@@ -102,11 +103,14 @@ def file_kind(schema: Schema) -> PolarsKind:
     return PolarsKind(tuple(record_dtypes(schema.columns)))
 
 
-def file_reader(path: Path, schema: Schema) -> Callable[[Path], EncodedTable]:
+def file_reader(
+    path: Path, schema: Schema, *, marks_moved: bool = False
+) -> Callable[[Path], EncodedTable]:
     """Choose the function that reads and encodes a file, by the format of ``path``."""
+    codec = Codec(schema, marks_moved)
     if infer_format(path, DataError) == ".parquet":
-        return partial(read_parquet, schema=schema)
-    return partial(read_csv, codec=Codec(schema))
+        return partial(_read_parquet, codec=codec)
+    return partial(read_csv, codec=codec)
 
 
 def read_codes(source: object, schema: Schema) -> tuple[Codes, FrameKind]:
@@ -131,6 +135,12 @@ def read_parquet(
     Raises:
         DataError: See ``read_table``. Rows are numbered from ``start``.
     """
+    return _read_parquet(path, Codec(schema), start=start, rows=rows)
+
+
+def _read_parquet(
+    path: Path, codec: Codec, *, start: int = 0, rows: int | None = None
+) -> EncodedTable:
     require_regular_file(path, DataError)
     with polars_errors_as(
         DataError,
@@ -141,7 +151,7 @@ def read_parquet(
         frame = pl.scan_parquet(path, glob=False)
         if rows is not None:
             frame = frame.slice(start, rows)
-        return encode_cells(Codec(schema), frame, CellSource(table_name=path.name))
+        return encode_cells(codec, frame, CellSource(table_name=path.name))
 
 
 def write_table(

@@ -82,7 +82,7 @@ def _group_column(attribute: Attribute, column: int, counts: Counts) -> GroupedC
         centres = attribute.first_positions + (attribute.widths - 1) / 2
         group_of = _ranges(centres, present, int(rows))
         level_of, numbers = _levels(centres, present)
-        if attribute.missing:
+        for _ in range(attribute.bins, attribute.size):  # missing, or not in the schema
             group_of = np.append(group_of, group_of.max() + 1)
             level_of = np.append(level_of, len(numbers) - 1)
     elif values > _MAX_VALUES_PER_ROW * rows:

@@ -1,6 +1,6 @@
 """Evaluate a release: measure it against real rows and write metrics.json and an HTML report."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
@@ -10,7 +10,7 @@ import polars as pl
 
 from deniable.arrays import Codes
 from deniable.data.part_files import read_parts
-from deniable.data.table_io import file_reader, read_codes
+from deniable.data.table_io import file_reader, read_codes, read_table
 from deniable.errors import ConfigError, DataError
 from deniable.evaluation.classifiers import require_scikit_learn
 from deniable.evaluation.distances import Distances, compare_tables
@@ -20,7 +20,12 @@ from deniable.evaluation.estimates import find_estimates
 from deniable.evaluation.marginals import measure_marginals
 from deniable.evaluation.metrics import Edition, Findings, Metrics
 from deniable.evaluation.ml_efficacy import measure_ml_efficacy, target_column
-from deniable.evaluation.reference_tables import EvaluationTables
+from deniable.evaluation.reference_tables import (
+    AdjustedColumn,
+    EvaluationTables,
+    adjusted_columns,
+    raw_schema,
+)
 from deniable.evaluation.relations import Relations, measure_relations
 from deniable.evaluation.release_claim import ReleaseClaim, find_released, read_claim
 from deniable.evaluation.report import write_report
@@ -136,17 +141,20 @@ def _evaluate_internal(
 ) -> Metrics:
     """Measure the release against real rows."""
     progress("read the tables", 0, 1)
-    codes, released = _read_rows(real, schema), _read_released(synthetic, schema)
-    other = None if holdout is None else _read_rows(holdout, schema)
-    tables = EvaluationTables.of(codes, released, other, key=effort.key)
+    table = read_table(real, schema, marks_moved=True)
+    codes, released = _require_rows(table.codes), _read_released(synthetic, schema)
+    other = None if holdout is None else _read_raw_rows(holdout, schema)
+    adjusted = adjusted_columns(table.adjusted, len(codes))
+    sizes = [attribute.size for attribute in schema.attributes]
+    tables = EvaluationTables.of(codes, released, other, key=effort.key, sizes=sizes)
     progress("read the tables", 1, 1)
-    rows = {"real": len(codes), **({} if other is None else {"holdout": len(other)})}
     progress("verify the release", 0, 1)
     claim = read_claim(synthetic)
     progress("verify the release", 1, 1)
     target = target or _target_of_run(schema, claim)
+    raw = raw_schema(schema, [codes] if other is None else [codes, other])
     findings = _measure_findings(
-        tables, codes, schema, rows=rows, target=target, effort=effort, progress=progress
+        tables, codes, raw, adjusted, target=target, effort=effort, progress=progress
     )
     return Metrics(edition="internal", claim=claim, findings=findings)
 
@@ -155,8 +163,8 @@ def _measure_findings(
     tables: EvaluationTables,
     real: Codes,
     schema: Schema,
+    adjusted: tuple[AdjustedColumn, ...],
     *,
-    rows: Mapping[str, int],
     target: str | None,
     effort: Effort,
     progress: Progress,
@@ -180,7 +188,8 @@ def _measure_findings(
     progress("small groups", 1, 1)
     return Findings(
         records=len(tables.released),
-        rows=rows,
+        adjusted=adjusted,
+        rows={"real": len(real)} | ({"holdout": len(tables.test)} if tables.held_out else {}),
         held_out=tables.held_out,
         marginals=measure_marginals(schema.attributes, tables.released, tables.reference),
         distances=distances,
@@ -188,7 +197,7 @@ def _measure_findings(
         learning=learning,
         game=game,
         groups=groups,
-        verdict=judge(distances, relations, learning, game, groups),
+        verdict=judge(distances, relations, learning, game, groups, adjusted=adjusted),
         effort=effort,
     )
 
@@ -232,18 +241,17 @@ def distances_by_width(
 def _read_released(synthetic: object, schema: Schema) -> Codes:
     """Read the records to evaluate; of a release's folder its table, or all of its parts."""
     if isinstance(synthetic, Release):
-        return _read_rows(pl.concat(synthetic.decoded()), schema)
+        synthetic = pl.concat(synthetic.decoded())
     files = find_released(Path(synthetic)) if isinstance(synthetic, str | Path) else ()
     if not files:
-        return _read_rows(synthetic, schema)
+        return _require_rows(read_codes(synthetic, schema)[0])
     read = file_reader(files[0], schema)
     return _require_rows(read_parts(files, read, columns=len(schema.attributes)).codes)
 
 
-def _read_rows(source: object, schema: Schema) -> Codes:
-    """Read a table as codes; at least two rows must fit the schema."""
-    codes, _ = read_codes(source, schema)
-    return _require_rows(codes)
+def _read_raw_rows(source: object, schema: Schema) -> Codes:
+    """Read real rows as codes; a moved cell has the code after all codes."""
+    return _require_rows(read_table(source, schema, marks_moved=True).codes)
 
 
 def _require_rows(codes: Codes) -> Codes:

@@ -12,7 +12,7 @@ from deniable.schema.attribute import Attribute
 _MAX_NUMERIC_BARS = 40
 _MAX_CATEGORICAL_BARS = 14
 OTHER_VALUES = "all others"
-_MISSING_LABEL = "missing"
+_MISSING_LABEL, _OUTSIDE_LABEL = "missing", "not in the schema"
 _MAX_LABEL_LENGTH = 40
 _RANGE_SEPARATOR = " to "
 
@@ -76,15 +76,15 @@ def _marginal(attribute: Attribute, released: Codes, real: Codes) -> Marginal:
 
 def _numeric_bars(attribute: Attribute) -> tuple[Indices, tuple[str, ...]]:
     """Assign the codes of a numeric attribute to equally wide bars, and label the bars."""
-    numbers = attribute.size - bool(attribute.missing)
+    numbers = attribute.bins
     width = -(-numbers // _MAX_NUMERIC_BARS)
     bars = np.arange(attribute.size) // width
     labels = [
         _range_label(attribute, at, min(at + width, numbers)) for at in range(0, numbers, width)
     ]
-    if attribute.missing_code is not None:
-        bars[attribute.missing_code] = len(labels)
-        labels.append(value_label(attribute, attribute.missing_code))
+    for code in range(numbers, attribute.size):
+        bars[code] = len(labels)
+        labels.append(value_label(attribute, code))
     return bars.astype(np.intp), tuple(labels)
 
 
@@ -113,6 +113,8 @@ def value_label(attribute: Attribute, code: int) -> str:
     """Format the value, or the range of values, of a code."""
     if code == attribute.missing_code:
         return _MISSING_LABEL
+    if code >= attribute.bins:
+        return _OUTSIDE_LABEL
     if attribute.grid is None:
         text = str(attribute.values[code])
     else:

@@ -10,6 +10,7 @@ from deniable.evaluation.effort import Effort
 from deniable.evaluation.estimates import Estimates
 from deniable.evaluation.marginals import Marginal
 from deniable.evaluation.ml_efficacy import MlEfficacy
+from deniable.evaluation.reference_tables import AdjustedColumn
 from deniable.evaluation.relations import Relations
 from deniable.evaluation.release_claim import ReleaseClaim
 from deniable.evaluation.subgroups import SubgroupFindings
@@ -32,6 +33,7 @@ class Findings:
 
     Attributes:
         records: Number of released records.
+        adjusted: Columns of the real table with cells whose value the schema has not.
         rows: Number of rows of each real table.
         held_out: Whether the reference rows were held out from the release.
         marginals: The distribution of every column.
@@ -45,6 +47,7 @@ class Findings:
     """
 
     records: int
+    adjusted: tuple[AdjustedColumn, ...] = field(repr=False)
     rows: Mapping[str, int]
     held_out: bool
     marginals: tuple[Marginal, ...] = field(repr=False)
@@ -67,6 +70,10 @@ class Findings:
             }
         return {
             "records": self.records,
+            "moved": {
+                "columns": {each.name: each.moved for each in self.adjusted if each.is_named},
+                "cells": {each.name: dict(each.counts) for each in self.adjusted},
+            },
             "marginals": [marginal.document() for marginal in self.marginals],
             "verdict": self.verdict.document(),
             "rows": dict(self.rows),

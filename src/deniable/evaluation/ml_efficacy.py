@@ -287,14 +287,14 @@ class LearningTask:
         """Sample the training rows of one run from every source."""
         randomness, limit = Keyed(self.effort.key), self.effort.rows
         rng = randomness.at("records", _ROWS_STREAM + run)
-        real = sample_rows(self.tables.train, limit, rng)
+        real = sample_rows(self._with_target(self.tables.train), limit, rng)
         half, other = split_rows(real, 0.5, rng)
         return {
             "real": real,
             "half": half,
             "other half": other,
-            "released": sample_rows(self.tables.released, limit, rng),
-            "marginals": sample_rows(self.tables.marginals, limit, rng),
+            "released": sample_rows(self._with_target(self.tables.released), limit, rng),
+            "marginals": sample_rows(self._with_target(self.tables.marginals), limit, rng),
         }
 
     def predict(self, learner: str, tables: Sequence[Codes], run: int) -> list[Reals]:
@@ -379,8 +379,9 @@ class LearningTask:
         )
 
     def _with_target(self, codes: Codes) -> Codes:
-        """Leave out the rows whose target is missing, where it is to be a number."""
-        return codes if self.task == "classification" else codes[codes[:, self.column] < self.bins]
+        """Leave out the rows whose target is no value, where it is to be a number."""
+        found = codes[codes[:, self.column] < self.bins]
+        return found if self.task == "regression" and len(found) else codes
 
     def baseline(self) -> float:
         """Score the most common class; for regression the mean, whose R² is 0."""

@@ -3,19 +3,94 @@
 Other real rows are the upper baseline: a release is not expected to be closer to the real rows than
 they are to each other. Independent columns (the paper's *marginals*) are the lower baseline: they
 keep each column's distribution and no dependence between columns.
+
+Real rows are raw: a cell that the schema clips, replaces or calls ``other`` is none of its values.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
 from deniable.arrays import Codes, Indices
+from deniable.data.batches import MIN_MOVED_SHARE, AdjustedCounts, Adjustment, moved_shares
 from deniable.randomness import Keyed, Rng
+from deniable.schema.attribute import Attribute
+from deniable.schema.schema import Schema
 
 # Share of the real rows that is set aside for testing if there is no held-out table.
 TEST_SHARE = 0.3
 # Random streams of the key.
 _HALVES_STREAM, _TEST_STREAM, _MARGINALS_STREAM = 0, 1, 2
+
+
+class RawAttribute(Attribute):
+    """An attribute of raw rows: its last code is a value that the schema has not.
+
+    No released record has it, so it counts as distance.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "size", self.size + 1)
+
+
+def raw_schema(schema: Schema, tables: Sequence[Codes]) -> Schema:
+    """Widen the attributes of which some raw cell has the code after all codes."""
+    moved = {
+        attribute.name
+        for column, attribute in enumerate(schema.attributes)
+        if any(len(codes) and codes[:, column].max() >= attribute.size for codes in tables)
+    }
+    columns = [
+        RawAttribute(
+            **{each.name: getattr(column, each.name) for each in fields(column) if each.init}
+        )
+        if isinstance(column, Attribute) and column.name in moved
+        else column
+        for column in schema.columns
+    ]
+    return replace(schema, columns=tuple(columns)) if moved else schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdjustedColumn:
+    """Cells of one column whose value the schema has not. Confidential.
+
+    Attributes:
+        name: Name of the column.
+        moved: Share of cells with another value in records: clipped, replaced, or ``other``.
+        rounded: Share of numbers that are rounded to the step.
+        missing: Share of cells with another text that means missing than the first.
+        counts: Number of cells, by what became of them.
+    """
+
+    name: str
+    moved: float
+    rounded: float
+    missing: float
+    counts: Mapping[Adjustment, int]
+
+    @property
+    def is_named(self) -> bool:
+        """Whether so many cells are moved that a report begins with it."""
+        return self.moved >= MIN_MOVED_SHARE
+
+
+def adjusted_columns(adjusted: AdjustedCounts, rows: int) -> tuple[AdjustedColumn, ...]:
+    """Describe what became of the cells of each column, the most moved first."""
+    shares = moved_shares(adjusted, rows)
+    found = [
+        AdjustedColumn(
+            name=name,
+            moved=shares.get(name, 0.0),
+            rounded=counts.get("rounded", 0) / max(1, rows),
+            missing=counts.get("missing", 0) / max(1, rows),
+            counts=counts,
+        )
+        for name, counts in adjusted.items()
+    ]
+    return tuple(sorted(found, key=lambda each: -each.moved))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +117,22 @@ class EvaluationTables:
 
     @classmethod
     def of(
-        cls, real: Codes, released: Codes, holdout: Codes | None, *, key: int
+        cls,
+        real: Codes,
+        released: Codes,
+        holdout: Codes | None,
+        *,
+        key: int,
+        sizes: Sequence[int] | None = None,
     ) -> "EvaluationTables":
-        """Build the tables; split ``real`` into training and test rows if there is no holdout."""
+        """Build the tables; split ``real`` into training and test rows if there is no holdout.
+
+        ``sizes`` are the numbers of codes that a record can have: no record with independent
+        columns has others. None: all codes of ``real``.
+        """
         randomness = Keyed(key)
         marginals = independent_columns(
-            real, len(released), randomness.at("records", _MARGINALS_STREAM)
+            real, len(released), randomness.at("records", _MARGINALS_STREAM), sizes=sizes
         )
         if holdout is not None:
             return cls(
@@ -101,11 +186,19 @@ def disjoint_samples(codes: Codes, limit: int, rng: Rng) -> tuple[Codes, Codes]:
     return first, second
 
 
-def independent_columns(codes: Codes, records: int, rng: Rng) -> Codes:
-    """Draw records whose columns are sampled independently from the columns of ``codes``."""
+def independent_columns(
+    codes: Codes, records: int, rng: Rng, *, sizes: Sequence[int] | None = None
+) -> Codes:
+    """Draw records whose columns are sampled independently from the columns of ``codes``.
+
+    Of each column, cells with a code of ``sizes`` or more are left out, unless no other is there.
+    """
     drawn = np.empty((records, codes.shape[1]), dtype=codes.dtype, order="F")
     for column in range(codes.shape[1]):
-        drawn[:, column] = codes[rng.integers(len(codes), records), column]
+        cells = codes[:, column]
+        if sizes is not None and (valid := cells < sizes[column]).any():
+            cells = cells[valid]
+        drawn[:, column] = cells[rng.integers(len(cells), records)]
     return drawn
 
 

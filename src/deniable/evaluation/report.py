@@ -9,6 +9,7 @@ from deniable.evaluation.metrics import DISCLOSURE, Findings, Metrics
 from deniable.evaluation.relations_section import relations_section
 from deniable.evaluation.release_claim import ReleaseClaim
 from deniable.evaluation.report_sections import (
+    adjusted_section,
     distances_section,
     distinguishability_section,
     method_section,
@@ -79,6 +80,7 @@ def _report_body(metrics: Metrics) -> list[Markup]:
         *head,
         _verdict_section(found.verdict),
         paragraph(DISCLOSURE, class_="warning"),
+        *adjusted_section(found.adjusted),
         *(
             [relations_section(found.relations, records=found.records)]
             if found.relations is not None

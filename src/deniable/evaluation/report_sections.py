@@ -1,11 +1,14 @@
 """Report sections on results measured on real rows: distances, learning, subgroups and method."""
 
+from collections.abc import Sequence
+
 from deniable.evaluation.classifiers import learner_title
 from deniable.evaluation.distinguishability import COMPARED_WITH_REAL, Distinguishability
 from deniable.evaluation.html import Content, Markup, paragraph, section, table, tag
 from deniable.evaluation.intervals import Interval
 from deniable.evaluation.metrics import Findings
 from deniable.evaluation.ml_efficacy import TRAINING_SOURCES, MlEfficacy
+from deniable.evaluation.reference_tables import AdjustedColumn
 from deniable.evaluation.subgroups import MIN_GROUP_ROWS, SubgroupFindings
 from deniable.evaluation.verdict import DistancesByWidth, percent
 
@@ -30,6 +33,28 @@ _SOURCE_TITLES = {
     "released": "Released records",
     "marginals": "Independent columns",
 }
+
+
+def adjusted_section(adjusted: Sequence[AdjustedColumn]) -> list[Markup]:
+    """List the columns with cells whose value the schema has not, if there are any."""
+    if not adjusted:
+        return []
+    rows = [
+        [each.name, percent(each.moved), percent(each.rounded), percent(each.missing)]
+        for each in adjusted
+    ]
+    return [
+        section(
+            "Cells that the schema changes",
+            paragraph(
+                "Moved: clipped to a bound, replaced by the fallback, or made other; no record can "
+                "have the value that stands in the table, so it counts as distance everywhere in "
+                'this report, as "not in the schema". Rounded: to the step. Missing: written as '
+                "the first of the texts that mean missing.",
+            ),
+            table(["column", "moved", "rounded", "missing"], rows),
+        )
+    ]
 
 
 def distances_section(found: Findings) -> Markup:

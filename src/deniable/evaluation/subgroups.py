@@ -159,7 +159,9 @@ def _subgroups_of(
     )
     others = max(1, tables.reference.shape[1] - 1)
     found = []
-    for code in np.flatnonzero(reference >= MIN_GROUP_ROWS).tolist():
+    # Cells that no record can have are no group: they are counted as moved.
+    codes = attribute.bins + bool(attribute.missing)
+    for code in np.flatnonzero(reference[:codes] >= MIN_GROUP_ROWS).tolist():
         share = int(reference[code]) / len(tables.reference)
         kept = int(released[code]) / max(1, len(tables.released))
         real_rows = min(first[code], second[code])

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from deniable.data.batches import MIN_MOVED_SHARE
 from deniable.evaluation.classifiers import learner_title
 from deniable.evaluation.distances import Distances
 from deniable.evaluation.distinguishability import Distinguishability
 from deniable.evaluation.ml_efficacy import MlEfficacy
+from deniable.evaluation.reference_tables import AdjustedColumn
 from deniable.evaluation.relation_figures import MIN_ASSOCIATION, MIN_CORRELATION
 from deniable.evaluation.relations import Relations
 from deniable.evaluation.subgroups import SubgroupFindings
@@ -64,6 +66,13 @@ class Measure:
         return self.rules[1].format(f"{100 * self.poor:.0f}" if self.rules[1] else "")
 
 
+MOVED = Measure(
+    name="moved",
+    good=0.02,
+    poor=math.inf,
+    rules=("the schema moves less than {} % of the cells of each column", ""),
+    reasons=("the schema has no value for many cells of a column", ""),
+)
 RELATIONS = Measure(
     name="relations",
     good=0.8,
@@ -121,7 +130,7 @@ LEARNT = Measure(
     name="learnt",
     good=0.5,
     poor=-math.inf,
-    rules=("keeps at least {} % of what it is better than guessing", ""),
+    rules=("it keeps at least {} % of its gain over guessing", ""),
     reasons=("models trained on them are little better than guessing", ""),
 )
 GROUPS = Measure(
@@ -145,7 +154,17 @@ COEFFICIENTS = Measure(
     rules=("less than {} % of the largest coefficients of a regression are exaggerated", ""),
     reasons=("coefficients of a regression are exaggerated", ""),
 )
-MEASURES = (RELATIONS, EXAGGERATED, PAIRS, COLUMNS, LEARNING, LEARNT, COEFFICIENTS, GROUPS)
+MEASURES = (
+    MOVED,
+    RELATIONS,
+    EXAGGERATED,
+    PAIRS,
+    COLUMNS,
+    LEARNING,
+    LEARNT,
+    COEFFICIENTS,
+    GROUPS,
+)
 # Without one of the first, nothing is known about several columns; without one of all, nothing.
 _OF_SEVERAL_COLUMNS = (RELATIONS, PAIRS, LEARNING)
 _NEEDED = (*_OF_SEVERAL_COLUMNS, COLUMNS)
@@ -264,9 +283,11 @@ def judge(
     learning: MlEfficacy | None,
     game: Distinguishability,
     groups: SubgroupFindings,
+    *,
+    adjusted: Sequence[AdjustedColumn] = (),
 ) -> Verdict:
     """Grade a release and describe the findings in words."""
-    found = []
+    found = [_judge_moved(adjusted)]
     if relations is not None:
         found += [_judge_relations(relations), _judge_exaggeration(relations)]
         found.append(_judge_pairs(relations))
@@ -277,6 +298,25 @@ def judge(
         found += [_judge_learning(learning), _judge_coefficients(learning)]
     found += [_describe_game(game), _judge_groups(groups)]
     return Verdict(results=tuple(found))
+
+
+def _judge_moved(adjusted: Sequence[AdjustedColumn]) -> Finding:
+    """Name every column of which the schema moves many cells."""
+    most = max((each.moved for each in adjusted), default=0.0)
+    named = [f"{each.name} ({percent(each.moved)})" for each in adjusted if each.is_named]
+    if not named:
+        words = "Moved cells: the schema has a value for every cell."
+        if most:
+            words = (
+                f"Moved cells: the schema moves less than {percent(MIN_MOVED_SHARE)} of the cells "
+            )
+            words += "of each column, as it has no value for them."
+        return Finding(sentence=words, values={MOVED.name: most})
+    return Finding(
+        sentence="Moved cells: the schema has no value for some cells, which it clips, replaces or "
+        f"makes other, so that no record can have what stands in the table: {', '.join(named)}.",
+        values={MOVED.name: most},
+    )
 
 
 # Relations

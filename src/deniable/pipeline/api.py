@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack, get_args
 from deniable.config import Config, EngineName, MoreOptions
 from deniable.counting.local import LocalRows
 from deniable.counting.rows import Rows, TableRows
+from deniable.data.batches import moved_columns
 from deniable.data.dataframes import FrameKind
 from deniable.data.table_io import read_table
 from deniable.errors import BudgetError, ConfigError, SchemaError
@@ -265,6 +266,7 @@ def read_rows(source: object, run: Run) -> TableRows:
         rows = LocalRows(encoded.codes, run.config.workers, encoded.units)
         table = TableRows(rows, encoded.kind, encoded.adjusted)
     run.progress("read the table", 1, 1)
+    table = replace(table, moved=moved_columns(table.adjusted, table.rows.number))
     if run.schema.unit is None:
         return table
     most = run.schema.max_rows_per_unit
@@ -295,7 +297,11 @@ def open_engine(master: str | None, *, accept_open: bool) -> "SparkEngine":
 
 def _confidential_counts(table: TableRows) -> dict[str, object]:
     """Return exact counts of the table, for the internal folder of a release."""
-    return {"rows": table.rows.number, "adjusted_cells": table.adjusted}
+    return {
+        "rows": table.rows.number,
+        "adjusted_cells": table.adjusted,
+        "moved_columns": list(table.moved),
+    }
 
 
 def partition_rows(rows: Rows, run: Run) -> dict[str, Rows]:
