@@ -52,6 +52,8 @@ def test_a_name_that_begins_with_a_dash_is_no_option():
     [
         ({}, ()),
         ({"epsilon": "0.1"}, ("--draft-epsilon", "0.1")),
+        ({"header": "yes"}, ("--header",)),
+        ({"header": "no"}, ("--no-header",)),
         ({"unit": "id"}, ("--unit=id", "--max-rows-per-unit", "1")),
         ({"unit": "id", "rows_per_unit": "3"}, ("--unit=id", "--max-rows-per-unit", "3")),
     ],

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from deniable.errors import DataError
+from deniable.schema.schema import Schema
 from deniable.studio import table_facts as table_facts_module
 from deniable.studio.table_facts import (
     Remembered,
@@ -67,6 +68,34 @@ def test_texts_that_few_rows_have_are_not_frequent(tmp_path):
     assert frequent_texts(path, "pet") == {"cat"}
     with pytest.raises(DataError, match="no column of this name"):
         frequent_texts(path, "home")
+
+
+@pytest.mark.parametrize(
+    "content", ["34,Utrecht,7\n41,Zwolle,8\n", "a,b,a\nc,d,e\n", "a,,b\nc,d,e\n"]
+)
+def test_a_first_line_that_may_be_a_record_is_shown_as_one(tmp_path, content):
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    facts = table_facts(path)
+    assert facts.may_lack_header
+    assert facts.columns == ("column_1", "column_2", "column_3")
+    assert (len(facts.first_rows), count_rows(path)) == (2, 2)
+    said = table_facts(path, "no")
+    assert (said.may_lack_header, said.first_rows) == (False, facts.first_rows)
+    if content.startswith("34"):
+        assert table_facts(path, "yes").columns == ("34", "Utrecht", "7")
+        assert count_rows(path, "yes") == 1
+
+
+def test_frequent_texts_of_a_table_without_a_header_line(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("1,cat\n" * 10 + "2,dog\n" * 9)
+    schema = Schema.parse(
+        "format = 1\nheader = false\n"
+        '[[attribute]]\nname = "n"\ntype = "integer"\nmin = 1\nmax = 2\n'
+        '[[attribute]]\nname = "pet"\ntype = "categorical"\nvalues = ["cat", "dog"]\n'
+    )
+    assert frequent_texts(path, "pet", schema) == {"cat"}
 
 
 def test_what_is_no_table_is_an_error(tmp_path):

@@ -105,6 +105,21 @@ def test_a_broken_table_shows_no_cell(studio, folder):
             assert "kelpfarmer" not in reply.text
 
 
+def test_a_missing_header_line_is_asked_about_before_a_draft(studio, folder):
+    (folder / "rows.csv").write_text("34,Utrecht,7\n41,Zwolle,8\n")
+    page = studio.get("/table", path="rows.csv")
+    assert "Is the header line missing?" in page
+    assert "column_3" in page
+    reply = studio.client.post("/draft", data={"path": "rows.csv"})
+    assert reply.status_code == 422
+    assert "Say first whether the first line holds the names" in reply.text
+    said = studio.get("/table", path="rows.csv", header="no")
+    assert "Is the header line missing?" not in said
+    assert "--no-header" in said
+    assert "--header" in studio.get("/table", path="rows.csv", header="yes")
+    assert "--header" not in studio.get("/table", path="table.csv")
+
+
 def test_the_table_that_the_studio_was_started_with_is_first(folder):
     studio = StudioClient(folder, folder / "table.csv")
     assert studio.client.get("/").url.path == "/table"

@@ -26,10 +26,12 @@ def init_command(
     epsilon: str = "",
     unit: str = "",
     rows_per_unit: str = "",
+    header: str = "",
 ) -> tuple[str, ...]:
     """``deniable init``: draft a schema; with an ε, privately."""
     parts = ["init", as_argument(table), "--out", as_argument(out)]
     parts += ["--draft-epsilon", epsilon] if epsilon else []
+    parts += {"yes": ["--header"], "no": ["--no-header"]}.get(header, [])
     if unit:
         # One argument: the name of a column may begin with a dash.
         parts += [f"--unit={unit}", "--max-rows-per-unit", rows_per_unit or "1"]

@@ -270,7 +270,7 @@ def answer(call: Call) -> Reply:
         at, name = _require_column(call), call.form.get("answer", "")
         column = file.columns[at]
         if name == "frequent":
-            changes = gather_rare(column, _frequent_values(call, str(column.get("name"))))
+            changes = gather_rare(column, _frequent_values(call, file, str(column.get("name"))))
         elif name == "own":
             changes = own_column(column)
         else:
@@ -285,9 +285,10 @@ def answer(call: Call) -> Reply:
     return _change(call, make)
 
 
-def _frequent_values(call: Call, column: str) -> frozenset[str]:
+def _frequent_values(call: Call, file: SchemaFile, column: str) -> frozenset[str]:
     """The texts of a column that are not rare, counted in the table. Confidential."""
-    found = frequent_texts(call.space.root.locate(call.form.get("table", "")), column)
+    path = call.space.root.locate(call.form.get("table", ""))
+    found = frequent_texts(path, column, file.schema)
     if not found:
         raise ConfigError(
             "no value of this column is frequent: leave it out, or describe it from a data "

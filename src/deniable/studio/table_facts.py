@@ -5,6 +5,7 @@ import stat
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -13,7 +14,8 @@ import polars as pl
 
 from deniable.data.declared_columns import require_columns
 from deniable.data.polars_errors import polars_errors_as
-from deniable.drafting.column_profile import open_table
+from deniable.data.table_io import infer_format
+from deniable.drafting.column_profile import OpenedTable, open_table
 from deniable.drafting.text_columns import MIN_FREQUENT_ROWS
 from deniable.errors import DataError
 from deniable.schema.schema import Schema
@@ -39,11 +41,13 @@ class TableHead:
         columns: Names of its columns.
         first_rows: Its first rows, as texts, cut to a readable length.
         size: Its bytes.
+        may_lack_header: Whether the first line of a CSV file may be a record; it is shown as one.
     """
 
     columns: tuple[str, ...]
     first_rows: tuple[tuple[str, ...], ...]
     size: int
+    may_lack_header: bool = False
 
     @property
     def is_cut(self) -> bool:
@@ -97,13 +101,17 @@ def _require_no_link(path: Path) -> os.stat_result:
 _REMEMBERED = Remembered()
 
 
-def table_facts(path: Path) -> TableHead:
+def table_facts(path: Path, header: str = "") -> TableHead:
     """Look at the head of a table.
+
+    Args:
+        path: The table.
+        header: Whether the first line of a CSV file is a header: "yes", "no", "" if not known.
 
     Raises:
         DataError: It cannot be read.
     """
-    return _REMEMBERED.get(path, _read_head)
+    return _REMEMBERED.get(path, _READ_HEAD.get(header, _read_head))
 
 
 def describe_misfit(root: RootFolder, table: str, schema: Schema) -> str:
@@ -111,6 +119,8 @@ def describe_misfit(root: RootFolder, table: str, schema: Schema) -> str:
 
     No row is read. A table that cannot be opened is complained of where it is needed.
     """
+    if not schema.header:
+        return ""
     try:
         path = root.locate(table)
         names = _REMEMBERED.get(path, _read_names)
@@ -123,9 +133,9 @@ def describe_misfit(root: RootFolder, table: str, schema: Schema) -> str:
     return ""
 
 
-def count_rows(path: Path) -> int:
-    """Count the rows of a table. Confidential."""
-    return _REMEMBERED.get(path, _count_rows)
+def count_rows(path: Path, header: str = "") -> int:
+    """Count the rows of a table. Confidential. ``header`` as for ``table_facts``."""
+    return _REMEMBERED.get(path, _COUNT_ROWS.get(header, _count_rows))
 
 
 def table_hash(path: Path) -> str:
@@ -133,13 +143,16 @@ def table_hash(path: Path) -> str:
     return _REMEMBERED.get(path, hash_table)
 
 
-def frequent_texts(path: Path, column: str) -> frozenset[str]:
+def frequent_texts(path: Path, column: str, schema: Schema | None = None) -> frozenset[str]:
     """The texts of a column that a draft does not call rare. Confidential.
 
     Raises:
         DataError: The table cannot be read, or has no such column.
     """
-    opened = open_table(path)
+    opened = open_table(path, header=None if schema is None or schema.header else False)
+    if schema is not None and not schema.header:
+        names = dict(zip((each.name for each in schema.columns), opened.names, strict=False))
+        column = names.get(column, "")
     if column not in opened.names:
         raise DataError(f"{opened.label} has no column of this name; draft its schema again")
     with polars_errors_as(DataError, f"{opened.label} cannot be read", fix=_FIX):
@@ -153,23 +166,46 @@ def frequent_texts(path: Path, column: str) -> frozenset[str]:
     return frozenset(each for each in counted["text"].to_list() if each is not None)
 
 
+def _open_head(path: Path, *, header: bool | None = None) -> tuple[OpenedTable, bool]:
+    """Open a table; also return whether its header line may be missing. Then it has none."""
+    try:
+        opened = open_table(path, header=header)
+        if header is None and opened.is_csv:
+            opened.require_header()
+    except DataError:
+        if header is not None or infer_format(path, DataError) == ".parquet":
+            raise
+        return open_table(path, header=False), True
+    return opened, False
+
+
 def _read_names(path: Path) -> tuple[str, ...]:
     return open_table(path).names
 
 
-def _read_head(path: Path) -> TableHead:
-    opened = open_table(path)
+def _read_head(path: Path, *, header: bool | None = None) -> TableHead:
+    opened, may_lack_header = _open_head(path, header=header)
     shown = opened.names[:_SHOWN_COLUMNS]
     with polars_errors_as(DataError, f"{opened.label} cannot be read", fix=_FIX):
         head = opened.frame.select(shown).head(_SHOWN_ROWS).collect()
     rows = tuple(tuple(map(_cell_text, row)) for row in head.iter_rows())
-    return TableHead(columns=opened.names, first_rows=rows, size=path.stat().st_size)
+    return TableHead(
+        columns=opened.names,
+        first_rows=rows,
+        size=path.stat().st_size,
+        may_lack_header=may_lack_header,
+    )
 
 
-def _count_rows(path: Path) -> int:
-    opened = open_table(path)
+def _count_rows(path: Path, *, header: bool | None = None) -> int:
+    opened, _ = _open_head(path, header=header)
     with polars_errors_as(DataError, f"{opened.label} cannot be read", fix=_FIX):
         return int(opened.frame.select(pl.len()).collect().item())
+
+
+# By what was said of the first line; kept, as facts are remembered by their function.
+_READ_HEAD = {"yes": partial(_read_head, header=True), "no": partial(_read_head, header=False)}
+_COUNT_ROWS = {"yes": partial(_count_rows, header=True), "no": partial(_count_rows, header=False)}
 
 
 def _cell_text(value: object) -> str:

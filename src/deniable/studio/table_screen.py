@@ -43,14 +43,15 @@ def show_table(call: Call) -> Reply:
 def _table_page(call: Call, given: Mapping[str, str], *, error: str = "") -> Page:
     table = given.get("path", "")
     path = call.space.root.locate(table)
-    facts = table_facts(path)
+    header = given.get("header", "")
+    facts = table_facts(path, header)
     return Page(
         "table.html",
         {
             "table": table,
             "facts": facts,
             "size": size_text(facts.size),
-            "rows": count_rows(path) if "count" in given else None,
+            "rows": count_rows(path, header) if "count" in given else None,
             "schemas": _schemas_next_to(call.space.root, table),
             "spent": spent_on(call.space, table),
             "error": error,
@@ -75,6 +76,7 @@ def _draft_command(given: Mapping[str, str], out: str) -> tuple[str, ...]:
         epsilon=given.get("draft_epsilon", "").strip() if private else "",
         unit=given.get("unit", "") if given.get("owner") == "unit" else "",
         rows_per_unit=given.get("max_rows_per_unit", "").strip(),
+        header=given.get("header", ""),
     )
 
 
@@ -86,7 +88,8 @@ def show_draft_command(call: Call) -> Reply:
 
 def show_row_count(call: Call) -> Reply:
     """Count the rows of a table: a part of its page, as it may take seconds."""
-    rows = count_rows(call.space.root.locate(call.query.get("path", "")))
+    path = call.space.root.locate(call.query.get("path", ""))
+    rows = count_rows(path, call.query.get("header", ""))
     return Page("row_count.html", {"rows": rows})
 
 
@@ -95,6 +98,8 @@ def start_draft(call: Call) -> Reply:
     root, form = call.space.root, call.form
     table, private = form.get("path", ""), form.get("how") == "private"
     path = root.locate(table)
+    if table_facts(path, form.get("header", "")).may_lack_header:
+        return _table_page(call, form, error="Say first whether the first line holds the names.")
     if form.get("owner") == "unit" and not form.get("unit"):
         return _table_page(call, form, error="Choose the column that identifies the person.")
     if private and not _is_positive(form.get("draft_epsilon", "")):
