@@ -16,8 +16,8 @@ from common import ROOT, simulate, timed
 
 import deniable as dn
 from deniable.data.codec import Codec
-from deniable.evaluation.html import Markup, tag
 from deniable.evaluation.svg_plots import INK, PALE, RELEASED_FILL, line, svg_image, text
+from deniable.html import Markup, tag
 
 PICTURE = ROOT / "docs" / "img" / "growth.svg"
 WIDTH, HEIGHT, PANEL, GAP = 720.0, 300.0, 290.0, 60.0

@@ -44,7 +44,7 @@ LAYERS: list[set[str]] = [
     {"counting"},
     {"data"},
     {"schema", "privacy"},
-    {"arrays", "errors", "files", "library_imports", "randomness", "workers"},
+    {"arrays", "errors", "files", "html", "library_imports", "randomness", "workers"},
 ]
 # Single modules that may import each other, as modules of one package may: never in a cycle.
 FOUNDATION = LAYERS[-1]

@@ -5,7 +5,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from deniable.evaluation.html import Markup, figure, section, table, tag
 from deniable.evaluation.marginals import Marginal
 from deniable.evaluation.relations import Association
 from deniable.evaluation.scatter_plot import draw_scatter
@@ -17,6 +16,7 @@ from deniable.evaluation.svg_plots import (
     draw_marginal,
     ticks,
 )
+from deniable.html import Markup, figure, section, table, tag
 
 SVG = "{http://www.w3.org/2000/svg}"
 FIVE = (0.0, 0.1, 0.2, 0.3, 0.5)

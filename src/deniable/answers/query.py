@@ -184,6 +184,7 @@ def query(
         numbers=tuple(summarize_question(question, tables, cells)),
         notes=tuple(_notes(question)),
         kind=artefact.kind,
+        is_confidential=not artefact.certificate.claims_privacy,
     )
 
 
@@ -367,6 +368,7 @@ def _model_answer(question: Question) -> QueryAnswer:
         cells=tuple(cells),
         notes=tuple(_notes(question)),
         kind=question.artefact.kind,
+        is_confidential=not question.artefact.certificate.claims_privacy,
     )
 
 

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from deniable.errors import VerificationError
 from deniable.evaluation.checkpoints import write_atomically
-from deniable.evaluation.html import Markup, paragraph, section, table, tag
 from deniable.evaluation.metrics import Edition
 from deniable.evaluation.report import html_page
+from deniable.html import Markup, paragraph, section, table, tag
 from deniable.release.atomic_files import as_output_error, encode_json
 
 AuditSubject = Literal["mechanism", "table", "release"]

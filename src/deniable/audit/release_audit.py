@@ -25,9 +25,9 @@ from deniable.audit.trade_off import (
     area_below,
 )
 from deniable.errors import ArtefactError, ConfigError
-from deniable.evaluation.html import Markup, figure
 from deniable.evaluation.svg_plots import draw_lines
 from deniable.files import as_path
+from deniable.html import Markup, figure
 from deniable.release.atomic_files import require_free
 from deniable.release.manifest import Certificate
 from deniable.release.untrusted_files import read_json

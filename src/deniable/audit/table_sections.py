@@ -18,8 +18,8 @@ from deniable.audit.inference_attacks import AttackComparison
 from deniable.audit.membership_results import LEARNED, MembershipResults
 from deniable.audit.retraining import AuditedTable
 from deniable.audit.trade_off import allowed_by_guarantee
-from deniable.evaluation.html import Markup, figure
 from deniable.evaluation.svg_plots import draw_lines
+from deniable.html import Markup, figure
 
 # Points of a drawn curve.
 _CURVE_POINTS = 60

@@ -34,6 +34,7 @@ from deniable.drafting.toml_text import (
 )
 from deniable.drafting.type_inference import guess_columns
 from deniable.errors import BudgetError, ConfigError, DataError, InputError, InvariantError
+from deniable.html import notebook_summary, table
 from deniable.pipeline.run_plan import plan_run
 from deniable.privacy.composition import Guarantee
 from deniable.randomness import Randomness, Secret
@@ -83,6 +84,16 @@ class Draft:
     cost: Guarantee | None = None
     rules: int = 0
     rules_left_out: int = 0
+
+    def _repr_html_(self) -> str:
+        """Show the columns in a notebook; no value."""
+        cost = "none: it is as confidential as the table"
+        if self.cost is not None:
+            cost = f"ε = {self.cost.epsilon:g}, δ = {self.cost.delta:g}"
+        shown = table(["column", "type"], [[each.name, each.kind] for each in self.attributes])
+        return notebook_summary(
+            "Draft of a schema", {"guarantee": cost, "to decide": "see notes and text"}, shown
+        )
 
 
 def draft_schema(

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from deniable.evaluation.html import Markup, paragraph, section, table, tag
 from deniable.evaluation.release_claim import ReleaseClaim
 from deniable.evaluation.verdict import percent
+from deniable.html import Markup, paragraph, section, table, tag
 from deniable.release.artefact import Artefact, load
 from deniable.release.query_answer import BandRule, QueryAnswer
 from deniable.schema.attribute import Attribute

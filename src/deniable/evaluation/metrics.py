@@ -15,6 +15,7 @@ from deniable.evaluation.relations import Relations
 from deniable.evaluation.release_claim import ReleaseClaim
 from deniable.evaluation.subgroups import SubgroupFindings
 from deniable.evaluation.verdict import DistancesByWidth, Verdict
+from deniable.html import Markup, notebook_summary, tag
 
 FORMAT = "deniable metrics 1"
 
@@ -102,6 +103,19 @@ class Metrics:
     claim: ReleaseClaim | None
     findings: Findings | None = field(default=None, repr=False)
     estimates: Estimates | None = field(default=None, repr=False)
+
+    def _repr_html_(self) -> str:
+        """Show the claim in a notebook; no result that was measured on real rows."""
+        facts: dict[str, object] = {"edition": self.edition}
+        more: list[Markup] = []
+        if self.claim is not None:
+            verified = "yes" if self.claim.holds else f"no: {self.claim.doubt}"
+            facts |= {"mode of the release": self.claim.mode, "guarantee verified": verified}
+            more = [tag("p", self.claim.sentence)]
+        if self.findings is not None:
+            where = "metrics.findings, or the report that evaluate(…, out=…) writes"
+            more.append(tag("p", f"{DISCLOSURE} They are not shown here: see {where}."))
+        return notebook_summary("Metrics", facts, *more)
 
     def document(self) -> dict[str, object]:
         """Return the JSON form used in metrics.json."""

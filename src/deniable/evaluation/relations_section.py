@@ -1,10 +1,10 @@
 """Report sections on relations between columns: in words, as a plot, and by name."""
 
-from deniable.evaluation.html import Content, Markup, figure, paragraph, section, table, tag
 from deniable.evaluation.relation_figures import MAX_PAIRS, MIN_ASSOCIATION, RelationFigures
 from deniable.evaluation.relations import Association, Relations
 from deniable.evaluation.scatter_plot import draw_scatter
 from deniable.evaluation.verdict import describe_relations, percent
+from deniable.html import Content, Markup, figure, paragraph, section, table, tag
 
 _TITLE = "Relations between columns"
 # Relations listed by name: lost, kept, and exaggerated.

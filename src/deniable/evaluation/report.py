@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deniable.evaluation.estimates import estimates_section
-from deniable.evaluation.html import Markup, paragraph, section, table, tag
 from deniable.evaluation.metrics import DISCLOSURE, Findings, Metrics
 from deniable.evaluation.relations_section import relations_section
 from deniable.evaluation.release_claim import ReleaseClaim
@@ -18,6 +17,7 @@ from deniable.evaluation.report_sections import (
 )
 from deniable.evaluation.svg_plots import draw_marginal
 from deniable.evaluation.verdict import GRADING_RULES, Verdict
+from deniable.html import Markup, paragraph, section, table, tag
 from deniable.release.atomic_files import staged_folder, write_files, write_json
 
 # The page loads nothing and runs no script, even if a name in the schema contains HTML.

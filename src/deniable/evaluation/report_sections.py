@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from deniable.evaluation.classifiers import learner_title
 from deniable.evaluation.distinguishability import COMPARED_WITH_REAL, Distinguishability
-from deniable.evaluation.html import Content, Markup, paragraph, section, table, tag
 from deniable.evaluation.intervals import Interval
 from deniable.evaluation.metrics import Findings
 from deniable.evaluation.ml_efficacy import TRAINING_SOURCES, MlEfficacy
 from deniable.evaluation.reference_tables import AdjustedColumn
 from deniable.evaluation.subgroups import MIN_GROUP_ROWS, SubgroupFindings
 from deniable.evaluation.verdict import DistancesByWidth, percent
+from deniable.html import Content, Markup, paragraph, section, table, tag
 
 _MAX_WORST_LISTED = 10
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from deniable.evaluation.html import Markup, tag
 from deniable.evaluation.relations import Association
 from deniable.evaluation.svg_plots import PALE, RELEASED_FILL, line, svg_image, text, ticks
+from deniable.html import Markup, tag
 
 _SIZE = 340.0
 _LEFT, _TOP, _RIGHT, _BOTTOM = 40.0, 22.0, 12.0, 38.0

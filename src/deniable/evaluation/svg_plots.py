@@ -7,8 +7,8 @@ in pixels for the width of a phone; CSS scales a plot with its column. No script
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from deniable.evaluation.html import Markup, tag
 from deniable.evaluation.marginals import Marginal
+from deniable.html import Markup, tag
 
 _WIDTH = 340.0
 INK, PALE, RELEASED_FILL = "#222", "#767676", "#0b62a4"

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from deniable.config import Config, Mode, parse_omega
 from deniable.errors import BudgetError, ConfigError, SchemaError
+from deniable.html import notebook_summary
 from deniable.model.graph import Graph, drawing_order
 from deniable.model.paper.correlation import entropy_queries
 from deniable.privacy.calibration import PublicFacts
@@ -24,6 +25,7 @@ from deniable.privacy.plan import (
     split_fractions,
 )
 from deniable.privacy.randomized_test import RandomizedTest, cheapest_test, plan_randomized_test
+from deniable.privacy.wording import protected_unit
 from deniable.randomness import Randomness
 from deniable.release.seed_histogram import require_listed
 from deniable.schema.schema import Schema, find_target_fault
@@ -61,6 +63,19 @@ class RunPlan:
     def __repr__(self) -> str:
         cost = self.cost
         return f"RunPlan(mode={self.mode!r}, epsilon={cost.epsilon:g}, delta={cost.delta:g})"
+
+    def _repr_html_(self) -> str:
+        """Show the plan in a notebook."""
+        omegas = "chosen from noisy values" if self.omegas is None else self.omegas
+        facts = {
+            "mode": self.mode,
+            "ε of the whole run": f"{self.cost.epsilon:g}",
+            "δ of the whole run": f"{self.cost.delta:g}",
+            "protected": protected_unit(self.unit),
+            "drawn attributes": omegas if isinstance(omegas, str) else ", ".join(map(str, omegas)),
+            "stages with noise": len(self.privacy.entries),
+        }
+        return notebook_summary("Plan: no row was read", facts)
 
     @property
     def cost(self) -> Guarantee:

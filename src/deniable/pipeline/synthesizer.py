@@ -66,6 +66,9 @@ class FittedSynthesizer:
 
     artefact: Artefact
 
+    def _repr_html_(self) -> str:
+        return self.artefact._repr_html_()
+
     @property
     def guarantee(self) -> str:
         """The guarantee of every record, in one sentence."""

@@ -24,6 +24,7 @@ from deniable.data.complete_records import record_dtypes
 from deniable.data.dataframes import Foreign, FrameKind, PolarsKind
 from deniable.errors import ArtefactError, DeniableError, InvariantError, OutputError
 from deniable.files import as_path
+from deniable.html import notebook_summary, tag
 from deniable.model.bayesian_network import ConditionalTable, Network
 from deniable.model.graph import Graph
 from deniable.model.loglinear_conditional import LogLinearConditional
@@ -147,6 +148,15 @@ class Artefact:
 
     def __repr__(self) -> str:
         return f"Artefact({self.certificate.summary}, columns={len(self.schema.columns)})"
+
+    def _repr_html_(self) -> str:
+        """Show the facts and the guarantee in a notebook; no count."""
+        facts = {
+            **self.certificate.facts,
+            "columns": ", ".join(column.name for column in self.schema.columns),
+            "drawn attributes": f"{self.omega} of {len(self.network.order)}",
+        }
+        return notebook_summary("Artefact", facts, tag("p", self.guarantee))
 
     @property
     def guarantee(self) -> str:

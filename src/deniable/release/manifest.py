@@ -88,6 +88,12 @@ class Certificate:
         return f"mode={self.mode!r}, epsilon={self.cost.epsilon:g}, delta={self.cost.delta:g}"
 
     @property
+    def facts(self) -> dict[str, str]:
+        """Mode, ε, δ and k, for a notebook."""
+        found = {"mode": self.mode, "ε": f"{self.cost.epsilon:g}", "δ": f"{self.cost.delta:g}"}
+        return found | ({"k": str(self.parameters["k"])} if "k" in self.parameters else {})
+
+    @property
     def claims_privacy(self) -> bool:
         """Whether a finite ε is claimed."""
         return self.cost.epsilon < math.inf

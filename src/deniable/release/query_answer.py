@@ -9,7 +9,10 @@ from typing import Any
 import polars as pl
 
 from deniable.data.dataframes import Foreign, FrameKind, PolarsKind
+from deniable.html import notebook_summary, table, tag
 
+# Most cells that a notebook shows.
+_SHOWN_CELLS = 20
 # How the cells of a column are formed: see ``answers.query:query``.
 BandRule = str | int | float | Sequence[Any] | Mapping[str, Sequence[Any]]
 
@@ -132,6 +135,7 @@ class QueryAnswer:
         numbers: Means and quantiles of numeric columns.
         notes: What a reader must know of all of it.
         kind: The kind of data frame that the table came in.
+        is_confidential: Whether the artefact claims no privacy.
     """
 
     columns: tuple[str, ...]
@@ -144,6 +148,28 @@ class QueryAnswer:
     numbers: tuple[NumberSummary, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
     kind: FrameKind = field(default=PolarsKind(()), repr=False)
+    is_confidential: bool = field(default=False, repr=False)
+
+    def _repr_html_(self) -> str:
+        """Show the first cells in a notebook; of an artefact without a guarantee, none."""
+        facts = {"columns": ", ".join(self.columns), "where": self.where or "all rows"}
+        notes = [tag("p", note) for note in (self.basis, *self.notes)]
+        if self.is_confidential:
+            return notebook_summary("Answer, not shown here", facts, *notes)
+        ends = ("estimate", "low", "high") if self.measured else ("estimate",)
+        head = [*self.columns, *("count", "from", "to")[: len(ends)], "share"]
+        rows = [
+            [
+                *cell.labels,
+                *(_rounded(getattr(cell.count, end)) for end in ends),
+                _percent(cell.share.estimate),
+            ]
+            for cell in self.cells[:_SHOWN_CELLS]
+        ]
+        left_out = len(self.cells) - len(rows)
+        if left_out:
+            notes.append(tag("p", f"{left_out:,} more cells: frame() has all."))
+        return notebook_summary("Answer", facts, table(head, rows, left=len(self.columns)), *notes)
 
     def frame(self) -> Foreign:
         """Return the table, a row for each cell, in the kind of data frame that was learnt.
@@ -193,6 +219,14 @@ class QueryAnswer:
     def to_json(self) -> str:
         """Write the answer as JSON text."""
         return json.dumps(self.document(), ensure_ascii=False, allow_nan=False)
+
+
+def _rounded(number: float) -> str:
+    return f"{number:,.0f}" if math.isfinite(number) else "unknown"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}" if math.isfinite(share) else "unknown"
 
 
 def _free(name: str, columns: Sequence[str]) -> str:

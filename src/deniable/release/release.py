@@ -13,6 +13,7 @@ from deniable.counting.rows import BlockEngine
 from deniable.data.dataframes import Foreign, FrameKind
 from deniable.data.table_io import infer_format, write_table
 from deniable.errors import OutputError
+from deniable.html import notebook_summary, tag
 from deniable.randomness import Keyed
 from deniable.release.artefact import Artefact
 from deniable.release.atomic_files import (
@@ -34,6 +35,7 @@ from deniable.release.generation import BlockRecords, KeptRecords, collect_recor
 from deniable.release.manifest import Certificate
 from deniable.release.record_parts import PartDecoder, PartWriter, collect_parts, count_parts
 from deniable.schema.schema import Schema
+from deniable.schema.unmodelled_columns import released_columns
 from deniable.workers import Progress, no_progress
 
 Format = Literal["csv", "parquet"]
@@ -77,6 +79,16 @@ class Release:
 
     def __repr__(self) -> str:
         return f"Release({self.certificate.summary}, records={self.encoded.number})"
+
+    def _repr_html_(self) -> str:
+        """Show the facts and the guarantee in a notebook; no record."""
+        names = ", ".join(column.name for column in released_columns(self.schema.columns))
+        facts = {
+            **self.certificate.facts,
+            "records": f"{self.encoded.number:,}",
+            "columns": names,
+        }
+        return notebook_summary("Release", facts, tag("p", self.guarantee))
 
     @property
     def guarantee(self) -> str:

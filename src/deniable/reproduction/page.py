@@ -6,9 +6,9 @@ The tables are also rendered as Markdown.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from deniable.evaluation.html import Markup, figure, paragraph, section, table, tag
 from deniable.evaluation.svg_plots import draw_box_plots, draw_dots, draw_lines
 from deniable.evaluation.verdict import percent
+from deniable.html import Markup, figure, paragraph, section, table, tag
 from deniable.reproduction.experiments import SIDES
 from deniable.reproduction.paper_statements import STATEMENT_HEADER, statements
 from deniable.reproduction.tables import (

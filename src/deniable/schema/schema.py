@@ -14,6 +14,7 @@ from typing import Any
 
 from deniable.errors import ConfigError, OutputError, SchemaError
 from deniable.files import parse_toml, require_regular_file
+from deniable.html import notebook_summary, table
 from deniable.schema.attribute import Attribute, Confirmed, summarize_values
 from deniable.schema.constraint_solver import ConstraintSolver
 from deniable.schema.constraints import Constraint, parse_constraint
@@ -243,6 +244,22 @@ class Schema:
                 f"{path} cannot be written ({error.strerror}). Free some disk space, or choose an "
                 "existing folder that you may write to."
             ) from None
+
+    def _repr_html_(self) -> str:
+        """Show the columns in a notebook."""
+        open_entries = set(self.drafted)
+        states = {True: "yes", "draft": "by the private draft"}
+        rows = [
+            [
+                column.name,
+                column.kind,
+                f"{len(column.values):,}" if isinstance(column, Attribute) else "",
+                "no" if column.name in open_entries else states.get(column.confirmed, "no"),
+            ]
+            for column in self.columns
+        ]
+        shown = table(["column", "type", "values", "confirmed"], rows, left=4)
+        return notebook_summary("Schema", {"rows_max": f"{self.rows_max:,}"}, shown)
 
     def text(self) -> str:
         """Write the schema as TOML text; ``parse`` reads it back as an equal schema."""

@@ -15,6 +15,7 @@ from typing import Any
 from deniable.data.table_io import read_codes
 from deniable.errors import ConfigError, VerificationError
 from deniable.files import as_path
+from deniable.html import notebook_summary, tag
 from deniable.release.atomic_files import encode_json
 from deniable.release.manifest import of_another_series
 from deniable.release.untrusted_files import read_json
@@ -79,6 +80,10 @@ _OTHER_VERSION = (
 )
 
 
+def _outcome(check: Check) -> str:
+    return "FAILED" if not check.passed else "passed" if check.exact else "nearly"
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class VerificationReport:
     """Result of verifying a release.
@@ -103,6 +108,15 @@ class VerificationReport:
             f", failed: {', '.join(check.name for check in self.failed)}" if self.failed else ""
         )
         return f"<VerificationReport: {result}, {len(self.checks)} checks{failed}>"
+
+    def _repr_html_(self) -> str:
+        """Show every check in a notebook, the failed ones first."""
+        checks = sorted(self.checks, key=lambda check: (check.passed, check.exact))
+        facts = {f"{_outcome(check)}: {check.name}": check.explanation for check in checks}
+        result = "passed" if self.passed else "failed" if self.failed else "not verified exactly"
+        unknown = tag("ul", [tag("li", each) for each in self.unknown])
+        more = (tag("p", "Not verified:"), unknown) if self.unknown else ()
+        return notebook_summary(f"Verification {result}", facts, *more)
 
     @property
     def passed(self) -> bool:

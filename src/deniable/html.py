@@ -1,6 +1,6 @@
-"""HTML and SVG elements. Text is escaped unless it is already markup."""
+"""HTML and SVG elements, of pages and of notebooks. Text is escaped unless it is markup already."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 
@@ -77,3 +77,12 @@ def paragraph(*content: Content, class_: str | None = None) -> Markup:
 def figure(picture: Markup, caption: str) -> Markup:
     """Build a figure with a caption."""
     return tag("figure", picture, tag("figcaption", caption))
+
+
+def notebook_summary(title: str, facts: Mapping[str, object], *more: Content) -> Markup:
+    """Build what a notebook shows of an object: a title, a table of facts, and more below.
+
+    It has no colours of its own, so that it can be read on a light and on a dark page.
+    """
+    rows = [tag("tr", tag("th", name), tag("td", str(fact))) for name, fact in facts.items()]
+    return tag("div", tag("p", tag("b", title)), tag("table", tag("tbody", rows)), *more)
