@@ -251,6 +251,33 @@ def test_nothing_is_lost_only_where_real_rows_are_better_than_guessing():
     assert "guessing is correct 70.2" in words.replace("\xa0", " ")
 
 
+@pytest.mark.parametrize(
+    ("released", "independent", "shows_little"),
+    [
+        ((0.4, 0.6), (0.4, 0.6), True),
+        ((0.8, 0.9), (0.4, 0.6), False),
+        ((0.4, 0.6), (0.7, 0.9), False),
+    ],
+)
+def test_a_classifier_that_sees_no_difference_shows_little(released, independent, shows_little):
+    rounds = {
+        name: ClassifierRound(accuracy=0.5, interval=interval, trained_on=9, tested_on=9)
+        for name, interval in (("released", released), ("marginals", independent))
+    }
+    found = verdict._describe_game(Distinguishability(rounds=rounds, held_out=False))
+    assert ("either, so this shows little" in found.sentence) == shows_little
+    assert not found.values
+
+
+def test_columns_are_not_judged_by_rows_that_are_far_themselves():
+    far = Distances(names=(("a",), ("b",)), values=(0.35, 0.11))
+    found = verdict._judge_columns({"released": replace(far, values=(0.9, 0.2)), "reals": far})
+    assert "of every column, other real rows are more than 10 % away" in found.sentence.replace(
+        "\xa0", " "
+    )
+    assert not found.values
+
+
 def test_an_exaggerated_coefficient_is_named():
     exact = Coefficient(term="age", real=1.05, released=1.1, error=0.1)
     wrong = replace(exact, term="years", released=4.38)

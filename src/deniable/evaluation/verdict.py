@@ -486,8 +486,8 @@ def _judge_columns(columns: Mapping[str, Distances]) -> Finding:
     )
     if not excess:
         return Finding(
-            sentence=f"{words} Rows are too few to judge columns by this: other real rows are as "
-            "far.",
+            sentence=f"{words} Rows are too few to judge columns by this: of every column, other "
+            f"real rows are more than {percent(_MAX_REAL_DISTANCE, digits=0)} away.",
             values={},
         )
     worst = max(excess, key=lambda name: excess[name][0])
@@ -564,7 +564,7 @@ def _describe_game(game: Distinguishability) -> Finding:
         f"correct {percent(released.accuracy)} of the time; random guessing is correct 50 % of the "
         "time."
     )
-    if independent.interval[0] <= 0.5:
+    if max(released.interval[0], independent.interval[0]) <= 0.5:
         words += " It cannot tell independent columns from real rows, either, so this shows little."
     return Finding(sentence=words, values={})
 
