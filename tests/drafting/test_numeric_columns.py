@@ -91,14 +91,14 @@ def test_many_numbers_far_apart_are_codes_and_amounts_a_range():
 
 
 def test_a_long_list_of_codes_has_no_rare_ones():
-    """They become one text; typed numbers, which have no text, are a range."""
+    """They become one text if the header says that they are codes; else the column is a range."""
     codes = np.unique(RNG.integers(10_000, 99_000, 300))
     cells = [*np.repeat(codes[:190], 40), *codes[190:]]
-    for name in ("industry", "zip code"):
-        found = draft_column([str(x) for x in cells], name)
-        assert (found.kind, fields_of(found)["other"]) == ("text", "other")
-        assert fields_of(found)["values"] == [str(code) for code in codes[:190]]
-        assert draft_column(cells, name).kind == "integer"
+    found = draft_column([str(x) for x in cells], "zip code")
+    assert (found.kind, fields_of(found)["other"]) == ("text", "other")
+    assert fields_of(found)["values"] == [str(code) for code in codes[:190]]
+    assert draft_column(cells, "zip code").kind == "integer"
+    assert draft_column([str(x) for x in cells], "industry").kind == "integer"
 
 
 @pytest.mark.parametrize("name", ["cd4", "cd40_count", "zip"])

@@ -20,7 +20,7 @@ TABLES = {
 
 COMPUTED = {
     "adult/adult.csv.gz": ["education"],
-    "sdnist/national2019.csv": ["DENSITY"],
+    "sdnist/national2019.csv": ["DENSITY", "INDP_CAT"],
 }
 
 

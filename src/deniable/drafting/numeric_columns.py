@@ -181,7 +181,8 @@ def _code_fields(
 ) -> tuple[Kind, list[DraftField], list[str]] | None:
     """Describe many whole numbers as codes; None if they are amounts, or cannot be told from them.
 
-    A list has no rare codes: with them the column is text, where all rare ones become one.
+    A list has no rare codes. With them, or with too many, a column whose header says that it has
+    codes is text, where all rare ones become one; any other is a range.
     """
     distinct = len(numbers.positions)
     if not numbers.is_integral or distinct <= _MAX_LISTED_NUMBERS:
@@ -194,6 +195,8 @@ def _code_fields(
         fields = [DraftField("values", [int(p) for p in numbers.positions], FROM_DATA)]
         note = f"{_ONLY_THESE}; if they are codes without an order, make it categorical"
         return ("categorical", fields, [_CODES]) if named else ("ordered", fields, [note])
+    if not named:
+        return None  # as a range, what follows from the number still can
     written = {int(float(text)): text for text in texts}
     values = [written.get(int(p), "") for p in numbers.positions]
     is_exact = len(written) == len(texts) and "" not in values
