@@ -375,8 +375,12 @@ def test_a_given_order_is_known_before_a_row_is_read(options):
     assert deniable.plan(WIDE, omega="1", estimator="norm-sub").omegas == (1,)
 
 
-def test_an_omega_that_the_learnt_order_makes_too_small_is_refused_and_auto_is_not():
-    """The wide column has one value in the table: no entropy, so it is drawn first."""
+@pytest.mark.parametrize("omega", ["1", "auto"])
+def test_an_omega_that_the_learnt_order_makes_too_small_is_raised(omega):
+    """The wide column has one value in the table: no entropy, so it is drawn first.
+
+    A run that has spent its budget is not refused. What no order allows, a plan refuses.
+    """
     rows = 400
     table = pl.DataFrame(
         {
@@ -386,11 +390,10 @@ def test_an_omega_that_the_learnt_order_makes_too_small_is_refused_and_auto_is_n
         }
     )
     options = {"estimator": "norm-sub", "epsilon": INF, "k": 2}
-    with pytest.raises(ConfigError, match=r"--omega 1: the 2 attributes .* --omega auto, or 2"):
-        deniable.learn(table, WIDE, omega="1", **options)
-    artefact = deniable.learn(table, WIDE, **options)
+    artefact = deniable.learn(table, WIDE, omega=omega, **options)
     assert artefact.network.order[0] == 0
     assert artefact.omega == 2
+    assert list(artefact.certificate.parameters["omega"]) == [2]
     assert artefact.generate(20, key=1).height == 20
 
 

@@ -32,7 +32,6 @@ from deniable.release.seed_histogram import (
     choose_omega,
     learn_histogram,
     longest_listed,
-    require_listed,
 )
 from deniable.schema.schema import Schema
 from deniable.workers import Progress, no_progress
@@ -345,12 +344,18 @@ def make_artefact(
 
 
 def resolve_omegas(learnt: LearntModel, run: Run) -> tuple[int, ...]:
-    """Take the planned values of ω, or choose one from the noisy model."""
-    if run.plan.omegas:
-        return run.plan.omegas
+    """Take the planned values of ω, or choose one from the noisy model.
+
+    In mode one-shot, a planned ω is raised if the noisy order begins with attributes of so many
+    values that their combinations cannot be listed: a run whose budget is spent is not refused.
+    """
     law, network = run.plan.privacy.seeds, learnt.network
+    is_listed = run.plan.mode == "one-shot"
+    listed = longest_listed(_ordered_sizes(network)) if is_listed else None
+    if run.plan.omegas:
+        least = 0 if listed is None else len(network.order) - listed
+        return tuple(max(omega, least) for omega in run.plan.omegas)
     threshold = run.config.k + (law.radius if law is not None else 0)
-    listed = longest_listed(_ordered_sizes(network)) if run.plan.mode == "one-shot" else None
     chosen = choose_omega(
         network, records=learnt.seed_count, threshold=threshold, max_length=listed
     )
@@ -369,7 +374,6 @@ def _learn_seeds(
     if law is None:
         return None, ()
     length = len(network.order) - omega
-    require_listed(length, _ordered_sizes(network))
     sizes = [attribute.size for attribute in network.attributes]
     (counted,) = rows.frequent_prefixes(network.order, [length], sizes, floor=run.config.k)
     # Drawn after the rows were counted: an engine that counts again draws no second time.
