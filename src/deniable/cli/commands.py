@@ -9,6 +9,7 @@ from deniable.cli.audit_commands import audit
 from deniable.cli.generate_commands import generate, verify
 from deniable.cli.options import (
     OUTPUT_PANEL,
+    Clean,
     DraftDelta,
     DraftEpsilon,
     DraftProfile,
@@ -37,7 +38,6 @@ from deniable.cli.options import (
     given_options,
     output_option,
     whole_number,
-    with_clean,
     with_options,
 )
 from deniable.cli.output import (
@@ -56,6 +56,13 @@ from deniable.files import current_tracker, require_regular_file
 
 __all__ = ["app", "audit", "generate", "query", "studio", "verify"]
 
+AllNotes = Annotated[
+    bool, typer.Option("--all", help="Show all notes, not only the most important.")
+]
+ReportEdition = Annotated[
+    Literal["internal", "public"],
+    typer.Option(help="internal: measured on real rows, confidential; public: may be shared."),
+]
 _DEMO_RECORDS = 10_000
 _EMBEDDED_NOTE = (
     "These figures are measured on the embedded table, which is itself synthetic. They are no "
@@ -64,10 +71,10 @@ _EMBEDDED_NOTE = (
 
 
 @app.command(cls=PanelCommand, short_help="Run everything on an embedded table.")
-@with_clean
 def demo(
     *,
     out: Annotated[Path, typer.Option(help="Folder of the release.")] = Path("demo"),
+    clean: Clean = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -80,7 +87,7 @@ def demo(
     from deniable.release.release import release_folders
 
     require_scikit_learn()  # before the release is written, which stays if the report fails
-    public, internal = release_folders(out)
+    public, internal = release_folders(out, clean=clean)
     current_tracker().expected = 3  # the release, its internal folder, and then the report
     table, schema = demo_table(), demo_schema()
     with show_progress(quiet=quiet or as_json) as progress:
@@ -94,7 +101,6 @@ def demo(
 
 
 @app.command(cls=PanelCommand, short_help="Draft a schema from a table.")
-@with_clean
 def init(
     table: TableFile,
     *,
@@ -107,9 +113,8 @@ def init(
     profile: DraftProfile = "default",
     header: HeaderLine = None,
     sdv: SdvMetadata = None,
-    show_all: Annotated[
-        bool, typer.Option("--all", help="Show all notes, not only the most important.")
-    ] = False,
+    show_all: AllNotes = False,
+    clean: Clean = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -124,7 +129,7 @@ def init(
     from deniable.release.atomic_files import require_free, write_text
 
     require_regular_file(table, DataError)  # first: its name may be misspelt, the output precious
-    require_free(out)
+    require_free(out, clean=clean)
     with show_progress(quiet=quiet or as_json) as progress:
         draft = draft_schema(
             table,
@@ -187,7 +192,6 @@ def plan(
 
 
 @app.command(cls=PanelCommand, short_help="Turn a table into synthetic records.")
-@with_clean
 @with_options
 def synthesize(
     *,
@@ -197,6 +201,7 @@ def synthesize(
     out: Annotated[Path, output_option("Folder of the release; must not exist.")],
     file_format: FileFormat = "csv",
     key: Key = None,
+    clean: Clean = False,
     quiet: Quiet = False,
     as_json: Json = False,
     **options: Any,
@@ -205,7 +210,7 @@ def synthesize(
     from deniable.pipeline import api
     from deniable.release.release import release_folders
 
-    release_folders(out)
+    release_folders(out, clean=clean)
     with show_progress(quiet=quiet or as_json) as progress:
         release = api.synthesize(
             table, schema, records=records, key=key, progress=progress, **given_options(options)
@@ -215,7 +220,6 @@ def synthesize(
 
 
 @app.command(cls=PanelCommand, short_help="Measure how useful synthetic records are.")
-@with_clean
 def evaluate(
     real: Annotated[Path, typer.Argument(help="Confidential table.", show_default=False)],
     synthetic: Annotated[Path, typer.Argument(help="Records to evaluate.", show_default=False)],
@@ -226,11 +230,9 @@ def evaluate(
         Path | None, typer.Option(help="Real rows that the release was not learnt from.")
     ] = None,
     target: Target = None,
-    edition: Annotated[
-        Literal["internal", "public"],
-        typer.Option(help="internal: measured on real rows, confidential; public: may be shared."),
-    ] = "internal",
+    edition: ReportEdition = "internal",
     thorough: Thorough = False,
+    clean: Clean = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -241,7 +243,10 @@ def evaluate(
     """
     from deniable.evaluation.effort import Effort
     from deniable.evaluation.evaluate import evaluate as measure
+    from deniable.release.atomic_files import require_free
     from deniable.schema.schema import Schema
+
+    require_free(out, clean=clean)
 
     with show_progress(quiet=quiet or as_json) as progress:
         metrics = measure(
@@ -265,13 +270,13 @@ app.command(cls=PanelCommand, short_help="Check a release against its manifest."
 
 
 @app.command(cls=PanelCommand, short_help="Learn an artefact from a table.")
-@with_clean
 @with_options
 def learn(
     *,
     table: TablePath,
     schema: SchemaPath,
     out: Annotated[Path, output_option("Folder of the artefact; must not exist.")],
+    clean: Clean = False,
     quiet: Quiet = False,
     as_json: Json = False,
     **options: Any,
@@ -280,17 +285,15 @@ def learn(
     from deniable.pipeline import api
     from deniable.release.atomic_files import require_free
 
-    require_free(out)
+    require_free(out, clean=clean)
     with show_progress(quiet=quiet or as_json) as progress:
         artefact = api.learn(table, schema, progress=progress, **given_options(options))
         artefact.save(out)
     show_artefact(artefact, out, quiet=quiet, as_json=as_json)
 
 
-app.command(cls=PanelCommand, short_help="Generate records from an artefact.")(with_clean(generate))
-app.command(cls=PanelCommand, short_help="Estimate counts and shares, with error bars.")(
-    with_clean(query)
-)
+app.command(cls=PanelCommand, short_help="Generate records from an artefact.")(generate)
+app.command(cls=PanelCommand, short_help="Estimate counts and shares, with error bars.")(query)
 
 
 @app.command(cls=PanelCommand, short_help="Reproduce the paper's evaluation.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deniable.cli.options import (
+    Clean,
     Engine,
     Json,
     Key,
@@ -134,6 +135,7 @@ def generate(
     engine: Engine = "local",
     master: Master = None,
     accept_open_cluster: OpenCluster = False,
+    clean: Clean = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -141,6 +143,10 @@ def generate(
 
     Records may satisfy a condition, have shares of a column's values, or complete given rows.
     """
+    if clean:
+        from deniable.release.atomic_files import remove_litter
+
+        remove_litter(out)
     drawn: dict[str, Any] = {"key": key, "workers": workers}
     shown: dict[str, Any] = {"quiet": quiet, "as_json": as_json}
     if given is None:

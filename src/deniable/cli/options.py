@@ -3,7 +3,6 @@
 import inspect
 import re
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin
 
@@ -190,6 +189,14 @@ Json = Annotated[
     bool,
     typer.Option(_JSON_FLAG, help="Print one JSON object.", rich_help_panel=OUTPUT_PANEL),
 ]
+Clean = Annotated[
+    bool,
+    typer.Option(
+        "--clean",
+        help="Remove what a killed run into the same place left.",
+        rich_help_panel=OUTPUT_PANEL,
+    ),
+]
 Target = Annotated[
     str | None,
     typer.Option(
@@ -309,36 +316,6 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     parameters = sorted([*own, config, *flags], key=_panel_order)
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return command
-
-
-def with_clean(command: Callable[..., None]) -> Callable[..., None]:
-    """Give ``--clean`` to a command that writes to ``--out``: first remove what was left there."""
-
-    @wraps(command)
-    def cleaned(*, clean: bool, **given: Any) -> None:
-        if clean and given["out"] is not None:
-            from deniable.release.atomic_files import remove_litter
-
-            remove_litter(given["out"])
-        command(**given)
-
-    signature = inspect.signature(command)
-    clean = inspect.Parameter(
-        "clean",
-        inspect.Parameter.KEYWORD_ONLY,
-        default=False,
-        annotation=Annotated[
-            bool,
-            typer.Option(
-                "--clean",
-                help="Remove what a killed run into the same place left.",
-                rich_help_panel=OUTPUT_PANEL,
-            ),
-        ],
-    )
-    parameters = [*signature.parameters.values(), clean]
-    cleaned.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return cleaned
 
 
 def _parameter(option: Option) -> inspect.Parameter:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deniable.cli.options import OUTPUT_PANEL, Json, Quiet
+from deniable.cli.options import OUTPUT_PANEL, Clean, Json, Quiet
 from deniable.cli.output import print_json, print_text, print_wrapped
 from deniable.cli.plan_tables import add_row, print_table
 from deniable.errors import ConfigError, OutputError
@@ -69,6 +69,7 @@ def query(
     by: By = None,
     sampling_error: SamplingError = False,
     out: AnswerFile = None,
+    clean: Clean = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -84,7 +85,7 @@ def query(
     if out is not None:
         if out.suffix.lower() not in _FORMATS:
             raise OutputError(f"{out}: the name must end in .csv, .parquet or .json")
-        require_free(out)
+        require_free(out, clean=clean)
     loaded = load_sealed(artefact)
     answer = loaded.query(
         _split_columns(columns, loaded),

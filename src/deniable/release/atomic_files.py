@@ -234,12 +234,18 @@ def staged_file(target: Path, *, confidential: bool = False) -> Iterator[Path]:
         yield stage
 
 
-def require_free(*targets: Path) -> None:
+def require_free(*targets: Path, clean: bool = False) -> None:
     """Refuse targets that exist and are not empty folders; refuse the remains of a killed run.
+
+    Args:
+        targets: What will be written.
+        clean: Whether to remove the remains first.
 
     Raises:
         OutputError: A target is not free; the message names what is in the way.
     """
+    for target in targets if clean else ():
+        remove_litter(target)
     for target in targets:
         with as_output_error(target):
             is_empty_folder = target.is_dir() and not any(target.iterdir())

@@ -41,15 +41,19 @@ from deniable.workers import Progress, no_progress
 Format = Literal["csv", "parquet"]
 
 
-def release_folders(folder: str | Path) -> tuple[Path, Path]:
+def release_folders(folder: str | Path, *, clean: bool = False) -> tuple[Path, Path]:
     """Return the public and the internal folder of a release; both must be free.
+
+    Args:
+        folder: The public one.
+        clean: Whether to remove first what a killed run into the same place left.
 
     Raises:
         OutputError: One of them exists and is not empty.
     """
     public = Path(folder).absolute().resolve()
     internal = public.with_name(f"{public.name}.internal")
-    require_free(public, internal)
+    require_free(public, internal, clean=clean)
     return public, internal
 
 
