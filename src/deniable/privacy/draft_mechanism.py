@@ -124,7 +124,7 @@ class DraftMechanism:
         if epsilon <= 0:
             return False
         ideal = Guarantee(epsilon=epsilon, delta=gaussian_delta(epsilon=epsilon, mu=self.mu))
-        cost = with_table_error(ideal, growth=self._growth, mass=self._mass)
+        cost = with_table_error(ideal, growth=self._table_growth, mass=self._mass)
         return upper_bound(cost.delta + self.text_delta) <= limit.delta
 
     def limit_without_texts(self, limit: Guarantee) -> Guarantee:
@@ -154,7 +154,11 @@ class DraftMechanism:
     @property
     def _growth(self) -> float:
         """ε of the noise tables, and of the texts that are not shown: -ln(1 - text_delta)."""
-        return upper_bound(self.histograms * TABLE_GROWTH - math.log1p(-self.text_delta))
+        return upper_bound(self._table_growth - math.log1p(-self.text_delta))
+
+    @property
+    def _table_growth(self) -> float:
+        return self.histograms * TABLE_GROWTH
 
     @property
     def _mass(self) -> float:
