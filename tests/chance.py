@@ -1,6 +1,6 @@
 """Assertions about chance, each with the probability that it fails a correct program."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 from scipy import stats
 
 from deniable.model.alias_sampling import AliasTables
+from deniable.privacy.noise_laws import Law
 
 FALSE_ALARM = 1e-6
 
@@ -53,6 +54,28 @@ def assert_distribution(
     others = trials - sum(counts.get(value, 0) for value in expected)
     left = max(0.0, 1.0 - float(sum(expected.values())))
     assert_rate(others, trials, left if left > 1e-15 else 0.0, false_alarm=share)
+
+
+def assert_no_shared_noise(
+    noise: np.ndarray, laws: Sequence[Law], *, false_alarm: float = FALSE_ALARM
+) -> None:
+    """Fail if two columns of noise, one row a run, are above zero together too often or too rarely.
+
+    Noise that columns share, or share with the other sign, agrees in every run or in none. One
+    ``assert_rate`` for each pair of columns, each with an equal share of ``false_alarm``.
+
+    Args:
+        noise: The noise of every cell (column) in every run (row).
+        laws: The law of each column.
+        false_alarm: The limit for all pairs together.
+    """
+    above = (noise > 0).astype(np.int64)
+    agreed = above.T @ above + (1 - above).T @ (1 - above)
+    chances = [(1 - float(law.probability(0))) / 2 for law in laws]
+    agree = np.outer(chances, chances) + np.outer(1 - np.array(chances), 1 - np.array(chances))
+    pairs = np.triu_indices(len(agreed), 1)
+    for together, chance in set(zip(agreed[pairs].tolist(), agree[pairs].tolist(), strict=True)):
+        assert_rate(together, len(noise), chance, false_alarm=false_alarm / len(pairs[0]))
 
 
 def implied(tables: AliasTables) -> np.ndarray:

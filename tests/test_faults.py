@@ -68,6 +68,22 @@ FAULTS = [
         "privacy/test_noise.py::test_every_cell_has_noise_of_its_own",
     ),
     Fault(
+        "one draw of noise serves all triples of one shape",
+        "privacy/noise.py",
+        "law.table.draw(rng, counts.shape)",
+        "np.resize(law.table.draw(rng, counts.shape)[: 12 if what == 'triples' else None], "
+        "counts.shape)",
+        "model/pairwise/test_measure_three_way.py::"
+        "test_three_way_interactions_have_the_noise_that_is_paid_for",
+    ),
+    Fault(
+        "noise is kept, and serves all counts of one law and shape",
+        "privacy/noise.py",
+        "law.table.draw(rng, counts.shape)",
+        "add_noise.__dict__.setdefault((law, counts.shape), law.table.draw(rng, counts.shape))",
+        "privacy/test_noise.py::test_no_two_cells_share_their_noise",
+    ),
+    Fault(
         "one noisy threshold serves a block of candidates",
         "release/deniability_test.py",
         "k + law.table.draw(rng, len(plausible))",
@@ -373,10 +389,18 @@ FAULTS = [
         "release/test_manifest.py::test_a_number_is_rounded_up_to_six_digits_and_no_further",
     ),
     Fault(
-        "ω is chosen with the exact number of rows",
+        "ω is chosen with the exact number of seeds in learn",
         "pipeline/api.py",
         "(learnt, run)\n        return make_artefact(",
         '(replace(learnt, seed_count=parts["seeds"].number), run)\n        return make_artefact(',
+        f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[omega chosen, split]",
+    ),
+    Fault(
+        "ω is chosen with the exact number of seeds in synthesize",
+        "pipeline/api.py",
+        "(learnt, run)\n        artefact = make_artefact(",
+        '(replace(learnt, seed_count=parts["seeds"].number), run)\n'
+        "        artefact = make_artefact(",
         f"{REPLAY}::test_an_artefact_follows_from_its_noisy_answers[omega chosen, split]",
     ),
     Fault(

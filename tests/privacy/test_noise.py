@@ -1,6 +1,7 @@
 """Added noise, its ledger entry, and the projection of noisy counts."""
 
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import definitions
-from chance import assert_distribution
+from chance import assert_distribution, assert_no_shared_noise
 from deniable.errors import BudgetError, InvariantError
+from deniable.model.pairwise.measure import FURTHER_TABLES
 from deniable.privacy import noise_laws
 from deniable.privacy.noise import Spend, add_noise, norm_sub
+from deniable.privacy.pairwise_budget import PAIRS_SPEND
 from deniable.randomness import Keyed
 from worlds import property_test
 
@@ -61,6 +64,28 @@ def test_that_assertion_notices_one_draw_shared_by_all_cells():
     expected = {40 + z: LAW.probability(z) for z in range(-LAW.radius, LAW.radius + 1)}
     with pytest.raises(AssertionError, match="below the false-alarm limit"):
         assert_distribution(Counter(noisy.tolist()), expected)
+
+
+# Everything that is measured with noise, by the names that ``add_noise`` is given.
+STAGES = (
+    "seed prefixes", "values of x", "interactions", "triples", PAIRS_SPEND, FURTHER_TABLES,
+    "entropies", "number of records", "counts of x",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("law", [LAW, noise_laws.rounded_gaussian(5.0)], ids=lambda law: law.name)
+def test_no_two_cells_share_their_noise(law):
+    """Of one call or of two, of one shape and name or not: 80 runs, false-alarm rate 1e-6, fixed
+    keys. Tables of one law are measured in one call, so that a pattern in it is shared noise."""
+    shapes = ((2, 2, 2), (2, 2, 2), (12,), (24,))
+    runs = []
+    for key in range(80):
+        rng, noise = Keyed(key).at("noise"), []
+        for what, shape in product(STAGES, shapes):
+            zeros = np.zeros(shape, dtype=np.int64)
+            noise.append(add_noise(rng, zeros, law, what=what, part="parameters")[0].ravel())
+        runs.append(np.concatenate(noise))
+    assert_no_shared_noise(np.array(runs), [law] * len(runs[0]))
 
 
 @pytest.mark.parametrize("count", [0, 1, -1, 10**9])

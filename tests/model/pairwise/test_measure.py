@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from chance import assert_distribution
+from chance import assert_distribution, assert_no_shared_noise
 from deniable.counting.local import count
 from deniable.errors import InvariantError
 from deniable.model.pairwise import measure
@@ -295,10 +295,12 @@ def test_interactions_have_the_noise_that_is_paid_for(targets):
     """Noise over the σ of its pair, which is that of the entry divided by shapes and weights. 75
     runs of six pairs; each σ by the squares, 7 deviations, about 1e-11, so that one that is 15 %
     too small or too large is noticed; that they are Gaussian by
-    ten intervals of equal probability, false-alarm rate 1e-6; fixed keys."""
+    ten intervals of equal probability, and that no two cells, of one pair or of two, share their
+    noise, false-alarm rate 1e-6 each; fixed keys."""
     attributes, codes = wide_table(rows=3_000, size=6)
     noise = noise_of(attributes, 0.7)
     scores: dict[tuple[int, int], list[float]] = {}
+    laws: dict[tuple[int, int], noise_laws.Law] = {}
     for key in range(75):
         measured, spends = learnt(attributes, codes, noise, key=key, targets=targets)
         groups = in_groups(measured)
@@ -312,9 +314,13 @@ def test_interactions_have_the_noise_that_is_paid_for(targets):
             sigma = noisy.size * math.sqrt(total / weight[i, j] / stated)
             scores.setdefault((i, j), []).extend(((noisy - exact) / sigma).ravel().tolist())
             assert measured.interaction_sigmas[i, j] * noisy.size == pytest.approx(sigma)
+            laws[i, j] = noise_laws.rounded_gaussian(sigma)
     assert len(scores) == 6
     for found in scores.values():
         assert abs(np.mean(np.square(found)) - 1) < 7 * np.sqrt(2 / len(found))
+    columns = {pair: np.reshape(found, (75, -1)) for pair, found in scores.items()}
+    of_cells = [laws[pair] for pair, own in columns.items() for _ in range(own.shape[1])]
+    assert_no_shared_noise(np.hstack(list(columns.values())), of_cells)
     tenths = np.floor(10 * ndtr(np.concatenate(list(scores.values())))).astype(int)
     assert_distribution(Counter(tenths.tolist()), dict.fromkeys(range(10), 0.1))
 

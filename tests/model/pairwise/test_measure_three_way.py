@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from chance import assert_distribution
+from chance import assert_distribution, assert_no_shared_noise
 from deniable.counting.local import count
 from deniable.model.pairwise import measure
 from deniable.model.pairwise.measure import (
@@ -24,6 +24,7 @@ from deniable.model.pairwise.measure import (
     with_bins,
 )
 from deniable.privacy.ledger import Ledger
+from deniable.privacy.noise_laws import Law, rounded_gaussian
 from deniable.privacy.pairwise_budget import (
     MAX_THREE_WAY_GROUPS,
     PAIRS_SPEND,
@@ -122,19 +123,24 @@ def test_one_record_moves_no_number_further_than_it_is_charged_for(monkeypatch, 
 
 def test_three_way_interactions_have_the_noise_that_is_paid_for():
     """Noise over the σ of its triple: 100 runs of four triples; the squares by 7 deviations, the
-    law by ten intervals of equal probability, false-alarm rate 1e-6; fixed keys."""
+    law by ten intervals of equal probability, false-alarm rate 1e-6; fixed keys. No two cells, of
+    one triple or of two, share their noise: false-alarm rate 1e-6."""
     noise, codes = noise_of(0.3), codes_of(RECORDS * 2_000, 4)
     known, _ = measured_of(codes, noise)
-    scores = []
+    scores: list[float] = []
+    laws: list[Law] = []
     for key in range(100):
         found, _ = triples_of(codes, known, noise, key=key)
+        laws = []
         for triple, noisy in found.three_way.interactions.items():
             exact = np.zeros(noisy.shape, dtype=np.int64)
             np.add.at(exact, tuple(codes[:, i].astype(int) for i in triple), 1)
             sigma = noisy.size * found.three_way.sigmas[triple]
             scores += ((noisy - scaled_interactions(exact)) / sigma).ravel().tolist()
+            laws += [rounded_gaussian(sigma)] * noisy.size
     assert len(scores) == 100 * (8 + 3 * 12)
     assert abs(np.mean(np.square(scores)) - 1) < 7 * np.sqrt(2 / len(scores))
+    assert_no_shared_noise(np.reshape(scores, (100, -1)), laws)
     tenths = np.floor(10 * ndtr(scores)).astype(int)
     assert_distribution(Counter(tenths.tolist()), dict.fromkeys(range(10), 0.1))
 
