@@ -93,7 +93,7 @@ def test_a_form_without_its_fields_is_no_bug(studio, path):
 
 
 def test_a_bug_shows_no_message_and_logs_nothing(studio, monkeypatch, capfd):
-    def broken(_call):
+    def broken(*_):
         raise ValueError("the cell kelpfarmer")
 
     monkeypatch.setattr(table_screen, "table_facts", broken)

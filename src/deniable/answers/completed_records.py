@@ -18,13 +18,12 @@ from deniable.answers.given_rows import GivenBlock, GivenRows
 from deniable.answers.inference import infer, split_cases
 from deniable.answers.released_law import joint_index
 from deniable.arrays import Codes, Counts, Indices
-from deniable.data.complete_records import add_unmodelled_columns
+from deniable.data.complete_records import add_unmodelled_columns, released_columns
 from deniable.errors import ConfigError, DataError, InputError
 from deniable.model.bayesian_network import empty_codes
 from deniable.randomness import Randomness, Rng
 from deniable.schema.attribute import summarize_values
 from deniable.schema.schema import Schema
-from deniable.schema.unmodelled_columns import released_columns
 from deniable.workers import Progress, count_cores, map_in_order
 
 # Records per block, where a row has fewer; rows of more records are split into such blocks.

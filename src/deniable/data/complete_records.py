@@ -23,7 +23,6 @@ from deniable.schema.unmodelled_columns import (
     SchemaColumn,
     has_whole_numbers,
     in_order_of_computation,
-    released_columns,
 )
 from deniable.schema.value_map import ValueMap
 
@@ -31,6 +30,16 @@ from deniable.schema.value_map import ValueMap
 _UUID_VERSION, _UUID_VARIANTS = "8", "89ab"
 # At most this many identifiers are permuted together.
 _MAX_PERMUTED = 2**31
+
+
+def released_columns(columns: Sequence[SchemaColumn]) -> tuple[SchemaColumn, ...]:
+    """Return the columns of released records: all but the omitted identifiers."""
+    return tuple(
+        column
+        for column in columns
+        if not (isinstance(column, Identifier) and column.release == "omit")
+    )
+
 
 # Bytes of a cell in memory. A text has its first characters, its length and where the rest is.
 _TEXT_BYTES, _NUMBER_BYTES = 24, 8

@@ -27,13 +27,14 @@ from deniable.data.codec import (
     EncodedTable,
     encode_cells,
 )
+from deniable.data.complete_records import released_columns
 from deniable.data.declared_columns import require_columns
 from deniable.data.polars_errors import POLARS_ERRORS, polars_errors_as
 from deniable.errors import DataError
 from deniable.files import require_regular_file
 from deniable.schema.attribute import Attribute, summarize_values
 from deniable.schema.schema import Schema
-from deniable.schema.unmodelled_columns import SchemaColumn, released_columns
+from deniable.schema.unmodelled_columns import SchemaColumn
 
 _FIRST_RECORD = (
     "(If the first line is a record, the header line is missing: draft a schema with init "

@@ -17,13 +17,14 @@ import numpy as np
 import polars as pl
 
 from deniable.data.arrow_types import arrow_column_of, require_importable, to_object
+from deniable.data.complete_records import released_columns
 from deniable.data.dataframe_types import arrow_type, pandas_dtype, to_pandas
 from deniable.data.declared_columns import require_columns
 from deniable.data.object_columns import has_uniform_objects, objects_to_texts
 from deniable.data.polars_errors import IMPORT_ERRORS, polars_errors_as
 from deniable.errors import DataError
 from deniable.schema.attribute import Attribute
-from deniable.schema.unmodelled_columns import Constant, Identifier, SchemaColumn, released_columns
+from deniable.schema.unmodelled_columns import Constant, Identifier, SchemaColumn
 
 # A frame, column or type of pandas or pyarrow, which need not be installed.
 Foreign: TypeAlias = Any

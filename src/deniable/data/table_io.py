@@ -18,7 +18,7 @@ from polars.io.plugins import register_io_source
 from deniable.arrays import Codes, Counts
 from deniable.data.batches import AdjustedCounts
 from deniable.data.codec import CellSource, Codec, EncodedTable, encode_cells
-from deniable.data.complete_records import format_csv_cells, record_dtypes
+from deniable.data.complete_records import format_csv_cells, record_dtypes, released_columns
 from deniable.data.csv_reader import read_csv
 from deniable.data.dataframes import UNNAMED_TABLE, FrameKind, PolarsKind, import_frame
 from deniable.data.part_files import list_parts, read_parts
@@ -26,7 +26,6 @@ from deniable.data.polars_errors import POLARS_ERRORS, polars_errors_as
 from deniable.errors import DataError, InputError, OutputError
 from deniable.files import require_regular_file
 from deniable.schema.schema import Schema
-from deniable.schema.unmodelled_columns import released_columns
 
 FileFormat = Literal[".csv", ".csv.gz", ".parquet"]
 

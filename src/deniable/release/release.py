@@ -10,6 +10,7 @@ import polars as pl
 
 from deniable.counting.local import LocalEngine
 from deniable.counting.rows import BlockEngine
+from deniable.data.complete_records import released_columns
 from deniable.data.dataframes import Foreign, FrameKind
 from deniable.data.table_io import infer_format, write_table
 from deniable.errors import OutputError
@@ -35,7 +36,6 @@ from deniable.release.generation import BlockRecords, KeptRecords, collect_recor
 from deniable.release.manifest import Certificate
 from deniable.release.record_parts import PartDecoder, PartWriter, collect_parts, count_parts
 from deniable.schema.schema import Schema
-from deniable.schema.unmodelled_columns import released_columns
 from deniable.workers import Progress, no_progress
 
 Format = Literal["csv", "parquet"]

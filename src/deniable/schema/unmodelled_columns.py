@@ -267,12 +267,3 @@ def _is_numeric(column: SchemaColumn) -> bool:
 def _require_error_or_drop(name: str, outside: Outside) -> None:
     if outside not in ("error", "drop"):
         raise SchemaError(f'attribute "{name}": outside must be "error" or "drop"')
-
-
-def released_columns(columns: Sequence[SchemaColumn]) -> tuple[SchemaColumn, ...]:
-    """Return the columns of released records: all but the omitted identifiers."""
-    return tuple(
-        column
-        for column in columns
-        if not (isinstance(column, Identifier) and column.release == "omit")
-    )

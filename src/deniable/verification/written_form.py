@@ -17,6 +17,7 @@ from deniable.data.codec import Codec, position
 from deniable.data.complete_records import (
     add_unmodelled_columns,
     record_dtypes,
+    released_columns,
 )
 from deniable.data.csv_reader import CsvFile
 from deniable.data.table_io import write_table
@@ -25,7 +26,7 @@ from deniable.randomness import Keyed
 from deniable.release.atomic_files import file_hash, parquet_writer
 from deniable.schema.attribute import Attribute, summarize_values
 from deniable.schema.schema import Schema
-from deniable.schema.unmodelled_columns import Identifier, released_columns
+from deniable.schema.unmodelled_columns import Identifier
 from deniable.verification.manifest_spend import require
 
 # A UUID of version 8 (RFC 9562), in lower case, as deniable generates them.
