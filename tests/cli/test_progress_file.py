@@ -1,5 +1,6 @@
 """Progress for other programs: a file of JSON lines, from the process ID to the exit code."""
 
+import errno
 import json
 import os
 import stat
@@ -55,6 +56,64 @@ def test_a_device_keeps_its_mode(monkeypatch):
     before = Path(os.devnull).stat().st_mode
     append_line(pid=1)
     assert Path(os.devnull).stat().st_mode == before
+
+
+def test_a_link_is_not_followed(file):
+    """What it leads to may be read by others, and must stay as it is."""
+    precious = file.with_name("precious")
+    precious.write_text("x")
+    precious.chmod(0o644)
+    file.symlink_to(precious)
+    append_line(pid=1)
+    assert precious.read_text() == "x"
+    assert stat.S_IMODE(precious.stat().st_mode) == 0o644
+    file.unlink()
+    file.symlink_to(file.with_name("absent"))
+    append_line(pid=1)
+    assert not file.with_name("absent").exists()
+
+
+def test_the_mode_is_that_of_the_opened_file_whatever_has_its_name_now(file, monkeypatch):
+    moved, fstat = file.with_name("moved"), os.fstat
+
+    def swap(opened):
+        if file.exists():
+            file.rename(moved)
+            file.with_name("other").touch(mode=0o644)
+            file.symlink_to("other")
+        return fstat(opened)
+
+    file.touch(mode=0o644)
+    monkeypatch.setattr(os, "fstat", swap)
+    append_line(pid=1)
+    assert stat.S_IMODE(moved.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert lines(moved) == [{"pid": 1}]
+
+
+def test_the_file_of_another_user_is_not_written_and_stays_open_in_no_process(file, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    file.touch(mode=0o666)
+    for owner in (os, Path):
+        monkeypatch.setattr(owner, "fchmod" if owner is os else "chmod", refuse)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(20):
+        append_line(pid=1)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert file.read_text() == ""
+
+
+@pytest.mark.parametrize("has_reader", [False, True])
+def test_a_pipe_is_written_if_somebody_reads_it_and_waited_for_by_nobody(file, has_reader):
+    os.mkfifo(file)
+    reader = os.open(file, os.O_RDONLY | os.O_NONBLOCK) if has_reader else None
+    program = "from deniable.cli.progress_file import append_line; append_line(pid=1)"
+    subprocess.run([sys.executable, "-c", program], timeout=60, check=True)
+    if reader is not None:
+        assert json.loads(os.read(reader, 1000)) == {"pid": 1}
+        os.close(reader)
 
 
 def test_many_reports_of_a_stage_are_thinned_out(file):

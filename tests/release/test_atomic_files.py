@@ -1,10 +1,14 @@
 """Atomic writes: all or nothing; equal bytes for equal content."""
 
 import errno
+import fcntl
 import hashlib
 import json
 import math
 import os
+import subprocess
+import sys
+import threading
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -481,3 +485,150 @@ def test_a_link_under_a_temporary_name_is_not_followed(tmp_path):
     (tmp_path / ".partial.1.release").symlink_to(precious)
     remove_litter(tmp_path / "release")
     assert (precious / "file").exists()
+
+
+STAGES = pytest.mark.parametrize("stage", [staged_folder, staged_file])
+
+
+@STAGES
+@pytest.mark.parametrize("fault", [errno.EBADF, errno.EACCES, errno.EIO, errno.ENOLCK])
+def test_a_file_system_that_refuses_locks_fails_no_run(tmp_path, monkeypatch, stage, fault):
+    """Over NFS the fault is "Bad file descriptor". What may be held is removed by nobody."""
+
+    def refuse(_file, _operation):
+        raise OSError(fault, os.strerror(fault))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with stage(tmp_path / "release") as temporary:
+        remove_litter(tmp_path / "release")
+        assert temporary.exists()
+        with pytest.raises(OutputError, match="has not ended"):
+            require_free(tmp_path / "release")
+    assert everything_below(tmp_path) == ["release"]
+
+
+@STAGES
+def test_locks_hold_where_they_need_a_file_that_can_be_written(tmp_path, monkeypatch, stage):
+    """Over NFS. Folders, which nobody can open for writing, are locked by the kernel itself."""
+    lock = fcntl.flock
+
+    def over_nfs(file, operation):
+        is_folder = Path(f"/proc/self/fd/{file}").is_dir()
+        if not is_folder and fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", over_nfs)
+    with stage(tmp_path / "release") as temporary:
+        remove_litter(tmp_path / "release")
+        assert temporary.exists()
+    killed = tmp_path / ".partial.1.other"
+    killed.touch()
+    remove_litter(tmp_path / "other")
+    assert everything_below(tmp_path) == ["release"]
+
+
+def test_a_lock_that_would_keep_the_run_from_its_own_file_is_given_up(tmp_path, monkeypatch):
+    """Over CIFS, a locked file can be read and written through the descriptor of the lock alone."""
+    lock, read, close = fcntl.flock, os.read, os.close
+    locked = set()
+
+    def over_cifs(file, operation):
+        lock(file, operation)
+        locked.add(file)
+
+    def read_unlocked(file, size):
+        if locked - {file}:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return read(file, size)
+
+    def unlock(file):
+        close(file)
+        locked.discard(file)
+
+    monkeypatch.setattr(fcntl, "flock", over_cifs)
+    monkeypatch.setattr(os, "read", read_unlocked)
+    monkeypatch.setattr(os, "close", unlock)
+    with staged_file(tmp_path / "records.csv") as temporary:
+        assert not locked
+        remove_litter(tmp_path / "records.csv")
+        assert temporary.exists()
+    assert everything_below(tmp_path) == ["records.csv"]
+
+
+def after_creation(monkeypatch, act):
+    """Let another process act between the creation of a temporary file or folder and its lock."""
+    create = Target.create
+
+    def create_and_act(target):
+        create(target)
+        act(target)
+
+    monkeypatch.setattr(Target, "create", create_and_act)
+
+
+@STAGES
+def test_what_another_process_removed_before_it_was_locked_is_created_again(
+    tmp_path, monkeypatch, stage
+):
+    removals = [True, True]
+
+    def clean(target):
+        if removals and removals.pop():
+            remove_litter(target.path)
+            assert not target.stage.exists()
+
+    after_creation(monkeypatch, clean)
+    with stage(tmp_path / "release") as temporary:
+        assert not removals
+        remove_litter(tmp_path / "release")
+        assert temporary.exists()
+    assert everything_below(tmp_path) == ["release"]
+
+
+def test_what_is_removed_again_and_again_is_an_error(tmp_path, monkeypatch):
+    after_creation(monkeypatch, lambda target: remove_litter(target.path))
+
+    def write():
+        with staged_folder(tmp_path / "release"):
+            raise AssertionError("not reached")
+
+    with pytest.raises(OutputError, match="release cannot be written"):
+        write()
+    assert everything_below(tmp_path) == []
+
+
+@STAGES
+@pytest.mark.parametrize("operation", [fcntl.LOCK_SH, fcntl.LOCK_EX])
+def test_a_process_that_only_looks_does_not_disturb(tmp_path, monkeypatch, stage, operation):
+    """Neither one that starts to write nor another one that looks."""
+
+    def look(path):
+        file = os.open(path, os.O_RDONLY)
+        fcntl.flock(file, operation)
+        threading.Timer(0.1, os.close, [file]).start()
+
+    left = tmp_path / ".partial.1.other"
+    left.mkdir()
+    look(left)
+    with pytest.raises(OutputError, match="it was killed"):
+        require_free(tmp_path / "other")
+    left.rmdir()
+    after_creation(monkeypatch, lambda target: look(target.stage))
+    with stage(tmp_path / "release") as temporary:
+        remove_litter(tmp_path / "release")
+        assert temporary.exists()
+    assert everything_below(tmp_path) == ["release"]
+
+
+def test_a_pipe_under_a_temporary_name_stops_nobody(tmp_path):
+    """Opening it would wait for a writer. A killed run leaves none: it is named, and it stays."""
+    os.mkfifo(tmp_path / ".partial.1.release")
+    program = (
+        "import pathlib, sys; from deniable.release.atomic_files import remove_litter, require_free"
+        "; out = pathlib.Path(sys.argv[1]); remove_litter(out); require_free(out)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "release")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "OutputError: another run" in ended.stderr
+    assert everything_below(tmp_path) == [".partial.1.release"]

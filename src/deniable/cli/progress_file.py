@@ -11,13 +11,15 @@ import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 VARIABLE = "DENIABLE_PROGRESS"
 
 # Seconds between two reports of one stage; its first and its last are always written.
 _MIN_INTERVAL = 0.2
+# No link is followed, and nothing waits for the reader of a pipe, where the system can do that.
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+_FLAGS |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def append_line(**content: Any) -> None:
@@ -31,9 +33,13 @@ def append_line(**content: Any) -> None:
 
 def _open_private(path: str) -> int:
     """Open a file that only its owner can read, also if it was there before; a device as it is."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    if stat.S_ISREG(os.fstat(file).st_mode):
-        Path(path).chmod(0o600)
+    file = os.open(path, _FLAGS, 0o600)
+    try:
+        if hasattr(os, "fchmod") and stat.S_ISREG(os.fstat(file).st_mode):
+            os.fchmod(file, 0o600)
+    except OSError:
+        os.close(file)
+        raise
     return file
 
 

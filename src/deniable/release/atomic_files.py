@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import time
 import zipfile
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -39,8 +41,10 @@ _GROUP_AND_OTHERS = 0o077
 _MAX_REMOVALS, _REMOVAL_SECONDS = 20, 0.25
 # Errors of file systems that do not flush single files or folders.
 _CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
-# Errors of file systems without locks.
-_CANNOT_LOCK = (*_CANNOT_FLUSH, errno.ENOLCK, errno.ENOSYS)
+# Attempts to lock what another process may only be looking at, and the pause between two.
+_MAX_LOCKS, _LOCK_SECONDS = 10, 0.05
+# Attempts to create what another process may take for litter until it is locked.
+_MAX_CREATIONS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,9 +107,7 @@ def staged(*targets: Target) -> Iterator[tuple[Path, ...]]:
     locks = ExitStack()
     try:
         for target in targets:
-            target.create()
-            with as_output_error(target.path):
-                _hold(target.stage, locks)
+            _create(target, locks)
         yield tuple(target.stage for target in targets)
         for target in targets:
             with as_output_error(target.path):
@@ -120,32 +122,70 @@ def staged(*targets: Target) -> Iterator[tuple[Path, ...]]:
         locks.close()
 
 
+def _create(target: Target, locks: ExitStack) -> None:
+    """Create a temporary file or folder and lock it, anew if a ``--clean`` removed it before that.
+
+    A lock keeps others from removing it as litter, no more: without one the run goes on.
+    """
+    for _ in range(_MAX_CREATIONS):
+        target.create()
+        try:
+            locks.callback(os.close, _lock(target.stage))
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return
+        return
+    with as_output_error(target.path):
+        raise FileNotFoundError(errno.ENOENT, "removed")
+
+
 def _lock(path: Path) -> int:
     """Lock a temporary file or folder; return its open file, which holds the lock until its end.
 
     Raises:
-        OSError: Another process holds it or has removed it, or there are no locks here.
+        FileNotFoundError: Another process has removed it.
+        OSError: Another process holds it, or it cannot be locked.
     """
     if _LOCKS is None:
         raise OSError(errno.ENOTSUP, "no locks")
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    mode = path.lstat().st_mode
+    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+        raise OSError(errno.ENOTSUP, "neither a file nor a folder")
+    access = os.O_RDONLY if stat.S_ISDIR(mode) else os.O_RDWR  # NFS locks what can be written
+    file = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        _LOCKS.flock(file, _LOCKS.LOCK_EX | _LOCKS.LOCK_NB)
+        _wait_for_lock(file, _LOCKS)
         if not os.path.samestat(os.fstat(file), path.lstat()):
             raise FileNotFoundError(errno.ENOENT, "removed")
+        if stat.S_ISREG(mode):
+            _require_accessible(path)
     except OSError:
         os.close(file)
         raise
     return file
 
 
-def _hold(stage: Path, locks: ExitStack) -> None:
-    """Lock a new temporary file or folder, unless there are no locks here."""
+def _wait_for_lock(file: int, locks: ModuleType) -> None:
+    """Lock an open file; a process that only looks whether it is litter holds it for a moment."""
+    operation = locks.LOCK_EX | locks.LOCK_NB
+    for _ in range(_MAX_LOCKS - 1):
+        try:
+            locks.flock(file, operation)
+        except BlockingIOError:
+            time.sleep(_LOCK_SECONDS)
+        else:
+            return
+    locks.flock(file, operation)
+
+
+def _require_accessible(path: Path) -> None:
+    """Raise an OSError if a lock keeps its own process from the file, as locks of CIFS do."""
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        locks.callback(os.close, _lock(stage))
-    except OSError as fault:
-        if fault.errno not in _CANNOT_LOCK:
-            raise
+        os.read(file, 1)
+    finally:
+        os.close(file)
 
 
 def remove_litter(out: Path) -> None:
@@ -339,7 +379,8 @@ def _is_private(folder: Path) -> bool:
 def _make_folder(path: Path, *, confidential: bool) -> None:
     path.mkdir(mode=_OWNER_FOLDER if confidential else 0o777)
     if confidential:
-        path.chmod(_OWNER_FOLDER)  # an unusual umask may have taken rights from the owner
+        with suppress(FileNotFoundError):  # a --clean of another process may have removed it
+            path.chmod(_OWNER_FOLDER)  # an unusual umask may have taken rights from the owner
 
 
 def _make_file(path: Path, flags: int = 0, *, confidential: bool) -> None:

@@ -38,7 +38,8 @@ _NOT_COVERED = (
     "schema from public knowledge only",
     "side channels such as run times, and the computer that holds the table",
 )
-_VERSION = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev|\.post)\d+)*(\+[a-z0-9.]+)?")
+# A stranger wrote it, and an error repeats it: at most 32 characters, of ASCII.
+_VERSION = re.compile(r"(?!.{33})\d+(\.\d+)+((a|b|rc|\.dev|\.post)\d+)*(\+[a-z0-9.]+)?", re.ASCII)
 
 _GIVEN_CELLS = "given cells, which are copied as they are, and given rows taken from the table"
 
