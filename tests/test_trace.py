@@ -19,8 +19,9 @@ import traced_run
 pytestmark = pytest.mark.slow
 
 # Twelve of the modules are the reading list of docs/story.md; the others are named there, next to
-# the step that enters them.
-MAX_MODULES = 77
+# the step that enters them. The last to come was schema/unmodelled_columns.py, which says which
+# columns a released file has: readers and writers asked each for itself.
+MAX_MODULES = 78
 MAX_DEPTH = 11
 
 ROWS = 2_000
