@@ -395,3 +395,14 @@ def test_only_csv_files_lack_a_header_line():
     with pytest.raises(ConfigError, match="only for CSV"):
         draft_schema(pl.DataFrame({"2020": [1, 2]}), header=False)
     assert draft_schema(pl.DataFrame({"2020": [1, 2], "2021": [1, 2]}, strict=False)).attributes
+
+
+@pytest.mark.parametrize("epsilon", [None, 1.0])
+def test_an_empty_file_without_a_header_line_cannot_be_drafted(tmp_path, epsilon):
+    """Its first record would show how many columns there are: one record does."""
+    path = tmp_path / "table.csv"
+    path.write_text("")
+    with pytest.raises(DataError, match="is empty"):
+        draft_schema(path, draft_epsilon=epsilon, header=False)
+    path.write_text("5,x\n")
+    assert "header = false" in draft_schema(path, draft_epsilon=epsilon, header=False).text

@@ -244,6 +244,11 @@ def _open_file(path: Path, *, has_header: bool) -> OpenedTable:
         opened = _open_frame(path.name, pl.scan_parquet(path, glob=False))
         return replace(opened, is_file=True)
     file = CsvFile.open(path) if has_header else CsvFile.open_without_header(path)
+    if not file.names:
+        raise DataError(
+            f"{path.name} is empty. Without a header line the first record shows how many columns "
+            "there are: give the file one, or a header line"
+        )
     _ask_for_separator(file)
     file.require_full_records()
     dtypes: dict[str, pl.DataType] = {name: pl.String() for name in file.names}

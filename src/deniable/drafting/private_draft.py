@@ -127,7 +127,8 @@ def draft_privately(
             the noise follow from the names of the columns and from ``limit``. No type of a
             column is used, and no number of rows is refused, 0 included.
         Does not cover: the names of the columns, and whether the table is CSV, which are taken as
-            public; that the table could be read, and how long that took.
+            public; of a file without a header line, the number of columns, which its first record
+            shows, and so that it has one; that the table could be read, and how long that took.
         Assumes: ``noise`` is secret.
     """
     if unit is not None and rows_per_unit is None:
