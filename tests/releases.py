@@ -125,11 +125,15 @@ def forged(folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     return folder
 
 
-def plan_manifest(m: int, rows_max: int, epsilon: float) -> tuple[dict, Schema, int]:
+def plan_manifest(
+    m: int, rows_max: int, epsilon: float, /, **options: Any
+) -> tuple[dict, Schema, int]:
     """Return the manifest of a planned run, its schema, and the number of tables of pairs."""
     attributes = tuple(plain_attribute(f"x{i}", 3) for i in range(m))
     schema = Schema(attributes, rows_max=rows_max)
-    config = Config.assemble({"epsilon": epsilon, "omega": str(min(m, 2)), "mode": "tested"})
+    config = Config.assemble(
+        {"epsilon": epsilon, "omega": str(min(m, 2)), "mode": "tested", **options}
+    )
     run = plan_run(schema, config, records=5)
     made = certify(
         Run(schema=schema, config=config, plan=run, randomness=Secret()),

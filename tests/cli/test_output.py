@@ -259,6 +259,20 @@ def test_only_a_private_release_is_recommended_for_publication(capsys, small_tab
         json.dumps(claim, allow_nan=False)
 
 
+@pytest.mark.parametrize(
+    "options", [{"delta": 1e-3, "accept_large_delta": True}, {"epsilon": 12.0}], ids=str
+)
+def test_after_a_warning_nothing_is_recommended_for_publication(
+    capsys, small_table, small_schema, options
+):
+    release = synthesize(small_table, small_schema, "seedless", 5, **options)
+    show_release(release, Path("o"), 5, quiet=False, as_json=False)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "WARNING: " in printed
+    assert "Publish" not in printed
+    assert "After this WARNING, treat o/ like the table itself." in printed
+
+
 @pytest.mark.parametrize("rows", [2, 2_000])
 def test_what_the_noise_left_is_printed_and_warned_of(capsys, small_table, small_schema, rows):
     """In words on a terminal, and as figures, words and warnings in JSON; both commands."""

@@ -334,6 +334,24 @@ def test_a_large_delta_of_a_private_draft_must_be_accepted():
     assert draft.cost.delta == 0.01
 
 
+def test_only_a_private_draft_that_promises_something_may_be_published():
+    table = pl.DataFrame({"colour": ["red", "blue"] * 200})
+
+    def introduction(**options):
+        draft = draft_schema(table, accept_large_delta=True, **options)
+        return " ".join(draft.text.partition("[draft]")[0].replace("#", "").split())
+
+    assert "It may be published: what it discloses" in introduction(draft_epsilon=1.0)
+    for options, warning in (
+        ({"draft_epsilon": 1.0, "draft_delta": 0.5}, "No meaningful guarantee"),
+        ({"draft_epsilon": 12.0}, "promises next to nothing"),
+    ):
+        text = introduction(**options)
+        assert warning in text
+        assert "Keep it as confidential as the table. What it discloses" in text
+        assert "may be published" not in text
+
+
 # Tables without a header line: the first person's cells would be the names of columns.
 PERSONS = "34,Utrecht,2.5,yes\n41,Zwolle,1.25,no\n52,Utrecht,3.5,yes\n34,Zwolle,2.5,no\n"
 TOWNS = "a1,Utrecht,farmer\na2,Utrecht,baker\na3,Zwolle,farmer\n"

@@ -54,6 +54,16 @@ def test_the_paper_s_profile_claims_the_true_cost_however_large():
     )
 
 
+@pytest.mark.parametrize("rows_max", [100_000, 9_999_999, 10_000_000, 10_000_001])
+def test_a_delta_means_nothing_for_a_number_of_rows_that_is_also_the_default(
+    small_schema, rows_max
+):
+    schema = replace(small_schema, rows_max=rows_max)
+    found = certificate(schema, delta=1e-5)
+    assert found.sentence.startswith("No meaningful guarantee")
+    assert found.caution.startswith("No meaningful guarantee")
+
+
 def test_an_infinite_cost_is_no_guarantee():
     assert claimed_cost(Guarantee(epsilon=INF, delta=1e-9), Config(epsilon=INF)) == NO_GUARANTEE
 

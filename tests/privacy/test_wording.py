@@ -124,7 +124,10 @@ def test_the_sentence_says_of_how_few_persons_k_rows_may_be(rows, k, persons):
     [
         (9.99e-6, 100_000, False),
         (1e-5, 100_000, True),
-        (1e-3, 100, False),
+        (1e-3, 100, True),
+        (0.1, 5, True),
+        (1e-4, 100, False),
+        (1e-5, 10_000_000, True),
         (1e-4, None, False),
         (1.1e-4, None, True),
     ],
@@ -139,6 +142,7 @@ def test_the_sentence_names_a_release_that_has_this_delta():
     words = meaningless_claim(1e-3, rows=12_500)
     assert words.startswith("No meaningful guarantee: publishing every input row unchanged")
     assert "δ = 0.001, on average 12.5 of 12,500 rows" in words
+    assert "on average 0.003 of 3 rows" in meaningless_claim(1e-3, rows=3)
     assert 'all input rows of every "person"' in meaningless_claim(1e-3, rows=None, unit="person")
     assert "guarantee of the model:" in meaningless_claim(1e-3, rows=None, of_model=True)
 

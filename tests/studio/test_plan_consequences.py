@@ -149,7 +149,8 @@ def test_a_share_just_below_one_is_not_written_as_all():
         ({"epsilon": "10"}, ""),
         ({"epsilon": "10.5"}, "is above 10 and promises next to nothing"),
         ({"epsilon": "inf"}, "nothing is promised"),
-        ({"delta": "0.0001", "rows": "9999"}, ""),
+        ({"delta": "0.0000999", "rows": "10000"}, ""),
+        ({"delta": "0.0001", "rows": "9999"}, "No meaningful guarantee"),
         ({"delta": "0.0001", "rows": "10000"}, "No meaningful guarantee"),
     ],
 )

@@ -263,6 +263,8 @@ def test_the_newest_verdict_counts(released):
         {"mode": "other"},
         {"guarantee": {"epsilon": "inf"}},
         {"guarantee": {"epsilon": True}},
+        {"guarantee": {"epsilon": 20.0, "delta": 1e-9, "sentence": "", "assumptions": []}},
+        {"guarantee": {"epsilon": 1.0, "delta": 1e-3, "sentence": "", "assumptions": []}},
         {"guarantee": 3},
     ],
 )

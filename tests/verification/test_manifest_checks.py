@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from deniable.errors import VerificationError
+from deniable.errors import ArtefactError, VerificationError
 from deniable.privacy.plan import SPLIT
+from deniable.release.manifest import Certificate
 from deniable.verification.claims import PAIR_SPENDS, THREE_WAY_SPEND, ManifestClaims, run_check
 from deniable.verification.manifest_checks import run_manifest_checks
 from deniable.verification.manifest_spend import ManifestSpend
@@ -161,6 +162,41 @@ def test_a_release_whose_delta_means_nothing_says_so(tmp_path):
     praise = claimed["sentence"].partition("would satisfy it, too. ")[2]
     assert praise.startswith("The released artefact")
     assert "sentence" in refused(document | {"guarantee": claimed | {"sentence": praise}})
+
+
+@pytest.mark.parametrize("forged_rows", [1, 5_000, 10_000_000])
+def test_another_number_of_rows_does_not_take_the_sentence_away(forged_rows):
+    """δ = 10⁻⁹ publishes two of the schema's 2,000,000,000 rows; 10,000,000 passed for unknown."""
+    document, schema, _ = plan_manifest(3, 2 * 10**9, 1.0)
+    claimed = document["guarantee"]
+    warning, end, praise = claimed["sentence"].partition("would satisfy it, too. ")
+    assert "of 2,000,000,000 rows" in warning + end
+    document["guarantee"] = claimed | {"sentence": praise}
+    assert "sentence" in refused(document, schema)
+    document["parameters"]["rows_max"] = forged_rows
+    assert "sentence" in refused(document, schema)
+
+
+@pytest.mark.parametrize(("stated", "option"), [(2 * 10**9, 500), (500, 2 * 10**9)])
+def test_the_larger_number_of_rows_of_schema_and_option_decides(stated, option):
+    document, schema, _ = plan_manifest(3, stated, 1.0, rows_max=option)
+    assert document["guarantee"]["sentence"].startswith("No meaningful guarantee")
+    assert Certificate.of_document(document).caution.startswith("No meaningful guarantee")
+    for claims in (
+        ManifestClaims(document=document, subject="release", schema=schema),
+        ManifestClaims(document=document, subject="file"),
+    ):
+        checks = {check.name: check.passed for check in run_manifest_checks(claims)}
+        assert checks["sentence"]
+
+
+@pytest.mark.parametrize("rows", [0, -1, 2.0, True, "many", None, 10**400])
+def test_a_manifest_without_a_number_of_rows_is_refused(rows):
+    document, schema, _ = plan_manifest(3, 30_000, 1.0)
+    document["parameters"]["rows_max"] = rows
+    with pytest.raises(ArtefactError, match="rows_max of the manifest is no whole number"):
+        Certificate.of_document(document)
+    assert "parameters" in refused(document, schema)
 
 
 @pytest.mark.parametrize("m", [1, 2, 5, 11, 40, 200])

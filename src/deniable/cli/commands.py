@@ -184,7 +184,7 @@ def plan(
     run = plan_run(known, config, records=records)
     compares = show_all or as_json or run.mode == "randomized"  # its cost depends on the records
     report = report_plan(run, known, config, records=records, rows=rows, compares_modes=compares)
-    caution = planned_caution(run, config, rows=rows)
+    caution = planned_caution(run, config, known, rows=rows)
     if as_json:
         print_json(**report, caution=caution)
     elif not quiet:

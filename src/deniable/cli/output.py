@@ -242,6 +242,8 @@ def _advise(certificate: "Certificate", out: Path) -> str:
             "The paper's formula meets the request; the true cost does not (docs/guarantee.md). "
             f"{kept}"
         )
+    if certificate.caution:
+        return f"After this WARNING, treat {out}/ like the table itself. {kept}"
     if certificate.mode == "tested":
         return (
             f"{out}/ is plausibly deniable, not differentially private: decide whether that "

@@ -37,6 +37,7 @@ from deniable.errors import BudgetError, ConfigError, DataError, InputError, Inv
 from deniable.html import notebook_summary, table
 from deniable.pipeline.run_plan import plan_run
 from deniable.privacy.composition import Guarantee
+from deniable.privacy.wording import caution
 from deniable.randomness import Randomness, Secret
 from deniable.schema.draft_cost import DraftCost, StatedDraftNoise
 from deniable.schema.schema import Schema
@@ -56,7 +57,7 @@ _PLAIN_INTRODUCTION = (
     "questionnaire, the data dictionary), then set confirmed = true."
 )
 _PRIVATE_INTRODUCTION = (
-    "Draft made with differential privacy. It may be published: what it discloses about any row "
+    "Draft made with differential privacy. {} it discloses about any row "
     "is bounded by the ε and δ under [draft]. The total of every release that uses it covers it. "
     "Column names are assumed to be public, and so is whether the table is CSV; "
     "column types of Parquet files and data frames are not used."
@@ -349,6 +350,14 @@ def _draft_cost(private: PrivateDraft, unit: str | None) -> DraftCost:
     return DraftCost(epsilon=cost.epsilon, delta=cost.delta, unit=unit, noise=noise)
 
 
+def _introduction(private: PrivateDraft, unit: str | None) -> str:
+    """What the first lines say: it may be published, unless its ε or δ promises next to nothing."""
+    rows = nice_above(private.rows) if private.rows else None
+    words = caution(private.cost, rows=rows, unit=unit, of_model=False)
+    stays = f"{words} Keep it as confidential as the table. What"
+    return _PRIVATE_INTRODUCTION.format(stays if words else "It may be published: what")
+
+
 def _write_private(
     opened: OpenedTable,
     private: PrivateDraft,
@@ -366,7 +375,7 @@ def _write_private(
     if unit is not None:
         head += [f"unit = {write_value(unit)}", f"max_rows_per_unit = {rows_per_unit}"]
     attributes = private.attributes
-    introduction = _PRIVATE_INTRODUCTION
+    introduction = _introduction(private, unit)
     if is_secret:
         head += ["", *_draft_cost(private, unit).lines()]
     else:

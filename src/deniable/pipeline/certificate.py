@@ -14,7 +14,7 @@ from deniable.privacy.ledger import compose_spends
 from deniable.privacy.paper_noise import paper_records_cost
 from deniable.privacy.wording import round_up
 from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, Certificate, ledger_entry
-from deniable.schema.schema import public_rows
+from deniable.schema.schema import Schema
 
 # The cost of a run that guarantees nothing.
 NO_GUARANTEE = Guarantee(epsilon=math.inf, delta=0.0)
@@ -50,7 +50,7 @@ def certify(
     options = {"own_model": own_model, "copies": copies}
     sentence = _sentence(plan, config, cost, omegas, is_secret=is_secret, **options)
     if claims_something:
-        sentence = wording.meaningless_claim(cost.delta, **_public_facts(plan)) + sentence
+        sentence = wording.meaningless_claim(cost.delta, **_facts_of(plan, run.schema)) + sentence
         sentence += wording.schema_claim(
             unit=plan.unit,
             rows=plan.rows_per_unit,
@@ -76,22 +76,29 @@ def certify(
     )
 
 
-def planned_caution(plan: RunPlan, config: Config, *, rows: int | None = None) -> str:
+def planned_caution(
+    plan: RunPlan, config: Config, schema: Schema, *, rows: int | None = None
+) -> str:
     """Warn of a planned ε or δ that promises little or nothing; "" for usual ones.
 
     Args:
         plan: The plan of a run.
         config: Its options.
-        rows: The number of rows, if known; None: ``rows_max``, where it was stated.
+        schema: Its schema.
+        rows: The number of rows, if known. It can only add to the warning of the run itself.
     """
-    facts = _public_facts(plan)
-    facts |= {} if rows is None else {"rows": rows}
+    facts = _facts_of(plan, schema)
+    facts["rows"] = max(facts["rows"], rows or 0)
     return wording.caution(claimed_cost(plan.cost, config), **facts)
 
 
-def _public_facts(plan: RunPlan) -> dict[str, Any]:
-    """What decides, besides ε and δ, whether a run promises anything."""
-    rows = public_rows(plan.privacy.scale.rows_max)
+def _facts_of(plan: RunPlan, schema: Schema) -> dict[str, Any]:
+    """What decides, besides ε and δ, whether a run promises anything.
+
+    Of the schema's number of rows and the option's, the larger one: so ``verify``, which knows
+    both, has the same sentence, and neither of them takes it away.
+    """
+    rows = max(plan.privacy.scale.rows_max, schema.rows_max)
     return {"rows": rows, "unit": plan.unit, "of_model": plan.mode == "tested"}
 
 

@@ -5,6 +5,7 @@ them, and ``verify`` rebuilds them from the manifest's numbers and compares byte
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal, localcontext
 from typing import TYPE_CHECKING
@@ -21,6 +22,10 @@ NEIGHBOURS = "adding or removing one input row"
 WITHOUT_NOISE = "the model was learnt without noise (epsilon = inf)"
 ROW_DRAWS = "SHAKE-256"
 KNOWN_NOISE = "the noise came from a test source that can be repeated"
+
+_MEANINGLESS = re.compile(
+    r"No meaningful guarantee.*?, on average [\d,.]+ of (\d[\d,]{0,30}) rows, would satisfy it, too"
+)
 
 # A computational claim, if tasks of a cluster drew which rows are used.
 _ROW_DRAWS_CLAIM = (
@@ -52,16 +57,16 @@ def format_cost(cost: "Guarantee") -> str:
 
 
 def is_meaningless(delta: float, *, rows: int | None) -> bool:
-    """Whether a δ allows to publish a row or more of the table as they are.
+    """Whether a δ allows to publish a row or more of the table as they are, or is large anyway.
 
     >>> is_meaningless(1e-5, rows=10_000), is_meaningless(1e-4, rows=10_000)
     (False, True)
 
     Args:
         delta: δ of a run.
-        rows: The public number of rows; None if there is none, and then any large δ is meaningless.
+        rows: The public number of rows, at least 1; None if there is none.
     """
-    return delta > LARGE_DELTA if rows is None else delta >= 1 / rows
+    return delta > LARGE_DELTA or (rows is not None and delta >= 1 / rows)
 
 
 def meaningless_claim(
@@ -81,12 +86,23 @@ def meaningless_claim(
         return ""
     what = "every input row" if unit is None else f'all input rows of every "{unit}"'
     subject = "guarantee of the model" if of_model else "guarantee"
-    mean = f"{delta * (rows or 0):,.1f}".removesuffix(".0")
+    average = delta * (rows or 0)
+    mean = f"{average:,.1f}".removesuffix(".0") if average >= 0.95 else f"{average:.1g}"
     count = "" if rows is None else f", on average {mean} of {rows:,} rows"
     return (
         f"No meaningful {subject}: publishing {what} unchanged, each with probability "
         f"δ = {round_up(delta)!r}{count}, would satisfy it, too. "
     )
+
+
+def rows_named(sentence: str) -> int:
+    """The number of rows that a ``meaningless_claim`` at the start of a sentence names; else 0.
+
+    >>> rows_named(meaningless_claim(1e-3, rows=12_500)), rows_named("This record")
+    (12500, 0)
+    """
+    found = _MEANINGLESS.match(sentence)
+    return int(found[1].replace(",", "")) if found else 0
 
 
 def caution(cost: "Guarantee", *, rows: int | None, unit: str | None, of_model: bool) -> str:

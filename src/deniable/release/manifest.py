@@ -14,8 +14,14 @@ from typing import Any, Self
 from deniable.errors import ArtefactError
 from deniable.privacy.composition import Guarantee
 from deniable.privacy.ledger import Spend
-from deniable.privacy.wording import caution, neighbouring_relation, protected_unit, round_up
-from deniable.schema.schema import DEFAULT_ROWS_MAX, Schema, public_rows
+from deniable.privacy.wording import (
+    caution,
+    neighbouring_relation,
+    protected_unit,
+    round_up,
+    rows_named,
+)
+from deniable.schema.schema import DEFAULT_ROWS_MAX, Schema
 
 FORMAT = "deniable manifest 1"
 
@@ -102,9 +108,10 @@ class Certificate:
     @property
     def caution(self) -> str:
         """Warn of an ε or a δ that promises little or nothing; "" for usual ones."""
+        stated = self.parameters.get("rows_max", DEFAULT_ROWS_MAX)
         return caution(
             self.cost,
-            rows=public_rows(self.parameters.get("rows_max", DEFAULT_ROWS_MAX)),
+            rows=max(stated, rows_named(self.sentence)),
             unit=self.parameters.get("unit"),
             of_model=self.mode == "tested",
         )
@@ -141,8 +148,15 @@ class Certificate:
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> Self:
-        """Take the certificate from a manifest, unverified: ``verify`` checks it."""
+        """Take the certificate from a manifest, unverified: ``verify`` checks it.
+
+        Raises:
+            ArtefactError: Its number of rows is none.
+        """
         claimed = document["guarantee"]
+        rows = document["parameters"].get("rows_max", DEFAULT_ROWS_MAX)
+        if type(rows) is not int or not 1 <= rows <= 2**53:
+            raise ArtefactError("rows_max of the manifest is no whole number from 1 to 2^53")
         return cls(
             mode=document["mode"],
             profile=document["profile"],

@@ -34,11 +34,6 @@ SCHEMA_FORMAT = 1
 DEFAULT_ROWS_MAX = 10_000_000
 
 
-def public_rows(rows_max: int) -> int | None:
-    """The public number of rows; None for the default of ``rows_max``, which nobody stated."""
-    return None if rows_max == DEFAULT_ROWS_MAX else rows_max
-
-
 _TOP_LEVEL_KEYS = (
     "format",
     "header",

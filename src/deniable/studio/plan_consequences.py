@@ -68,7 +68,7 @@ def _computed(text: str, config: Config, records: int, rows: int | None) -> Cons
     resolved = resolve_options(config, schema)
     run = plan_run(schema, resolved, records=records)
     report = report_plan(run, schema, resolved, records=records, rows=rows, compares_modes=False)
-    danger = planned_caution(run, resolved, rows=rows)
+    danger = planned_caution(run, resolved, schema, rows=rows)
     return Consequences(
         report=report,
         sentence=planned_sentence(schema, resolved, run),

@@ -11,6 +11,7 @@ from deniable.errors import ArtefactError, DataError, DeniableError
 from deniable.release.manifest import FORMAT
 from deniable.release.untrusted_files import read_json
 from deniable.studio.checked_files import is_unchanged
+from deniable.studio.plan_consequences import certificate_danger
 from deniable.studio.run_screen import failure_message
 from deniable.studio.run_store import RunRecord, StepStatus
 from deniable.studio.table_facts import TableHead, table_facts
@@ -83,7 +84,7 @@ class ReleaseView:
 
     @property
     def may_publish(self) -> bool:
-        """Whether it may leave: it claims a finite ε for its records, and passed its check.
+        """Whether it may leave: it promises something about its records, and passed its check.
 
         **Privacy**
 
@@ -92,7 +93,12 @@ class ReleaseView:
         - Does not cover: whether the noise was secret, which no check of files can show.
         - Assumes: runs and their files are changed by their owner only.
         """
-        return self.is_covered and self.has_passed
+        return self.is_covered and not self.danger and self.has_passed
+
+    @property
+    def danger(self) -> str:
+        """The warning that its ε or δ promises little or nothing; "" for usual ones."""
+        return certificate_danger(self.manifest)
 
     @property
     def is_covered(self) -> bool:

@@ -13,7 +13,7 @@ from deniable.studio.equivalent_command import (
     verify_command,
 )
 from deniable.studio.more_records import form_content
-from deniable.studio.plan_consequences import certificate_danger, certificate_words
+from deniable.studio.plan_consequences import certificate_words
 from deniable.studio.release_view import ReleaseView, read_release, steps_on, table_of
 from deniable.studio.root_folder import PathError
 from deniable.studio.run_store import Step
@@ -55,7 +55,7 @@ def _content(call: Call, release: ReleaseView, table: str) -> dict[str, Any]:
         "running": running[0] if running else None,
         "files": [(each, _file_words(each)) for each in list_files(release.manifest)],
         "words": certificate_words(release.manifest),
-        "danger": certificate_danger(release.manifest),
+        "danger": release.danger,
         "command": paste_text(root.path, *checks),
         "has_report": bool(release.metrics),
         "report": f"{path}.internal/report/report.html",

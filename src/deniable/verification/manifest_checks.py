@@ -12,7 +12,6 @@ from deniable.privacy.plan import split_fractions
 from deniable.privacy.wording import neighbouring_relation, protected_unit
 from deniable.release.manifest import ACCOUNTANT, ASSUMPTIONS, FORMAT, add_checksum, not_covered
 from deniable.schema.draft_cost import DraftCost
-from deniable.schema.schema import public_rows
 from deniable.verification.claims import Check, ManifestClaims, run_check
 from deniable.verification.ledger_checks import run_ledger_checks
 from deniable.verification.manifest_spend import require
@@ -80,10 +79,16 @@ def _check_sentence(claims: ManifestClaims) -> str:
 
 
 def compose_meaningless(claims: ManifestClaims) -> str:
-    """Compose the sentence that δ promises nothing for the public number of rows; or ""."""
+    """Compose the sentence that δ promises nothing for the public number of rows; or "".
+
+    That is the larger one of manifest and schema, so that no change of one takes the sentence away.
+    A file of records comes without the schema: there the sentence itself may name more rows.
+    """
+    named = wording.rows_named(claims.document["guarantee"]["sentence"])
+    stated = named if claims.schema is None else claims.schema.rows_max
     return wording.meaningless_claim(
         claims.cost.delta,
-        rows=public_rows(claims.parameters["rows_max"]),
+        rows=max(claims.parameters["rows_max"], stated),
         unit=claims.unit,
         of_model=claims.mode == "tested",
     )
