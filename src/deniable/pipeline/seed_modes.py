@@ -41,6 +41,8 @@ from deniable.workers import count_cores, map_in_order
 # Candidates that are tried for each record before giving up; and at least, however few there are.
 _ATTEMPTS_PER_RECORD = 1000
 _MIN_ATTEMPTS = 2**22
+# Of fewer records, a percent tells the exact number of candidates that passed.
+_MIN_RECORDS_OF_PERCENTS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +115,8 @@ def release_candidates(
 
     Returns:
         The records, and the confidential numbers of candidates and of those that passed. Progress
-        shows whole percents of the records only: it may be kept in a file or a log.
+        may be kept in a file or a log, so it shows whole percents of many records, and of few
+        only the end.
     """
     limit = max(_MIN_ATTEMPTS, _ATTEMPTS_PER_RECORD * records)
     tally = {"candidates": 0, "passed": 0}
@@ -125,6 +128,7 @@ def release_candidates(
             tally["candidates"] += source.block_size
             tally["passed"] += len(block)
             percent = min(100 * tally["passed"] // records, 100)
+            percent = percent if records >= _MIN_RECORDS_OF_PERCENTS or percent == 100 else 0
             if percent > shown:
                 shown = percent
                 run.progress("candidates that passed", percent, 100)
