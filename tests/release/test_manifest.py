@@ -84,11 +84,12 @@ def test_the_claim_never_exceeds_the_requested_budget(small_table, small_schema,
 @pytest.mark.untraced
 @pytest.mark.parametrize("options", MODES, ids=lambda options: "-".join(map(str, options.values())))
 def test_nothing_in_it_depends_on_the_rows(small_table, small_schema, options):
-    """Same noise, another table, one row or 700 fewer: the same manifest to the last letter.
+    """Same noise, another table, one row or 200 fewer: the same manifest to the last letter.
 
     The graph is given, as a learnt one follows from noisy values, and σ may show in the manifest.
+    So does whether a prefix was kept, by its noisy count: one is, in each of these tables.
     """
-    tables = [small_table, small_table.tail(1_999), small_table.head(1_300)]
+    tables = [small_table, small_table.tail(1_999), small_table.head(1_800)]
     more = {"noise": NOISE, "graph": {"pet": ["home"]}}
     documents = [manifest_of(synthesize(t, small_schema, options, **more)) for t in tables]
     for document in documents:
@@ -109,7 +110,7 @@ def test_parameters_that_do_not_apply_are_left_out(small_table, small_schema):
     assert not {"k", "gamma", "epsilon0", "t", "threshold"} & set(seedless)
     one_shot = manifest_of(synthesize(small_table, small_schema, MODES[0]))["parameters"]
     assert one_shot["threshold"] > one_shot["k"] == 50
-    assert one_shot["omega"] == [2, 3]
+    assert one_shot["omega"] == [2]
     hidden = manifest_of(synthesize(small_table, small_schema, MODES[3]))["parameters"]
     assert (hidden["gamma"], hidden["omega_known"]) == (4.0, False)
     randomized = manifest_of(synthesize(small_table, small_schema, MODES[4]))["parameters"]
