@@ -40,7 +40,7 @@ def test_a_plain_draft_describes_every_row_and_learns_every_column(shared, name)
     assert len(schema.drafted) == 1 + TABLES[name][1] + len(schema.constraints)
     if schema.constraints:
         assert schema.constraint_solver.feasible(codes).all(), "no row breaks a drafted constraint"
-    assert max(schema.sizes) <= 1_000
+    assert max(schema.sizes) <= 1_002  # a thousand bins, the upper end, and missing
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -290,3 +290,17 @@ def test_log_factorial_is_accurate_to_16_ulp_of_its_terms():
     expected = special.gammaln(n + 1)
     error = np.abs(log_factorial(n) - expected)
     assert (error <= 2.0**-49 * np.maximum(expected, 1.0)).all()
+
+
+def test_a_loss_of_many_values_is_composed_by_an_upper_bound():
+    """More values than can be multiplied out are rounded up first: δ grows, and by little."""
+    losses = np.linspace(-1.0, 1.0, 5_001)
+    many = DiscreteLoss(losses, np.full(5_001, 1 / 5_001), 0.0)
+    few = DiscreteLoss(losses[::500], np.full(11, 1 / 11), 0.0)
+    composed = many.compose(few)
+    exact = np.add.outer(losses, losses[::500])
+    for epsilon in (0.2, 0.9):
+        true = float(np.maximum(0.0, -np.expm1(epsilon - exact)).mean())
+        own = np.maximum(0.0, -np.expm1(epsilon - composed.losses))
+        found = float(composed.probabilities @ own) + composed.infinity_mass
+        assert true <= found <= 1.01 * true

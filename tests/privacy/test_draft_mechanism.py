@@ -11,7 +11,7 @@ from deniable.privacy.accountant import ShiftedTableLoss
 from deniable.privacy.calibration import PublicFacts
 from deniable.privacy.composition import Guarantee, gaussian_delta, gaussian_mu
 from deniable.privacy.discrete_losses import DiscreteLoss, mixture_delta
-from deniable.privacy.draft_mechanism import DraftMechanism
+from deniable.privacy.draft_mechanism import DraftMechanism, calibrate_draft
 from deniable.privacy.ledger import compose_spends, privacy_losses
 from deniable.privacy.plan import composes_with_draft, make_plan
 
@@ -211,3 +211,10 @@ def test_very_wide_tables_are_not_composed_whatever_the_schema_keeps_of_them():
     assert not composes_with_draft(narrow, attributes=3_000, epsilon=1.0)
     assert not composes_with_draft(narrow, attributes=3, epsilon=1e-3)
     assert not composes_with_draft(narrow, attributes=3, epsilon=17.0)
+
+
+def test_a_draft_whose_epsilon_its_tables_use_up_is_refused():
+    limit = Guarantee(epsilon=1e-30, delta=1e-10)
+    with pytest.raises(BudgetError, match="too small for 400 histograms"):
+        calibrate_draft(limit, histograms=400, lists=10)
+    assert not DRAFT.costs_at_most(limit)

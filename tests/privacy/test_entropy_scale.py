@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import definitions
+from deniable.errors import InvariantError
+from deniable.privacy import entropy_scale
 from deniable.privacy.entropy_scale import EntropyScale
 
 
@@ -14,8 +16,8 @@ def scale(rows_max=1_000, bits=4):
     return EntropyScale(rows_max=rows_max, bits=bits)
 
 
-def measure(entropy_scale, cells):
-    return entropy_scale.measure(np.array(cells, dtype=np.int64))
+def measure(units, cells):
+    return units.measure(np.array(cells, dtype=np.int64))
 
 
 def histograms(records, cells):
@@ -93,3 +95,11 @@ def test_where_all_records_are_equal_or_there_are_none_it_is_zero(cells):
 def test_cells_may_come_in_any_order_and_empty_ones_do_not_count():
     values = {measure(scale(), cells) for cells in itertools.permutations([5, 0, 2, 9])}
     assert values == {measure(scale(), [9, 5, 2])}
+
+
+def test_increments_that_decrease_have_no_bounded_sensitivity(monkeypatch):
+    """Lemma 9 needs U to be non-decreasing: else one record could change S by more than Δ."""
+    assert EntropyScale(rows_max=100, bits=10).measure(np.array([3, 4])) > 0
+    monkeypatch.setattr(entropy_scale, "_entropy_increment", lambda n: 1.0 - (n == 3))
+    with pytest.raises(InvariantError, match="increments of S decrease"):
+        EntropyScale(rows_max=100, bits=10).measure(np.array([3, 4]))

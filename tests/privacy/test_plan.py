@@ -226,3 +226,8 @@ def test_nothing_is_left_for_the_model_where_the_tests_take_all():
     asked = replace(facts(epsilon=0.01, delta=1e-6, seeds=False), test=spend)
     with pytest.raises(BudgetError, match=r"no budget is left for the model|cannot be met"):
         make_plan(asked)
+
+
+def test_the_papers_noise_needs_a_split():
+    with pytest.raises(BudgetError, match="--data-use split"):
+        make_plan(replace(facts(graph=True), of_paper=True))
