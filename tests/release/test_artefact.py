@@ -144,6 +144,19 @@ def test_an_artefact_draws_between_one_and_all_attributes(artefact, omega):
         replace(artefact, omega=omega)
 
 
+def test_its_prefixes_can_be_listed(artefact, monkeypatch):
+    """Records draw from a list of all possible prefixes: a longer one would not fit into memory."""
+    monkeypatch.setattr(module, "longest_listed", lambda _sizes: 1)
+    with pytest.raises(InvariantError, match="prefixes that can be listed"):
+        replace(artefact)
+
+
+def test_an_artefact_whose_seeds_are_too_many_to_be_counts_is_refused(artefact):
+    kept = replace(artefact.histogram, records=2**63 - 1)
+    with pytest.raises(ArtefactError, match="number of seeds is too large"):
+        artefact_arrays.require_fit(artefact.schema, artefact.network.order, kept)
+
+
 def test_what_is_loaded_is_what_was_saved(artefact, saved):
     loaded = load(saved)
     assert loaded.schema == artefact.schema
