@@ -81,7 +81,7 @@ def require_listed(length: int, sizes: Sequence[int]) -> None:
 
     Args:
         length: The number of attributes in a prefix.
-        sizes: As for ``longest_listed``: of a noisy or a public order.
+        sizes: As for ``longest_listed``. Public: a run that has spent its budget is not refused.
 
     Raises:
         ConfigError: They cannot be listed.
